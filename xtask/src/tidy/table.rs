@@ -29,6 +29,7 @@ const PROTOCOL: Reach = Crate("kernel/protocol");
 const DOMAIN: Reach = Crate("kernel/domain");
 const JOURNAL: Reach = Crate("kernel/journal");
 const PORTS: Reach = Crate("engine/ports");
+const MEMORY: Reach = Crate("engine/memory");
 const ENGINE: Reach = Crate("engine/engine");
 const HOSTING: Reach = Crate("edges/hosting");
 const SOCKET: Reach = Crate("io/socket");
@@ -44,7 +45,9 @@ pub(super) const ROWS: &[Row] = &[
     Row { crates: &["kernel/protocol"], may_use: &[VOCAB, WIRE] },
     // Runs sessions on real connections, for both ends of each wire.
     Row { crates: &["io/socket"], may_use: &[VOCAB, PROTOCOL] },
-    Row { crates: &["engine/ports"], may_use: &[VOCAB, DOMAIN, JOURNAL] },
+    Row { crates: &["engine/ports"], may_use: &[VOCAB, DOMAIN] },
+    // A store that is gone with its process: for programs with a core inside, the simulator, tests.
+    Row { crates: &["engine/memory"], may_use: &[VOCAB, DOMAIN, JOURNAL, PORTS] },
     Row { crates: &["engine/engine"], may_use: &[VOCAB, DOMAIN, PORTS] },
     Row {
         crates: &[
@@ -59,19 +62,19 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         crates: &["edges/egress", "edges/operator", "edges/tool", "edges/mcp", "edges/console"],
-        may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, WEB, DOMAIN, ENGINE],
+        may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, WEB, DOMAIN, PORTS, ENGINE],
     },
     // What edges that speak HTTP share; it knows no engine.
     Row { crates: &["edges/web"], may_use: &[VOCAB, WIRE] },
-    Row { crates: &["edges/views"], may_use: &[VOCAB, WIRE, DOMAIN, ENGINE] },
+    Row { crates: &["edges/views"], may_use: &[VOCAB, WIRE, DOMAIN, PORTS, ENGINE] },
     Row {
         crates: &["edges/http", "edges/graphql"],
-        may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, WEB, DOMAIN, ENGINE, Crate("edges/views")],
+        may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, WEB, DOMAIN, PORTS, ENGINE, Crate("edges/views")],
     },
-    Row { crates: &["edges/builtin", "edges/hosting"], may_use: &[VOCAB, DOMAIN, ENGINE] },
+    Row { crates: &["edges/builtin", "edges/hosting"], may_use: &[VOCAB, DOMAIN, PORTS, ENGINE] },
     Row {
         crates: &["edges/agent", "edges/run"],
-        may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, DOMAIN, ENGINE, HOSTING],
+        may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, DOMAIN, PORTS, ENGINE, HOSTING],
     },
     Row { crates: &["authors/toolserver"], may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET] },
     Row { crates: &["authors/client"], may_use: &[VOCAB, WIRE, PROTOCOL] },
@@ -98,6 +101,7 @@ pub(super) const ROWS: &[Row] = &[
             DOMAIN,
             JOURNAL,
             PORTS,
+            MEMORY,
             ENGINE,
             SDK,
             Group("adapters"),
@@ -137,7 +141,9 @@ pub(super) const ROWS: &[Row] = &[
     Row { crates: &["proof/skips"], may_use: &[] },
     // What fuzz targets of every wire share, and those of the sessions themselves.
     Row { crates: &["proof/fuzz"], may_use: &[VOCAB, WIRE, PROTOCOL] },
-    Row { crates: &["proof/testkit"], may_use: &[VOCAB, DOMAIN, PORTS, ENGINE, JOURNAL] },
+    // The suites that every store must pass.
+    Row { crates: &["proof/contract"], may_use: &[VOCAB, DOMAIN, JOURNAL, PORTS] },
+    Row { crates: &["proof/testkit"], may_use: &[VOCAB, DOMAIN, PORTS, MEMORY, ENGINE, JOURNAL] },
     Row { crates: &["proof/conformance"], may_use: &[VOCAB, WIRE, PROTOCOL] },
     Row { crates: &["proof/bench"], may_use: &[Everything] },
     Row { crates: &["xtask"], may_use: &[] },
@@ -152,9 +158,15 @@ pub(super) const LAYERS: &[&[&str]] = &[
     &["app", "proof", "examples", "xtask"],
 ];
 
-/// What tests of every layer but the kernel may use, wherever it stands.
-pub(super) const TEST_SUPPORT: &[Reach] =
-    &[Crate("proof/testkit"), Crate("proof/skips"), Crate("proof/fuzz")];
+/// What tests of every layer but the kernel may use, wherever it stands. The engine is tested with
+/// the core's own tools.
+pub(super) const TEST_SUPPORT: &[Reach] = &[
+    Crate("proof/testkit"),
+    Crate("proof/contract"),
+    Crate("proof/skips"),
+    Crate("proof/fuzz"),
+    Crate("edges/builtin"),
+];
 
 /// Pairs that never see each other below `app` and `proof`, not even in tests: then each side
 /// can be replaced without the other noticing.

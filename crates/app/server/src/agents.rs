@@ -10,9 +10,9 @@ use std::time::Duration;
 use wharf_agent::{AgentEdge, CoreLimits, Options, Transport};
 use wharf_egress::EgressProxy;
 use wharf_engine::Handle;
-use wharf_engine::launcher::Launcher;
-use wharf_engine::vault::Vault;
 use wharf_launcher::ProcessLauncher;
+use wharf_ports::launcher::Launcher;
+use wharf_ports::vault::Vault;
 use wharf_vocab::{Code, Digest, Fault, limits};
 
 use crate::Home;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use wharf_domain::Caller;
-use wharf_engine::providers::{Approve, ProviderControl, ProviderState, ProviderView};
+use wharf_ports::providers::{Approve, ProviderControl, ProviderState, ProviderView};
 use wharf_vocab::{Code, Fault, ProviderId};
 
 use crate::{Home, files};

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use wharf_egress::EgressProxy;
 use wharf_engine::Handle;
-use wharf_engine::launcher::{Launcher, RestartPolicy};
-use wharf_engine::vault::Vault;
+use wharf_ports::launcher::{Launcher, RestartPolicy};
+use wharf_ports::vault::Vault;
 use wharf_run::{Options, RunEdge, Storage};
 use wharf_vocab::{Code, Fault, limits};
 

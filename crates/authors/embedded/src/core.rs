@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
 use wharf_journal::audit::AuditKey;
-use wharf_ports::memory::MemoryStore;
+use wharf_memory::MemoryStore;
 use wharf_ports::{Clock, SteadyClock, Store, StoreError, StoreErrorKind};
 use wharf_sdk::host::{Bridge, served};
 use wharf_sdk::{Call, Data, Scope, TakesImplementation, Tool};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_builtin::{Cx, Done, InProcess};
+use wharf_engine::in_process::{Cx, Done, InProcess};
 use wharf_domain::ToolDef;
 use wharf_sdk::host::{Host, ServedTool};
 use wharf_vocab::{Fault, Object, ProviderId};

@@ -4,7 +4,7 @@ use serde_json::Value;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk};
 use wharf_domain::{Audience, KeysKept, Level, Progress, ToolDef, json_weight};
 use wharf_engine::Handle;
-use wharf_engine::providers::ProviderHealth;
+use wharf_ports::providers::ProviderHealth;
 use wharf_protocol::agent::{CallEnd, CallOutcome, QuestionReceived};
 use wharf_vocab::{
     AskKind, AttemptId, Code, Durability, Executed, Fault, Health, Object, Timestamp, ToolId,

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wharf_domain::provider::ProviderLimits;
-use wharf_engine::egress::Egress;
-use wharf_engine::launcher::{Launcher, RestartPolicy};
-use wharf_engine::vault::Vault;
 use wharf_engine::{Handle, InputCheck};
+use wharf_ports::egress::Egress;
+use wharf_ports::launcher::{Launcher, RestartPolicy};
+use wharf_ports::vault::Vault;
 use wharf_protocol::agent::{CoreLimits, OversizePolicy, SessionRules};
 use wharf_vocab::{ProviderId, SandboxLevel};
 

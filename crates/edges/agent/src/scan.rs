@@ -5,7 +5,7 @@ use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use wharf_engine::providers::{Found, Scan};
+use wharf_ports::providers::{Found, Scan};
 use wharf_vocab::{Code, Fault};
 
 use crate::manifest;

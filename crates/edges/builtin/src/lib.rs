@@ -3,12 +3,9 @@
 //! They are the quick start, the smoke test and the floor of the benchmarks. None of them acts
 //! on the world.
 
-mod in_process;
 mod notify;
 mod sample;
 mod tools;
-
-pub use in_process::{Cx, Done, InProcess};
 
 use wharf_engine::Handle;
 use wharf_vocab::{Fault, ToolId};

@@ -4,9 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wharf_domain::{Level, Progress};
+use wharf_engine::in_process::Cx;
 use wharf_vocab::Fault;
-
-use crate::in_process::Cx;
 
 /// What is told.
 #[derive(Deserialize, JsonSchema)]

@@ -7,9 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use wharf_domain::scope::is_uri;
 use wharf_domain::{Outcome, ToolDef};
+use wharf_engine::in_process::{Cx, InProcess};
 use wharf_vocab::{Code, Fault, Object, ToolId};
-
-use crate::in_process::{Cx, InProcess};
 
 /// The model tool when none is named.
 const USUAL: &str = "llm/litellm@1";

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use wharf_domain::{Audience, Progress, Resolution, ToolDef};
+use wharf_engine::in_process::{Cx, InProcess};
 use wharf_vocab::{Code, Fault, FaultCode};
 
-use crate::in_process::{Cx, InProcess};
 use crate::notify::notify;
 use crate::{Options, sample};
 

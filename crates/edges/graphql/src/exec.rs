@@ -159,8 +159,8 @@ pub(crate) mod tests {
 
     use async_graphql::extensions::{Extension, ExtensionContext, ExtensionFactory, NextExecute};
     use wharf_journal::audit::AuditKey;
+    use wharf_memory::MemoryStore;
     use wharf_ports::SystemClock;
-    use wharf_ports::memory::MemoryStore;
     use wharf_vocab::NodeId;
 
     use super::*;

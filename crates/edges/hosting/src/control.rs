@@ -12,8 +12,8 @@ use futures::stream::BoxStream;
 use tokio::sync::oneshot;
 use wharf_domain::{Caller, Provider, ProviderInput, ProviderKind};
 use wharf_engine::Handle;
-use wharf_engine::launcher::LogLine;
-use wharf_engine::providers::{Approve, ProviderControl, ProviderView, Scan};
+use wharf_ports::launcher::LogLine;
+use wharf_ports::providers::{Approve, ProviderControl, ProviderView, Scan};
 use wharf_vocab::{Code, Fault, ProviderId, ToolId};
 
 use crate::host::{HostEntry, SupervisorOrder, blocking};

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
-use wharf_engine::launcher::Launched;
+use wharf_ports::launcher::Launched;
 
 /// More than a line of `/proc/<pid>/stat` has.
 const STAT_BYTES_MAX: usize = 2048;

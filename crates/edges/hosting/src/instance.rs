@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wharf_domain::{AuditRecord, Severity};
-use wharf_engine::launcher::{Exit, ExitHow, Launched};
+use wharf_ports::launcher::{Exit, ExitHow, Launched};
 use wharf_vocab::{Fault, LaunchId, ProviderId, Resource, StreamId};
 
 use crate::kind::{HostedKind, Process};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use wharf_domain::Provider;
-use wharf_engine::launcher::{LaunchSpec, Launched, RestartPolicy};
-use wharf_engine::providers::Scan;
+use wharf_ports::launcher::{LaunchSpec, Launched, RestartPolicy};
+use wharf_ports::providers::Scan;
 use wharf_vocab::{Code, Fault, LaunchId, ProviderId};
 
 use crate::files::{ManifestFile, ReadManifest};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wharf_domain::{Caller, Provider, ProviderInput};
-use wharf_engine::egress::EgressDoor;
-use wharf_engine::launcher::{Fence, LaunchSpec, Launched, LogSpec, Secret};
+use wharf_ports::egress::EgressDoor;
+use wharf_ports::launcher::{Fence, LaunchSpec, Launched, LogSpec, Secret};
 use wharf_vocab::{Code, Fault, LaunchId, ProviderId, SandboxLevel, SecretName};
 
 use crate::fence::{self, FenceGrants};

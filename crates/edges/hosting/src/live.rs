@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use wharf_domain::provider::{ProviderLimits, Rate};
 use wharf_domain::{Availability, Provider};
 use wharf_engine::Handle;
-use wharf_engine::launcher::Launched;
-use wharf_engine::providers::{ProviderHealth, ProviderState, ProviderView};
+use wharf_ports::launcher::Launched;
+use wharf_ports::providers::{ProviderHealth, ProviderState, ProviderView};
 use wharf_vocab::{Fault, Isolation, LaunchId, ProviderId, Timestamp};
 
 use crate::files::FileWatch;

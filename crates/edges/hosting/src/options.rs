@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use wharf_domain::provider::{ProviderLimits, Usual};
 use wharf_engine::Handle;
-use wharf_engine::egress::Egress;
-use wharf_engine::launcher::{Launcher, RestartPolicy};
-use wharf_engine::vault::Vault;
+use wharf_ports::egress::Egress;
+use wharf_ports::launcher::{Launcher, RestartPolicy};
+use wharf_ports::vault::Vault;
 use wharf_vocab::SandboxLevel;
 
 use crate::throttle;

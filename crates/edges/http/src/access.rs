@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use wharf_domain::{Ask, Caller, Grant, Run};
 use wharf_engine::Handle;
-use wharf_engine::providers::ProviderView;
+use wharf_ports::providers::ProviderView;
 use wharf_vocab::{AskId, Code, Fault, RunKey, ToolId, Verb, WorldId};
 
 use crate::answer::Refused;

@@ -8,8 +8,8 @@ use futures::stream::BoxStream;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wharf_engine::Handle;
-use wharf_engine::providers::ProviderControl;
-use wharf_engine::vault::Vault;
+use wharf_ports::providers::ProviderControl;
+use wharf_ports::vault::Vault;
 use wharf_web::sse::{self, Allowed, Sse};
 
 use crate::auth::OwnerToken;

@@ -207,8 +207,8 @@ mod tests {
     use axum::routing::get;
     use tower::ServiceExt;
     use wharf_journal::audit::AuditKey;
+    use wharf_memory::MemoryStore;
     use wharf_ports::SystemClock;
-    use wharf_ports::memory::MemoryStore;
     use wharf_vocab::NodeId;
 
     use crate::app::Stops;

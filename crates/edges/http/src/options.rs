@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use wharf_engine::providers::ProviderControl;
-use wharf_engine::vault::Vault;
+use wharf_ports::providers::ProviderControl;
+use wharf_ports::vault::Vault;
 use wharf_vocab::limits::{BODY_BYTES_MAX, FILE_BYTES_MAX};
 use wharf_wire::rest_v1::Finding;
 

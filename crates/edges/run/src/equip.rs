@@ -14,8 +14,8 @@ use wharf_domain::Provider;
 use wharf_domain::permission::Permission;
 use wharf_domain::provider::{Serving, ToolServer};
 use wharf_engine::Reach;
-use wharf_engine::launcher::{Inbound, LaunchSpec, Secret};
 use wharf_hosting::{Places, Sockets, bind_unix, random_hex};
+use wharf_ports::launcher::{Inbound, LaunchSpec, Secret};
 use wharf_vocab::{Code, Fault, SandboxLevel};
 use wharf_wire::run_v1::{Handover, ToolName};
 

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::Provider;
 use wharf_domain::provider::{Serving, ToolServer};
-use wharf_engine::launcher::{Launched, LogSource};
+use wharf_ports::launcher::{Launched, LogSource};
 use wharf_engine::{Handle, Reach};
 use wharf_hosting::{Assignment, Command, ConnectionEnd, Inbox, Process, ProcessPhase, Tasks, Tie};
 use wharf_vocab::{AttemptId, Code, Executed, Fault};

@@ -10,8 +10,8 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use wharf_domain::provider::{Serving, ToolServer};
 use wharf_domain::{Provider, ProviderKind};
-use wharf_engine::launcher::LaunchSpec;
-use wharf_engine::providers::Scan;
+use wharf_ports::launcher::LaunchSpec;
+use wharf_ports::providers::Scan;
 use wharf_hosting::{
     Host, HostedKind, LaunchGuard, ManifestFile, Places, Process, ReadManifest, Sockets, Upkeep,
 };

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use wharf_domain::permission::Permission;
 use wharf_domain::provider::{Approval, ProviderLimits, Wish, Wished};
 use wharf_domain::{Manifest, ProviderKind};
-use wharf_engine::launcher::{Achieved, LogLine, LogSource};
-use wharf_engine::providers::{Found, ProviderHealth, ProviderView, Scan};
+use wharf_ports::launcher::{Achieved, LogLine, LogSource};
+use wharf_ports::providers::{Found, ProviderHealth, ProviderView, Scan};
 use wharf_vocab::{DateTime, Keeping, SandboxLevel};
 use wharf_wire::rest_v1 as wire;
 

@@ -2,7 +2,7 @@
 
 use wharf_domain::provider::{Approval, Serving};
 use wharf_engine::CatalogTool;
-use wharf_engine::providers::{ProviderState, ProviderView};
+use wharf_ports::providers::{ProviderState, ProviderView};
 use wharf_vocab::{DateTime, SandboxLevel, ServerKind, ToolState};
 use wharf_wire::rest_v1 as wire;
 

@@ -1,7 +1,7 @@
 //! Tokens and secrets.
 
 use wharf_domain::Grant;
-use wharf_engine::vault::KeptSecret;
+use wharf_ports::vault::KeptSecret;
 use wharf_vocab::{DateTime, Timestamp, TokenState};
 use wharf_wire::rest_v1 as wire;
 

@@ -10,6 +10,7 @@ mod fresh;
 mod handle;
 mod held;
 mod hub;
+pub mod in_process;
 mod prices;
 mod records;
 mod redact;
@@ -30,10 +31,9 @@ pub use handle::{
 };
 pub use redact::Redaction;
 pub use schema::check_schema;
-// Edges see of the ports only what they must speak with the engine.
+// What a handle takes and gives.
 pub use wharf_ports::{
     ByteStream, CostBy, CostKey, CostRow, CostSum, Dispatch, EffectId, FileQuery, FileRecord,
     HistoryItem, Lifeline, ObjectBody, ObjectError, ObjectErrorKind, ObjectInfo, ProviderSink,
-    RoomFor, RunPage, RunPlace, RunQuery, SealedRecord, UploadPart, Usage, egress, launcher,
-    providers, vault,
+    RoomFor, RunPage, RunPlace, RunQuery, SealedRecord, UploadPart, Usage,
 };

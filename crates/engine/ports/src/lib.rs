@@ -1,17 +1,16 @@
 //! What the engine needs from outside: a store, providers and a clock.
 //!
-//! Adapters and edges implement these traits; the engine knows nothing else of them. The fakes
-//! in [`memory`] keep the same promises, and [`contract`] is the suite every store must pass.
+//! Adapters and edges implement these traits; the engine knows nothing else of them. What launches
+//! processes, keeps secrets, opens doors to the network and starts agents ([`launcher`], [`vault`],
+//! [`egress`], [`agents`]) is for edges; the engine uses none of it.
 
 mod artifacts;
 mod batch;
 mod clock;
-pub mod contract;
 mod costs;
 pub mod egress;
 pub mod launcher;
 mod lifeline;
-pub mod memory;
 mod objects;
 mod provider;
 pub mod providers;

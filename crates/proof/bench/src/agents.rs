@@ -10,7 +10,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::json;
 use wharf_domain::Caller;
 use wharf_engine::Handle;
-use wharf_engine::providers::{Approve, ProviderControl as _, ProviderState};
+use wharf_ports::providers::{Approve, ProviderControl as _, ProviderState};
 use wharf_server::{Core, CoreOptions, Home};
 use wharf_vocab::{Durability, ProviderId, RunStatus};
 

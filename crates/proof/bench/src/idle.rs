@@ -20,11 +20,11 @@ use wharf_domain::Caller;
 use wharf_domain::provider::ProviderLimits;
 use wharf_egress::EgressProxy;
 use wharf_engine::Handle;
-use wharf_engine::launcher::RestartPolicy;
-use wharf_engine::providers::{Approve, ProviderControl, ProviderState};
 use wharf_journal::audit::AuditKey;
+use wharf_memory::MemoryStore;
 use wharf_ports::SystemClock;
-use wharf_ports::memory::MemoryStore;
+use wharf_ports::launcher::RestartPolicy;
+use wharf_ports::providers::{Approve, ProviderControl, ProviderState};
 use wharf_vault::FileVault;
 use wharf_vocab::{NodeId, ProviderId, SandboxLevel};
 

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use tokio::sync::{mpsc, watch};
-use wharf_engine::launcher::{Achieved, Exit, ExitHow, LaunchSpec, Launched, Launcher, LogLine};
+use wharf_ports::launcher::{Achieved, Exit, ExitHow, LaunchSpec, Launched, Launcher, LogLine};
 use wharf_vocab::{Fault, LaunchId, SandboxLevel};
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

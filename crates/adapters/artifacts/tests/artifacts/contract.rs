@@ -1,7 +1,7 @@
 //! Every store keeps the promises of the port.
 
 mod embedded {
-    use wharf_ports::contract::objects::Subject;
+    use wharf_contract::objects::Subject;
 
     use crate::support::Embedded;
 
@@ -9,13 +9,13 @@ mod embedded {
         Embedded::start().await.subject()
     }
 
-    wharf_ports::object_store_contract!(store);
-    wharf_ports::object_address_contract!(store);
+    wharf_contract::object_store_contract!(store);
+    wharf_contract::object_address_contract!(store);
 }
 
 mod s3 {
     use wharf_artifacts::S3Objects;
-    use wharf_ports::contract::objects::Subject;
+    use wharf_contract::objects::Subject;
 
     use crate::{seaweed, support};
 
@@ -32,6 +32,6 @@ mod s3 {
         }
     }
 
-    wharf_ports::object_store_contract!(store);
-    wharf_ports::object_address_contract!(store);
+    wharf_contract::object_store_contract!(store);
+    wharf_contract::object_address_contract!(store);
 }

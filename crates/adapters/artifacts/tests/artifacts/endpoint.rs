@@ -10,7 +10,7 @@ use rusty_s3::actions::{
 };
 use rusty_s3::{Bucket, Credentials, UrlStyle};
 use wharf_artifacts::{Endpoint, EndpointOptions, FileObjects, S3Objects, S3Options, Tls};
-use wharf_ports::contract::objects::{Answer, PlainClient as _, Request};
+use wharf_contract::objects::{Answer, PlainClient as _, Request};
 use wharf_ports::{Method, ObjectStore as _};
 
 use crate::support::{self, Client, Embedded, read, write};

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
 use wharf_artifacts::{Endpoint, EndpointOptions, FileObjects};
-use wharf_ports::contract::objects::{PlainClient as _, Request};
+use wharf_contract::objects::{PlainClient as _, Request};
 use wharf_ports::{AddressGate, Method, ObjectStore as _, ObjectVersion};
 
 use crate::endpoint::{head_of, raw, send, wait_until};

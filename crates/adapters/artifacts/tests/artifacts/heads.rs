@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use wharf_artifacts::EndpointOptions;
-use wharf_ports::contract::objects::{PlainClient as _, Request};
+use wharf_contract::objects::{PlainClient as _, Request};
 use wharf_ports::{Method, ObjectStore as _};
 
 use crate::endpoint::{raw, send};

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use wharf_artifacts::{
     Credentials, EmbeddedObjects, Endpoint, EndpointOptions, FileObjects, Serving,
 };
-use wharf_ports::contract::objects::{Answer, PlainClient, Request, Subject};
+use wharf_contract::objects::{Answer, PlainClient, Request, Subject};
 use wharf_ports::{ByteStream, ObjectInfo, ObjectStore, PutObject};
 
 /// An embedded store with its endpoint.

@@ -2,7 +2,7 @@
 
 use futures::TryStreamExt as _;
 use wharf_artifacts::{S3Objects, S3Options};
-use wharf_ports::contract::objects::{PlainClient as _, Request};
+use wharf_contract::objects::{PlainClient as _, Request};
 use wharf_ports::{ObjectStore as _, ObjectVersion};
 
 use crate::support::{self, Embedded, read, write};

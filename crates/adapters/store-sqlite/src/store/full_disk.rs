@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use wharf_contract::Subject;
+use wharf_contract::desk::{Desk, append, claim, holds, key, opens, record};
 use wharf_domain::{Entry, Outcome, RunEntry, run};
 use wharf_journal::audit::{Anchors, AuditKey};
-use wharf_ports::contract::Subject;
-use wharf_ports::contract::desk::{Desk, append, claim, holds, key, opens, record};
 use wharf_ports::{Batch, CommitError, ManualClock, Store as _, StoreErrorKind};
 use wharf_vocab::{Object, RunKey, RunStatus, Timestamp};
 

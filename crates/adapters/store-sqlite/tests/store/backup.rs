@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::support::{Home, desk};
+use wharf_contract::desk::{key, record, removes, writes};
 use wharf_ports::StoreErrorKind;
-use wharf_ports::contract::desk::{key, record, removes, writes};
 use wharf_store_sqlite::{backup, integrity_check};
 
 fn paths(database: &Path) -> Vec<String> {

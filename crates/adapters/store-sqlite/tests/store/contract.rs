@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use futures::FutureExt as _;
+use wharf_contract::Subject;
 use wharf_journal::audit::AuditKey;
 use wharf_ports::ManualClock;
-use wharf_ports::contract::Subject;
 use wharf_store_sqlite::SqliteStore;
 use wharf_vocab::Timestamp;
 
@@ -22,4 +22,4 @@ async fn sqlite() -> Subject {
     Subject { store: Arc::new(store), key, pass_ms, keep: Box::new(folder) }
 }
 
-wharf_ports::store_contract!(sqlite);
+wharf_contract::store_contract!(sqlite);

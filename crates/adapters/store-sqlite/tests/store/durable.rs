@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use crate::support::{Home, desk, key as audit_key};
-use wharf_ports::contract::desk::{claim, holds, key, opens, record};
+use wharf_contract::desk::{claim, holds, key, opens, record};
 use wharf_ports::{CommitError, Refusal, RunQuery, Store as _, StoreErrorKind};
 use wharf_store_sqlite::{SqliteStore, integrity_check, verify_audit};
 use wharf_vocab::{ShardId, StreamKind};

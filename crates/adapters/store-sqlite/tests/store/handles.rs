@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::support::{Home, desk, key as audit_key};
+use wharf_contract::desk::{holds, key, node, opens, record};
 use wharf_journal::audit::Anchors;
-use wharf_ports::contract::desk::{holds, key, node, opens, record};
 use wharf_ports::{Batch, Refusal, Store as _};
 use wharf_store_sqlite::verify_audit;
 use wharf_vocab::limits::LEASE_MS;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use wharf_contract::desk::{Desk, account, holds, opens, settles};
 use wharf_domain::LedgerOp;
-use wharf_ports::contract::desk::{Desk, account, holds, opens, settles};
 use wharf_ports::{CommitError, Refusal, Store as _};
 use wharf_store_sqlite::SqliteStore;
 use wharf_vocab::{Micro, ShardId};

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use crate::support::{Home, key as audit_key};
 use proptest::prelude::*;
-use wharf_domain::{ArtifactOp, LedgerOp};
-use wharf_ports::contract::desk::{
+use wharf_contract::desk::{
     account, append, append_progress, claim, created, ended, hold, holds, node, opens, path,
     question, reads, record, removes, run_key, settles, started, text, tool, writes,
 };
-use wharf_ports::memory::{MemoryState, MemoryStore};
+use wharf_domain::{ArtifactOp, LedgerOp};
+use wharf_memory::{MemoryState, MemoryStore};
 use wharf_ports::{
     Append, Batch, Body, CostBy, CostQuery, FileQuery, Head, RunQuery, Store, TraceQuery,
 };

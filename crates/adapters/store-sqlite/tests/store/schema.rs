@@ -2,7 +2,7 @@
 
 use crate::support::{Home, desk};
 use rusqlite::Connection;
-use wharf_ports::contract::desk::{claim, holds, key, opens, reads, record, removes, writes};
+use wharf_contract::desk::{claim, holds, key, opens, reads, record, removes, writes};
 use wharf_ports::{CostBy, CostQuery, FileQuery, RunQuery, Store as _, StoreErrorKind, TraceQuery};
 use wharf_store_sqlite::{SqliteStore, integrity_check, migrations, verify_audit};
 use wharf_vocab::{RunStatus, Seq, StreamKind, Timestamp};
@@ -26,7 +26,7 @@ async fn told(store: &SqliteStore) -> String {
         store.trace(trace).await.expect("readable"),
         store.usage(world).await.expect("readable"),
         store.load_open(StreamKind::Run, all.clone()).await.expect("readable"),
-        store.account(wharf_ports::contract::desk::account("world:w")).await.expect("readable"),
+        store.account(wharf_contract::desk::account("world:w")).await.expect("readable"),
         store.holds(all).await.expect("readable"),
         store.audit(0, 100).await.expect("readable"),
     )

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use wharf_contract::Subject;
+use wharf_contract::desk::Desk;
 use wharf_journal::audit::AuditKey;
-use wharf_ports::contract::Subject;
-use wharf_ports::contract::desk::Desk;
 use wharf_ports::{ManualClock, StoreError};
 use wharf_store_sqlite::SqliteStore;
 use wharf_vocab::Timestamp;

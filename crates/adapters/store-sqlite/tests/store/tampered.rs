@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::support::{Home, desk, key as audit_key};
 use rusqlite::Connection;
+use wharf_contract::desk::record;
 use wharf_journal::audit::{Anchors, AuditKey, GENESIS, Sealer, Trouble};
 use wharf_ports::Store as _;
-use wharf_ports::contract::desk::record;
 use wharf_store_sqlite::{SqliteStore, verify_audit};
 use wharf_vocab::{ShardId, Timestamp};
 

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use wharf_contract::desk::{key, record};
 use wharf_journal::audit::Anchors;
-use wharf_ports::contract::desk::{key, record};
 use wharf_ports::{CommitError, ManualClock, Store as _, StoreErrorKind};
 use wharf_store_sqlite::{SqliteStore, integrity_check, verify_audit};
 use wharf_vocab::Timestamp;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use wharf_engine::launcher::{Achieved, Launcher};
 use wharf_launcher::ProcessLauncher;
+use wharf_ports::launcher::{Achieved, Launcher};
 use wharf_vocab::{Keeping, SandboxLevel};
 
 use super::Check;

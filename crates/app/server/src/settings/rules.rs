@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use wharf_agent::AgentRule;
-use wharf_engine::launcher::RestartPolicy;
 use wharf_engine::{InputCheck, InputChecks};
+use wharf_ports::launcher::RestartPolicy;
 use wharf_vocab::{Code, Fault, ProviderId};
 
 /// Smaller frames would not hold what the protocol itself needs.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use wharf_engine::providers::ProviderState;
+use wharf_ports::providers::ProviderState;
 
 use crate::agent::Agent;
 use crate::launcher::Launch;

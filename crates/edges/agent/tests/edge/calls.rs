@@ -145,7 +145,7 @@ async fn r102_r104_a_lost_call_is_made_again_only_when_that_is_safe() {
             definition["side_effects"] = side_effects.clone();
         }
         agent.offer(std::slice::from_ref(&definition)).await;
-        stage.until(|view| view.state == wharf_engine::providers::ProviderState::Running).await;
+        stage.until(|view| view.state == wharf_ports::providers::ProviderState::Running).await;
         let run = stage.run("act", json!({})).await.expect("accepted");
         let first = agent.call().await;
         drop(agent);
@@ -259,7 +259,7 @@ async fn r161_a_question_of_an_agent_waits_in_the_inbox_and_is_answered_once() {
     let launch = stage.started().await;
     let mut agent = Agent::join(&launch, &["tools", "ask"]).await;
     agent.offer(&[tool("book")]).await;
-    stage.until(|view| view.state == wharf_engine::providers::ProviderState::Running).await;
+    stage.until(|view| view.state == wharf_ports::providers::ProviderState::Running).await;
     let run = stage.run("book", json!({})).await.expect("accepted");
     let call = agent.call().await;
     let question = json!({

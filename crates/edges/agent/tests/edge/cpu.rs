@@ -5,7 +5,7 @@ use std::process::Stdio;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use wharf_engine::providers::{Approve, ProviderState};
+use wharf_ports::providers::{Approve, ProviderState};
 use wharf_vocab::{Isolation, RunStatus};
 
 use crate::agent::{Agent, LONG};

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use wharf_domain::{Outcome, Run};
-use wharf_engine::providers::Approve;
 use wharf_ports::ObjectStore as _;
+use wharf_ports::providers::Approve;
 use wharf_vocab::{Code, Fault, Object, RunStatus, SandboxLevel};
 
 use crate::agent::Agent;

@@ -1,7 +1,7 @@
 //! Approvals hold for the files they were given for, and end when they are taken back.
 
 use serde_json::json;
-use wharf_engine::providers::{Approve, ProviderControl, ProviderState};
+use wharf_ports::providers::{Approve, ProviderControl, ProviderState};
 use wharf_vocab::{Code, RunStatus};
 
 use crate::stage::{Stage, id, owner};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use wharf_domain::Outcome;
-use wharf_engine::providers::Approve;
+use wharf_ports::providers::Approve;
 use wharf_vocab::{Code, RunStatus, SandboxLevel};
 
 use crate::agent::LONG;

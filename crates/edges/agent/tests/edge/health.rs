@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use wharf_agent::AgentRule;
 use wharf_domain::{AuditRecord, Outcome};
-use wharf_engine::providers::ProviderState;
+use wharf_ports::providers::ProviderState;
 use wharf_vocab::{Code, Health, RunStatus};
 
 use crate::agent::Agent;

@@ -1,7 +1,7 @@
 //! Coming in without a token, or faster than anybody could know.
 
 use serde_json::{Value, json};
-use wharf_engine::providers::ProviderState;
+use wharf_ports::providers::ProviderState;
 
 use crate::agent::Agent;
 use crate::stage::Stage;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use wharf_domain::{Availability, Outcome, Progress, Resolution, ToolDef};
-use wharf_engine::providers::{Approve, ProviderControl as _};
 use wharf_engine::{Attempt, Dispatch, Handle, ProviderSink};
+use wharf_ports::providers::{Approve, ProviderControl as _};
 use wharf_vocab::{AttemptId, Fault, Object, ProviderId, RunStatus, ToolId};
 
 use crate::agent::{Agent, LONG};

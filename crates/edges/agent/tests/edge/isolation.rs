@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use wharf_engine::launcher::ExitHow;
-use wharf_engine::providers::{Approve, ProviderControl, ProviderState};
+use wharf_ports::launcher::ExitHow;
+use wharf_ports::providers::{Approve, ProviderControl, ProviderState};
 use wharf_vocab::{Code, Isolation, RunStatus};
 
 use crate::agent::Agent;

@@ -11,7 +11,7 @@ use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::{mpsc, watch};
-use wharf_engine::launcher::{Achieved, Exit, ExitHow, LaunchSpec, Launched, Launcher, LogLine};
+use wharf_ports::launcher::{Achieved, Exit, ExitHow, LaunchSpec, Launched, Launcher, LogLine};
 use wharf_vocab::{Fault, LaunchId, Resource, SandboxLevel};
 
 /// A launcher that hands each launch to the test.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wharf_engine::providers::{Approve, ProviderControl, ProviderState};
+use wharf_ports::providers::{Approve, ProviderControl, ProviderState};
 use wharf_vocab::{Code, RunStatus};
 
 use crate::agent::{Agent, tool};

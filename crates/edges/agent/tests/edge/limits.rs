@@ -3,7 +3,7 @@
 use serde_json::json;
 use wharf_domain::Outcome;
 use wharf_domain::provider::{ProviderLimits, Rate};
-use wharf_engine::providers::Approve;
+use wharf_ports::providers::Approve;
 use wharf_vocab::{Code, Fault, RunStatus};
 
 use crate::stage::{Stage, owner};

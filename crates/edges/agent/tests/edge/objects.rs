@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, stream};
 use tokio::sync::watch;
-use wharf_ports::memory::MemoryObjects;
+use wharf_memory::MemoryObjects;
 use wharf_ports::{
     BoundVersions, ByteStream, Method, ObjectBody, ObjectEntry, ObjectError, ObjectErrorKind,
     ObjectInfo, ObjectStore, ObjectVersion, PutObject, SystemClock, Upload, UploadPart,

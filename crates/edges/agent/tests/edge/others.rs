@@ -5,7 +5,7 @@ use wharf_domain::provider::{
     Entrypoint, Manifest, ProviderKind, ProviderLimits, Serving, ToolServer,
 };
 use wharf_domain::{ProviderInput, ToolDef};
-use wharf_engine::providers::ProviderControl as _;
+use wharf_ports::providers::ProviderControl as _;
 use wharf_vocab::{Code, Digest, ProviderId, ToolId};
 
 use crate::stage::{Stage, owner};

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use wharf_agent::AgentRule;
 use wharf_domain::grant::{Keyring, NewGrant, Rights};
 use wharf_domain::{Level, Outcome, Progress};
-use wharf_engine::launcher::{RestartPolicy, Secret};
-use wharf_engine::providers::{Approve, ProviderControl, ProviderState};
-use wharf_engine::vault::Vault as _;
 use wharf_engine::{HistoryItem, InputCheck, NewRun, Redaction};
+use wharf_ports::launcher::{RestartPolicy, Secret};
+use wharf_ports::providers::{Approve, ProviderControl, ProviderState};
+use wharf_ports::vault::Vault as _;
 use wharf_vocab::{Code, Mode, RunKey, RunStatus, SecretName, Seq, ToolId};
 
 use crate::agent::{Agent, tool};

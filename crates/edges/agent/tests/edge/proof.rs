@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wharf_domain::Outcome;
-use wharf_engine::providers::ProviderState;
+use wharf_ports::providers::ProviderState;
 use wharf_vocab::Code;
 
 use crate::agent::Agent;

@@ -1,7 +1,7 @@
 //! Tool definitions are pinned when they are first offered under an approval.
 
 use serde_json::json;
-use wharf_engine::providers::{ProviderControl, ProviderState};
+use wharf_ports::providers::{ProviderControl, ProviderState};
 use wharf_vocab::{Code, RunStatus, ToolId};
 
 use crate::agent::{Agent, tool};

@@ -13,12 +13,12 @@ use wharf_agent::{AgentEdge, AgentRule, Options};
 use wharf_domain::provider::ProviderLimits;
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{AuditRecord, Caller, Run, WorldSettings};
-use wharf_engine::launcher::RestartPolicy;
-use wharf_engine::providers::{Approve, ProviderControl as _, ProviderState, ProviderView};
 use wharf_engine::{Handle, NewFile, NewRun};
 use wharf_journal::audit::AuditKey;
+use wharf_memory::MemoryStore;
 use wharf_ports::SystemClock;
-use wharf_ports::memory::MemoryStore;
+use wharf_ports::launcher::RestartPolicy;
+use wharf_ports::providers::{Approve, ProviderControl as _, ProviderState, ProviderView};
 use wharf_protocol::agent::CoreLimits;
 use wharf_vocab::{Fault, NodeId, Object, ProviderId, RunKey, SandboxLevel, ToolId, WorldId};
 

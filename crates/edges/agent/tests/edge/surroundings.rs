@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use wharf_domain::provider::{ProviderLimits, Usage};
-use wharf_engine::launcher::Secret;
-use wharf_engine::providers::{Approve, ProviderControl, ProviderState};
-use wharf_engine::vault::Vault as _;
+use wharf_ports::launcher::Secret;
+use wharf_ports::providers::{Approve, ProviderControl, ProviderState};
+use wharf_ports::vault::Vault as _;
 use wharf_vocab::{Code, Resource, SandboxLevel, SecretName};
 
 use crate::stage::{Stage, id, owner};

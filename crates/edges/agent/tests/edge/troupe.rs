@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use wharf_engine::providers::{Approve, ProviderControl as _, ProviderState};
+use wharf_ports::providers::{Approve, ProviderControl as _, ProviderState};
 use wharf_vocab::ProviderId;
 
 use crate::agent::{Agent, LONG};

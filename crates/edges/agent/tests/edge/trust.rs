@@ -8,9 +8,9 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use wharf_domain::grant::Keyring;
 use wharf_domain::permission::HostPattern;
-use wharf_engine::egress::{Egress, EgressDoor};
-use wharf_engine::launcher::Secret;
-use wharf_engine::vault::{KeptSecret, Vault};
+use wharf_ports::egress::{Egress, EgressDoor};
+use wharf_ports::launcher::Secret;
+use wharf_ports::vault::{KeptSecret, Vault};
 use wharf_vocab::{Code, Fault, ProviderId, SecretName};
 
 /// Secrets in memory.

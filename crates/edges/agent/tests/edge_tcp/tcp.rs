@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use wharf_agent::{AgentEdge, Transport};
-use wharf_engine::providers::ProviderState;
+use wharf_ports::providers::ProviderState;
 use wharf_vocab::Code;
 
 use crate::stage::{self, Stage};

@@ -22,10 +22,10 @@ use tokio::net::UnixStream;
 use wharf_domain::AuditRecord;
 use wharf_domain::permission::HostPattern;
 use wharf_engine::Handle;
-use wharf_engine::egress::{Egress, EgressDoor};
 use wharf_journal::audit::AuditKey;
+use wharf_memory::MemoryStore;
 use wharf_ports::SystemClock;
-use wharf_ports::memory::MemoryStore;
+use wharf_ports::egress::{Egress, EgressDoor};
 use wharf_vocab::{NodeId, ProviderId};
 
 use crate::resolve::Resolve;

@@ -20,8 +20,8 @@ use wharf_engine::Handle;
 use wharf_graphql::Limits;
 use wharf_http::{Listener, Mount, Options, OwnerToken, Server};
 use wharf_journal::audit::AuditKey;
+use wharf_memory::{MemoryObjects, MemoryStore};
 use wharf_ports::SystemClock;
-use wharf_ports::memory::{MemoryObjects, MemoryStore};
 use wharf_vocab::{NodeId, WorldId};
 
 pub(crate) const OWNER: &str = "owners-own-token";

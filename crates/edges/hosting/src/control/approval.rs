@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use wharf_domain::permission::Permission;
 use wharf_domain::provider::{Approval, ToolServer, Typed};
 use wharf_domain::{Caller, Provider, ProviderInput};
-use wharf_engine::providers::{Approve, ProviderView};
+use wharf_ports::providers::{Approve, ProviderView};
 use wharf_vocab::{Code, Fault, ProviderId};
 
 use super::{Control, stop_for};

@@ -14,8 +14,8 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use wharf_engine::Dispatch;
-use wharf_engine::launcher::Launched;
-use wharf_engine::providers::ProviderHealth;
+use wharf_ports::launcher::Launched;
+use wharf_ports::providers::ProviderHealth;
 use wharf_vocab::{AttemptId, Code, Fault, Isolation, LaunchId, Timestamp, WorldId};
 
 use super::inbox::{Command, ConnectionEnd};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use wharf_domain::provider::{ProviderLimits, Rate, Usage};
-use wharf_engine::providers::Approve;
+use wharf_ports::providers::Approve;
 use wharf_vocab::{Digest, Fault};
 use wharf_wire::rest_v1::{self as wire, AddTool, ApproveAgent};
 

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use wharf_domain::Caller;
-use wharf_engine::providers::{ProviderControl, ProviderView};
+use wharf_ports::providers::{ProviderControl, ProviderView};
 use wharf_vocab::{Code, Fault};
 use wharf_wire::rest_v1::{self as wire, AddAgent, ApproveAgent, ErrorBody, Page};
 

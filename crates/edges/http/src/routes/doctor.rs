@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use wharf_engine::RunQuery;
-use wharf_engine::providers::{ProviderControl, ProviderState};
+use wharf_ports::providers::{ProviderControl, ProviderState};
 use wharf_vocab::Verdict;
 use wharf_wire::rest_v1::{Diagnosis, ErrorBody, Finding};
 

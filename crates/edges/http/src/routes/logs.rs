@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use futures::StreamExt;
 use wharf_domain::Caller;
-use wharf_engine::launcher::LogLine;
-use wharf_engine::providers::ProviderControl;
+use wharf_ports::launcher::LogLine;
+use wharf_ports::providers::ProviderControl;
 use wharf_vocab::{ProviderId, Verb};
 use wharf_wire::rest_v1::{AgentLogLine, ErrorBody, Page};
 

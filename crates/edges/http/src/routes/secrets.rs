@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use wharf_domain::{AuditRecord, Caller};
-use wharf_engine::launcher::Secret;
-use wharf_engine::vault::Vault;
+use wharf_ports::launcher::Secret;
+use wharf_ports::vault::Vault;
 use wharf_vocab::{Code, Fault, SecretName, StreamId};
 use wharf_wire::rest_v1::{self as wire, ErrorBody, Page};
 

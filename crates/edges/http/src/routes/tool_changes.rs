@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use wharf_domain::provider::ToolServer;
 use wharf_domain::{Caller, ToolDef};
-use wharf_engine::providers::Approve;
+use wharf_ports::providers::Approve;
 use wharf_vocab::{Code, Fault, ToolId};
 use wharf_wire::rest_v1::{self as wire, ApproveAgent, ErrorBody, ToolDiff};
 

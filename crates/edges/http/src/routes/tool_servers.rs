@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use futures::future::BoxFuture;
 use wharf_domain::Caller;
-use wharf_engine::providers::{Approve, ProviderControl, ProviderView};
+use wharf_ports::providers::{Approve, ProviderControl, ProviderView};
 use wharf_vocab::{Code, Fault, ProviderId, ToolId};
 use wharf_wire::rest_v1::{self as wire, AddTool, ErrorBody};
 

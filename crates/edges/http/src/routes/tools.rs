@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use wharf_domain::Caller;
 use wharf_engine::CatalogTool;
-use wharf_engine::providers::ProviderView;
+use wharf_ports::providers::ProviderView;
 use wharf_vocab::{Fault, ToolId};
 use wharf_wire::rest_v1::{self as wire, ErrorBody, Page};
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 use tokio::time::timeout;
-use wharf_engine::launcher::LogSource::{Launcher, Stderr, Stdout};
+use wharf_ports::launcher::LogSource::{Launcher, Stderr, Stdout};
 
 use crate::agents::edge_with;
 use crate::support::agents::ScriptedAgents;

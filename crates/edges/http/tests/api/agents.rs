@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use wharf_domain::ToolDef;
-use wharf_engine::launcher::Achieved;
-use wharf_engine::providers::{ProviderHealth, ProviderState};
+use wharf_ports::launcher::Achieved;
+use wharf_ports::providers::{ProviderHealth, ProviderState};
 use wharf_vocab::{Digest, SandboxLevel, Timestamp, ToolId};
 
 use crate::support::agents::{BROKEN_FOLDER, ScriptedAgents};

@@ -1,8 +1,8 @@
 //! What clients of the operator protocol ask before anything else.
 
 use serde_json::{Value, json};
-use wharf_engine::providers::ProviderState;
 use wharf_http::{Doctor, Finding};
+use wharf_ports::providers::ProviderState;
 
 use crate::agents::edge_with;
 use crate::support::agents::ScriptedAgents;

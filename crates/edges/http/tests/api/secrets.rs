@@ -1,7 +1,7 @@
 //! Secrets: set, listed by name, removed, and never shown.
 
 use serde_json::json;
-use wharf_engine::vault::Vault;
+use wharf_ports::vault::Vault;
 use wharf_vocab::SecretName;
 
 use crate::support::{Edge, eventually};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wharf_domain::{Availability, ToolDef};
-use wharf_engine::launcher::{Achieved, LogSource};
-use wharf_engine::providers::ProviderState;
 use wharf_engine::{Dispatch, ProviderSink};
+use wharf_ports::launcher::{Achieved, LogSource};
+use wharf_ports::providers::ProviderState;
 use wharf_vocab::{AttemptId, Digest, Fault, ProviderId, SandboxLevel, ToolId};
 
 use crate::support::Edge;

@@ -17,9 +17,9 @@ use wharf_domain::{Caller, Policy, WorldSettings};
 use wharf_engine::Handle;
 use wharf_http::{Listener, Mount, Options, OwnerToken, Server};
 use wharf_journal::audit::AuditKey;
+use wharf_memory::{MemoryObjects, MemoryState, MemoryStore};
 use wharf_operator::OperatorEdge;
 use wharf_ports::SystemClock;
-use wharf_ports::memory::{MemoryObjects, MemoryState, MemoryStore};
 use wharf_vocab::{NodeId, WorldId};
 
 pub(crate) const OWNER: &str = "owners-own-token";

@@ -18,7 +18,7 @@ use wharf_engine::{
     Attempt, Dispatch, Handle, HistoryItem, NewFile, NewRun, Options, ProviderSink, RunEvent,
 };
 use wharf_journal::audit::AuditKey;
-use wharf_ports::memory::{MemoryObjects, MemoryState, MemoryStore};
+use wharf_memory::{MemoryObjects, MemoryState, MemoryStore};
 use wharf_ports::{Store, SystemClock};
 use wharf_run::link::{Doors, Endpoint, FileAccess, Server, Settings, StopSignal};
 use wharf_vocab::{AttemptId, Fault, NodeId, Object, RunKey, Seq, ToolId, WorldId};

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use wharf_engine::NewRun;
-use wharf_engine::providers::Approve;
+use wharf_ports::providers::Approve;
 use wharf_vocab::{Code, RunId, SandboxLevel};
 
 use crate::launcher::seen;

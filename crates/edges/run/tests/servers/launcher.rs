@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::net::{TcpStream, UnixListener};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
-use wharf_engine::launcher::{
+use wharf_ports::launcher::{
     Achieved, Exit, ExitHow, Inbound, LaunchSpec, Launched, Launcher, LogLine, LogSource,
 };
 use wharf_vocab::{Code, Fault, LaunchId, SandboxLevel, Timestamp};

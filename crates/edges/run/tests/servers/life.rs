@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use wharf_domain::Availability;
-use wharf_engine::providers::{Approve, ProviderControl, ProviderState};
+use wharf_ports::providers::{Approve, ProviderControl, ProviderState};
 use wharf_vocab::{Code, Isolation};
 
 use crate::launcher::{At, seen};

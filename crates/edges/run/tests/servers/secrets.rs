@@ -1,9 +1,9 @@
 //! Secrets reach a server by file, and nobody else.
 
 use serde_json::json;
-use wharf_engine::launcher::Secret;
-use wharf_engine::providers::ProviderControl as _;
-use wharf_engine::vault::Vault as _;
+use wharf_ports::launcher::Secret;
+use wharf_ports::providers::ProviderControl as _;
+use wharf_ports::vault::Vault as _;
 use wharf_vocab::{Code, SecretName};
 
 use crate::launcher::seen;

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use wharf_domain::provider::ProviderLimits;
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{Caller, Outcome, Run, WorldSettings};
-use wharf_engine::launcher::RestartPolicy;
-use wharf_engine::providers::{Approve, ProviderControl as _, ProviderView};
 use wharf_engine::{Handle, NewFile, NewRun};
 use wharf_journal::audit::AuditKey;
+use wharf_memory::{MemoryObjects, MemoryStore};
 use wharf_ports::SystemClock;
-use wharf_ports::memory::{MemoryObjects, MemoryStore};
+use wharf_ports::launcher::RestartPolicy;
+use wharf_ports::providers::{Approve, ProviderControl as _, ProviderView};
 use wharf_run::{Options, RunEdge, Storage};
 use wharf_vocab::{Fault, NodeId, Object, ProviderId, RunKey, SandboxLevel, ToolId, WorldId};
 

@@ -86,7 +86,7 @@ async fn k032_an_operative_serves_only_names_that_its_token_grants() {
 #[tokio::test]
 async fn k032_a_name_belongs_to_one_provider() {
     let stage = Stage::start().await;
-    let other = wharf_builtin::InProcess::new("desktop").expect("valid");
+    let other = wharf_engine::in_process::InProcess::new("desktop").expect("valid");
     other.register(&stage.handle).await.expect("registers");
     let query = "role=operative&provider=desktop";
     let answer = stage.connect(query, OWNER, "").await.expect_err("taken");

@@ -18,8 +18,8 @@ use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
 use wharf_http::{Listener, Mount, Options, OwnerToken, Server};
 use wharf_journal::audit::AuditKey;
+use wharf_memory::{MemoryObjects, MemoryState, MemoryStore};
 use wharf_ports::SystemClock;
-use wharf_ports::memory::{MemoryObjects, MemoryState, MemoryStore};
 use wharf_tool::ToolEdge;
 use wharf_vocab::{NodeId, ToolId, WorldId};
 

@@ -2,7 +2,7 @@
 //! unreachable, and that can say it failed when it did not.
 
 use wharf_journal::audit::AuditKey;
-use wharf_ports::memory::MemoryState;
+use wharf_memory::MemoryState;
 use wharf_ports::{StoreError, StoreErrorKind};
 
 use super::chance::Chance;

@@ -15,8 +15,8 @@ use wharf_domain::provider::{
     Terms, ToolServer,
 };
 use wharf_domain::{Caller, Provider, ToolDef};
-use wharf_engine::launcher::{LogLine, LogSource};
-use wharf_engine::providers::{Approve, Found, ProviderControl, ProviderState, ProviderView, Scan};
+use wharf_ports::launcher::{LogLine, LogSource};
+use wharf_ports::providers::{Approve, Found, ProviderControl, ProviderState, ProviderView, Scan};
 use wharf_vocab::{
     Code, Digest, Fault, Isolation, LaunchId, ProviderId, SandboxLevel, Timestamp, ToolId,
 };

@@ -13,8 +13,8 @@ use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
 use wharf_http::{Limits, Listener, Options, OwnerToken, Server};
 use wharf_journal::audit::AuditKey;
+use wharf_memory::MemoryStore;
 use wharf_ports::SystemClock;
-use wharf_ports::memory::MemoryStore;
 use wharf_vocab::{NodeId, WorldId};
 
 use client::{Answer, Call, EventReader};

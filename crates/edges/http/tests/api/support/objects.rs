@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use tokio::sync::watch;
-use wharf_ports::memory::MemoryObjects;
+use wharf_memory::MemoryObjects;
 use wharf_ports::{
     BoundVersions, ByteStream, Method, ObjectBody, ObjectEntry, ObjectError, ObjectInfo,
     ObjectStore, ObjectVersion, PutObject, SystemClock, Upload, UploadPart,

@@ -1,7 +1,7 @@
 //! Rules on what is committed.
 
 use wharf_domain::{Entry, Outcome, Progress, Resolution, Run, RunEntry};
-use wharf_ports::memory::MemoryState;
+use wharf_memory::MemoryState;
 use wharf_ports::{Batch, Body};
 use wharf_vocab::limits::ATTEMPTS_MAX;
 use wharf_vocab::{AttemptId, Code, Epoch, Executed, RunKey, StreamId};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wharf_domain::Run;
 use wharf_engine::shard::Shard;
 use wharf_journal::audit::{Anchors, GENESIS, Row, Sealer, verify};
-use wharf_ports::memory::MemoryState;
+use wharf_memory::MemoryState;
 use wharf_vocab::{AccountId, AttemptId, Durability, Micro, RunKey, ShardId};
 
 use super::super::Sim;

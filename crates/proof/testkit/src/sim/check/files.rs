@@ -2,7 +2,7 @@
 //! all of them before it does, and recorded with its end.
 
 use wharf_domain::{Artifact, ArtifactOp, Entry, Move, Outcome, Run, RunEntry};
-use wharf_ports::memory::MemoryState;
+use wharf_memory::MemoryState;
 use wharf_ports::{Batch, TraceQuery};
 use wharf_vocab::{AttemptId, RunKey};
 

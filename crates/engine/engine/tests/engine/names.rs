@@ -1,0 +1,109 @@
+//! How many names one token may take: worlds, tokens, and names that operatives serve.
+
+use std::sync::Arc;
+
+use wharf_domain::grant::{Keyring, NewGrant};
+use wharf_domain::{Caller, ProviderInput, Rights, WorldSettings};
+use wharf_engine::{Handle, NameLimit, NameLimits, Options};
+use wharf_journal::audit::AuditKey;
+use wharf_memory::{MemoryState, MemoryStore};
+use wharf_ports::SystemClock;
+use wharf_vocab::{Code, Fault, GrantId, NodeId, ProviderId, WorldId};
+
+use crate::closed::add;
+
+/// An engine that has few names to give: two of each for one token, and four worlds in all.
+async fn few() -> Handle {
+    let clock = Arc::new(SystemClock);
+    let state = MemoryState::new(&AuditKey::new([7; 32]));
+    let store = Arc::new(MemoryStore::with_state(state, clock.clone()));
+    let node = NodeId::new("test").expect("valid");
+    let two = NameLimit { all: 100, each: 2 };
+    let worlds = NameLimit { all: 4, each: 2 };
+    let options = Options {
+        names: NameLimits { worlds, tokens: two, operatives: two, ..NameLimits::default() },
+        keyring: Keyring {
+            current: "k1".to_owned(),
+            keys: [("k1".to_owned(), [9; 32])].into_iter().collect(),
+        },
+        ..Options::new(node, store, clock, 1)
+    };
+    Handle::start(options).await.expect("starts")
+}
+
+/// A token that may do everything and is no person's, and one that was narrowed from it.
+fn greedy() -> (Caller, Caller) {
+    let token = Caller::token("g-1", Rights::all());
+    let grant = GrantId::new("g-1.n-1").expect("valid");
+    let links = vec![token.grant.clone(), grant.clone()];
+    let narrowed = Caller { grant, links, ..token.clone() };
+    (token, narrowed)
+}
+
+#[tokio::test]
+async fn one_token_cannot_take_all_worlds_and_neither_do_those_narrowed_from_it() {
+    let handle = few().await;
+    let (token, narrowed) = greedy();
+    let other = Caller::token("g-2", Rights::all());
+    let make = async |caller: &Caller, name: &str| -> Result<(), Fault> {
+        let world = WorldId::new(name).expect("valid");
+        handle.create_world(caller, world, WorldSettings::default()).await.map(drop)
+    };
+    make(&token, "a").await.expect("made");
+    make(&narrowed, "b").await.expect("made");
+    for caller in [&token, &narrowed] {
+        let refused = make(caller, "c").await.expect_err("its share is used up");
+        assert!(refused.is(Code::GrantLimit), "{refused}");
+    }
+    make(&other, "c").await.expect("another token has its own share");
+    make(&Caller::owner(), "d").await.expect("a person may have all");
+    let full = make(&Caller::owner(), "e").await.expect_err("there are no more");
+    assert!(full.is(Code::CoreBusy), "{full}");
+    let a = WorldId::new("a").expect("valid");
+    handle.remove_world(&token, &a, false).await.expect("removed");
+    make(&token, "e").await.expect("one that was removed counts no more");
+}
+
+#[tokio::test]
+async fn one_token_cannot_make_all_tokens_and_neither_do_those_made_with_it() {
+    let handle = few().await;
+    let (token, narrowed) = greedy();
+    let new = || NewGrant {
+        label: String::new(),
+        rights: Rights::all(),
+        person: false,
+        budget_micro: None,
+    };
+    let (first, text) = handle.make_grant(&token, new()).await.expect("made");
+    let child = handle.authenticate(text.expose()).expect("good");
+    handle.make_grant(&child, new()).await.expect("made");
+    for caller in [&token, &narrowed, &child] {
+        let refused = handle.make_grant(caller, new()).await.expect_err("its share is used up");
+        assert!(refused.is(Code::GrantLimit), "{refused}");
+    }
+    handle.make_grant(&Caller::owner(), new()).await.expect("a person may");
+    handle.revoke_grant(&Caller::owner(), first.id).await.expect("revoked");
+    handle.make_grant(&token, new()).await.expect("one that was revoked counts no more");
+}
+
+#[tokio::test]
+async fn one_token_cannot_serve_all_names() {
+    let handle = few().await;
+    let (token, narrowed) = greedy();
+    let serve = async |caller: &Caller, name: &str| -> Result<(), Fault> {
+        let ProviderInput::Add { folder, manifest_hash, mut manifest } = add() else {
+            panic!("it adds an agent");
+        };
+        manifest.kind = wharf_domain::ProviderKind::Operative;
+        let id = ProviderId::new(name).expect("valid");
+        let input = ProviderInput::Add { folder, manifest_hash, manifest };
+        handle.change_agent(caller, &id, input).await.map(drop)
+    };
+    serve(&token, "one").await.expect("free");
+    serve(&narrowed, "two").await.expect("free");
+    serve(&token, "two").await.expect("a name that is known is no other");
+    let refused = serve(&token, "three").await.expect_err("its share is used up");
+    assert!(refused.is(Code::GrantLimit), "{refused}");
+    serve(&Caller::token("g-2", Rights::all()), "three").await.expect("another's share");
+    serve(&Caller::owner(), "four").await.expect("a person may");
+}

@@ -1,0 +1,128 @@
+//! The index of files in memory.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use wharf_domain::ArtifactOp;
+use wharf_vocab::{Direction, Timestamp, WorldId};
+
+use super::MemoryState;
+use wharf_ports::{FileQuery, FileRecord, TraceQuery, Usage};
+
+/// Where local files of runs lie.
+const LOCALS: &str = "/@";
+
+/// Who wrote and read files, and which are there now.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Files {
+    records: Vec<Arc<FileRecord>>,
+    /// The files of each world that are there now, by path.
+    here: BTreeMap<WorldId, BTreeMap<String, Here>>,
+}
+
+/// A file that is there now.
+#[derive(Debug, Clone)]
+struct Here {
+    /// Its place among the records.
+    place: usize,
+    /// When it was last written or read.
+    used_at: Timestamp,
+}
+
+impl Files {
+    /// Makes what a batch says about files part of the index.
+    pub(super) fn index(&mut self, at: Timestamp, ops: &[ArtifactOp]) {
+        for op in ops {
+            let (world, path) = match op {
+                ArtifactOp::Record(new) => (&new.world, &new.path),
+                ArtifactOp::Remove { world, path } => (world, path),
+            };
+            let here = self.here.entry(world.clone()).or_default();
+            let ArtifactOp::Record(artifact) = op else {
+                if let Some(left) = here.remove(path.as_str()) {
+                    Arc::make_mut(&mut self.records[left.place]).gone_at = Some(at);
+                }
+                continue;
+            };
+            let place = self.records.len();
+            match artifact.direction {
+                Direction::In => {
+                    if let Some(file) = here.get_mut(path.as_str()) {
+                        file.used_at = file.used_at.max(at);
+                    }
+                }
+                Direction::Out => {
+                    let new = Here { place, used_at: at };
+                    if let Some(left) = here.insert(path.as_str().to_owned(), new) {
+                        Arc::make_mut(&mut self.records[left.place]).gone_at = Some(at);
+                    }
+                }
+            }
+            let (position, artifact) = (place as u64 + 1, artifact.clone());
+            self.records.push(Arc::new(FileRecord { position, at, artifact, gone_at: None }));
+        }
+    }
+
+    /// The files of a world that are there now, from a path on.
+    fn here_from(
+        &self,
+        world: &WorldId,
+        from: Bound<&str>,
+    ) -> impl Iterator<Item = (&FileRecord, &Here)> {
+        let files = self.here.get(world);
+        files
+            .into_iter()
+            .flat_map(move |files| files.range::<str, _>((from, Bound::Unbounded)))
+            .map(|(_, here)| (self.records[here.place].as_ref(), here))
+    }
+}
+
+impl MemoryState {
+    /// Files that are there now, in the order of their paths.
+    #[must_use]
+    pub fn files(&self, query: &FileQuery) -> Vec<FileRecord> {
+        let prefix = query.prefix.as_deref().unwrap_or_default();
+        let from = match &query.after {
+            Some(after) if after.as_str() >= prefix => Bound::Excluded(after.as_str()),
+            _ => Bound::Included(prefix),
+        };
+        let locals = query.locals || prefix.starts_with(LOCALS);
+        self.files
+            .here_from(&query.world, from)
+            .take_while(|(file, _)| file.artifact.path.as_str().starts_with(prefix))
+            .filter(|(file, _)| locals || file.artifact.path.run().is_none())
+            .filter(|(_, here)| query.unused_since.is_none_or(|since| here.used_at < since))
+            .take(query.limit)
+            .map(|(file, _)| file.clone())
+            .collect()
+    }
+
+    /// Who wrote and read files, oldest first.
+    #[must_use]
+    pub fn trace(&self, query: &TraceQuery) -> Vec<FileRecord> {
+        let fits = |file: &&Arc<FileRecord>| {
+            file.artifact.world == query.world
+                && query.path.as_ref().is_none_or(|path| file.artifact.path == *path)
+                && query.run.as_ref().is_none_or(|run| file.artifact.run.as_ref() == Some(run))
+        };
+        let behind = usize::try_from(query.after).unwrap_or(usize::MAX);
+        let found = self.files.records.iter().skip(behind).filter(fits).take(query.limit);
+        found.map(|file| FileRecord::clone(file)).collect()
+    }
+
+    /// How much a world holds.
+    #[must_use]
+    pub fn usage(&self, world: &WorldId) -> Usage {
+        let mut usage = Usage::default();
+        for (file, _) in self.files.here_from(world, Bound::Unbounded) {
+            usage.files += 1;
+            usage.bytes = usage.bytes.saturating_add(file.artifact.bytes);
+            if file.artifact.path.run().is_some() {
+                usage.local_files += 1;
+                usage.local_bytes = usage.local_bytes.saturating_add(file.artifact.bytes);
+            }
+        }
+        usage
+    }
+}

@@ -1,0 +1,298 @@
+//! What the store holds, and the rules by which a batch becomes part of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use wharf_domain::{Ledger, LedgerOp, RunSummary};
+use wharf_journal::audit::{AuditKey, GENESIS, Sealer, SignedHead};
+use wharf_vocab::{CommitNo, Epoch, HoldId, NodeId, Seq, ShardId, StreamId, Timestamp};
+
+use super::files::Files;
+use wharf_ports::{
+    Append, Batch, Body, Claim, CommitError, Lease, Refusal, SealedRecord, StoreError,
+    StoreErrorKind,
+};
+
+/// Everything a store holds, as a value. Its parts are shared between copies until they change.
+#[derive(Debug, Clone)]
+pub struct MemoryState {
+    sealer: Sealer,
+    shards: BTreeMap<ShardId, Shard>,
+    pub(super) streams: BTreeMap<StreamId, Arc<Stream>>,
+    /// Streams in the order they were made.
+    pub(super) order: BTreeMap<u64, StreamId>,
+    last_position: u64,
+    claims: BTreeMap<(String, String), Claimed>,
+    pub(super) ledger: Ledger,
+    pub(super) hold_shards: BTreeMap<HoldId, ShardId>,
+    pub(super) audit: Vec<Arc<SealedRecord>>,
+    pub(super) files: Files,
+}
+
+/// Who steps a shard, how far its commits are, and the end of its audit chain.
+#[derive(Debug, Clone)]
+struct Shard {
+    node: NodeId,
+    epoch: Epoch,
+    expires_at: Timestamp,
+    last: CommitNo,
+    audit_n: u64,
+    audit_mac: [u8; 32],
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Stream {
+    pub(super) position: u64,
+    pub(super) shard: ShardId,
+    pub(super) seq: Seq,
+    pub(super) open: bool,
+    pub(super) run: Option<RunSummary>,
+    pub(super) rows: Vec<Arc<Row>>,
+}
+
+/// What one append brought.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) first: Seq,
+    pub(super) at: Timestamp,
+    pub(super) no: CommitNo,
+    pub(super) body: Body,
+}
+
+/// A name that is taken; it goes when the stream goes that was made along with it.
+#[derive(Debug, Clone)]
+struct Claimed {
+    value: String,
+    stream: Option<StreamId>,
+}
+
+impl MemoryState {
+    /// An empty store that seals its audit with this key.
+    #[must_use]
+    pub fn new(key: &AuditKey) -> Self {
+        Self {
+            sealer: Sealer::new(key),
+            shards: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            order: BTreeMap::new(),
+            last_position: 0,
+            claims: BTreeMap::new(),
+            ledger: Ledger::default(),
+            hold_shards: BTreeMap::new(),
+            audit: Vec::new(),
+            files: Files::default(),
+        }
+    }
+
+    /// Makes one batch true, or says why not and changes nothing.
+    pub fn commit_one(&mut self, batch: &Batch) -> Result<(), CommitError> {
+        self.check(batch).map_err(CommitError::Refused)?;
+        let mut ledger = self.ledger.clone();
+        ledger.apply(&batch.ledger).map_err(|funds| CommitError::Refused(Refusal::Funds(funds)))?;
+        self.seal(batch)?;
+        self.ledger = ledger;
+        self.note_holds(batch);
+        self.files.index(batch.at, &batch.artifacts);
+        for append in &batch.appends {
+            self.append(batch, append);
+        }
+        let stream = made_by(batch);
+        for Claim { scope, key, value } in &batch.claims {
+            let claimed = Claimed { value: value.clone(), stream: stream.cloned() };
+            self.claims.insert((scope.clone(), key.clone()), claimed);
+        }
+        Ok(())
+    }
+
+    /// Whether everything but the money of a batch can become true.
+    fn check(&self, batch: &Batch) -> Result<(), Refusal> {
+        let epoch = self.shards.get(&batch.shard).map(|shard| shard.epoch);
+        if epoch != Some(batch.epoch) {
+            return Err(Refusal::Fenced);
+        }
+        let mut written: BTreeMap<&StreamId, Seq> = BTreeMap::new();
+        for Append { stream, expected, body, .. } in &batch.appends {
+            let stored = self.streams.get(stream);
+            let seq = written.get(stream).copied().or(stored.map(|stored| stored.seq));
+            match (seq, *expected) {
+                (Some(_), Seq(0)) => {
+                    let run = stored.and_then(|stored| stored.run.clone()).map(Box::new);
+                    return Err(Refusal::Exists { stream: stream.clone(), run });
+                }
+                (None, Seq(0)) if !body.is_empty() => {}
+                (Some(seq), expected) if seq == expected => {}
+                _ => return Err(Refusal::Stale { stream: stream.clone() }),
+            }
+            written.insert(stream, after(*expected, body));
+        }
+        let mut claiming = BTreeSet::new();
+        for claim in &batch.claims {
+            let name = (claim.scope.clone(), claim.key.clone());
+            if let Some(taken) = self.claims.get(&name) {
+                return Err(Refusal::Claimed(Claim {
+                    value: taken.value.clone(),
+                    ..claim.clone()
+                }));
+            }
+            if !claiming.insert(name) {
+                return Err(Refusal::Claimed(claim.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    fn seal(&mut self, batch: &Batch) -> Result<(), CommitError> {
+        let Some(shard) = self.shards.get_mut(&batch.shard) else { return Ok(()) };
+        let mut sealed = Vec::with_capacity(batch.audit.len());
+        let (mut n, mut mac) = (shard.audit_n, shard.audit_mac);
+        for record in &batch.audit {
+            let json = serde_json::to_vec(record).map_err(|error| {
+                let message = format!("failed to write an audit record: {error}");
+                CommitError::Failed(StoreError { kind: StoreErrorKind::Unavailable, message })
+            })?;
+            n += 1;
+            mac = self.sealer.seal(&mac, batch.shard, n, batch.at, &json);
+            let id = (self.audit.len() + sealed.len()) as u64 + 1;
+            let record = record.clone();
+            sealed.push(Arc::new(SealedRecord {
+                id,
+                shard: batch.shard,
+                n,
+                at: batch.at,
+                record,
+                mac,
+            }));
+        }
+        self.audit.extend(sealed);
+        (shard.audit_n, shard.audit_mac) = (n, mac);
+        shard.last = shard.last.max(batch.no);
+        Ok(())
+    }
+
+    fn note_holds(&mut self, batch: &Batch) {
+        for op in &batch.ledger {
+            match op {
+                LedgerOp::Hold { hold, .. } | LedgerOp::Report { hold, .. } => {
+                    self.hold_shards.entry(hold.clone()).or_insert(batch.shard);
+                }
+                LedgerOp::Settle { hold, .. } | LedgerOp::Release { hold } => {
+                    self.hold_shards.remove(hold);
+                }
+                LedgerOp::Open { .. }
+                | LedgerOp::SetLimit { .. }
+                | LedgerOp::Admit { .. }
+                | LedgerOp::Charge { .. }
+                | LedgerOp::Correct { .. }
+                | LedgerOp::Learn { .. } => {}
+            }
+        }
+    }
+
+    fn append(&mut self, batch: &Batch, append: &Append) {
+        let Append { stream: id, expected, body, head } = append;
+        let stream = self.streams.entry(id.clone()).or_insert_with(|| {
+            self.last_position += 1;
+            self.order.insert(self.last_position, id.clone());
+            Arc::new(Stream {
+                position: self.last_position,
+                shard: batch.shard,
+                seq: Seq(0),
+                open: head.open,
+                run: None,
+                rows: Vec::new(),
+            })
+        });
+        let stream = Arc::make_mut(stream);
+        stream.seq = after(*expected, body);
+        stream.open = head.open;
+        stream.run.clone_from(&head.run);
+        if body.replaces_earlier() {
+            replace(&mut stream.rows);
+        }
+        if !body.is_empty() {
+            let row =
+                Row { first: expected.next(), at: batch.at, no: batch.no, body: body.clone() };
+            stream.rows.push(Arc::new(row));
+        }
+    }
+
+    /// Takes the leases that are free, expired or already held by `node`.
+    pub fn acquire(
+        &mut self,
+        node: &NodeId,
+        shards: &[ShardId],
+        ttl_ms: u64,
+        now: Timestamp,
+    ) -> Vec<Lease> {
+        let shards: BTreeSet<_> = shards.iter().copied().collect();
+        let mut leases = Vec::new();
+        for id in shards {
+            let shard = self.shards.entry(id).or_insert_with(|| Shard {
+                node: node.clone(),
+                epoch: Epoch(0),
+                expires_at: now,
+                last: CommitNo(0),
+                audit_n: 0,
+                audit_mac: GENESIS,
+            });
+            if shard.node == *node || shard.expires_at <= now {
+                shard.node = node.clone();
+                shard.epoch = shard.epoch.next();
+                shard.expires_at = now.plus_ms(ttl_ms);
+                leases.push(Lease { shard: id, epoch: shard.epoch, last: shard.last });
+            }
+        }
+        leases
+    }
+
+    /// Prolongs all leases that `node` holds.
+    pub fn renew(&mut self, node: &NodeId, ttl_ms: u64, now: Timestamp) {
+        for shard in self.shards.values_mut().filter(|shard| shard.node == *node) {
+            shard.expires_at = now.plus_ms(ttl_ms);
+        }
+    }
+
+    /// The signed heads of all audit chains that have records.
+    #[must_use]
+    pub fn heads(&self) -> Vec<SignedHead> {
+        self.shards
+            .iter()
+            .filter(|(_, shard)| shard.audit_n > 0)
+            .map(|(id, shard)| self.sealer.sign(*id, shard.audit_n, shard.audit_mac))
+            .collect()
+    }
+
+    /// Removes a stream that is not open, with the names that were claimed for it.
+    pub fn purge(&mut self, id: &StreamId) -> bool {
+        if self.streams.get(id).is_none_or(|stream| stream.open) {
+            return false;
+        }
+        if let Some(stream) = self.streams.remove(id) {
+            self.order.remove(&stream.position);
+        }
+        self.claims.retain(|_, claimed| claimed.stream.as_ref() != Some(id));
+        true
+    }
+}
+
+/// Keeps no more of entries than they need whose place a later one takes.
+fn replace(rows: &mut [Arc<Row>]) {
+    for row in rows {
+        let Body::Entries(entries) = &row.body else { continue };
+        if entries.iter().any(|entry| entry.replaced().is_some()) {
+            let kept = entries.iter().map(|it| it.replaced().unwrap_or_else(|| it.clone()));
+            let body = Body::Entries(kept.collect());
+            *row = Arc::new(Row { first: row.first, at: row.at, no: row.no, body });
+        }
+    }
+}
+
+/// The stream a batch's claims belong to: the first that it makes, else the first it writes.
+fn made_by(batch: &Batch) -> Option<&StreamId> {
+    let made = batch.appends.iter().find(|append| append.expected == Seq(0));
+    made.or(batch.appends.first()).map(|append| &append.stream)
+}
+
+fn after(expected: Seq, body: &Body) -> Seq {
+    Seq(expected.0 + body.len() as u64)
+}

@@ -1,0 +1,376 @@
+//! The memory store behind the trait, with switches for trouble.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, ready};
+use tokio::sync::{oneshot, watch};
+use wharf_domain::{Account, Price};
+use wharf_journal::audit::AuditKey;
+use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind, WorldId};
+
+use super::MemoryState;
+use wharf_ports::{
+    Batch, Clock, CommitError, CostQuery, CostRow, FileQuery, FileRecord, HistoryRecord, Lease,
+    OpenAsk, RunPage, RunQuery, SealedRecord, Store, StoreError, StoreErrorKind, Stored,
+    TraceQuery, Usage,
+};
+
+/// A store in memory.
+#[derive(Debug)]
+pub struct MemoryStore {
+    inner: Arc<Mutex<Inner>>,
+    clock: Arc<dyn Clock>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    state: MemoryState,
+    /// How many calls of `commit` are still to fail, and how.
+    failing: Option<(usize, StoreErrorKind)>,
+    /// How many calls of `commit` are to be made and reported as failed.
+    denied: usize,
+    /// Commits that are held back, in order; `None` when none is to be.
+    held: Option<VecDeque<Held>>,
+    /// Whether leases are held back, and how many wait for one.
+    leases: watch::Sender<(bool, usize)>,
+    /// The stream whose entries are held back, and how many wait for them.
+    loads: watch::Sender<(Option<StreamId>, usize)>,
+}
+
+type Answers = Vec<Result<(), CommitError>>;
+
+#[derive(Debug)]
+struct Held {
+    batches: Vec<Arc<Batch>>,
+    answer: oneshot::Sender<Answers>,
+}
+
+impl MemoryStore {
+    /// An empty store that seals its audit with this key and reads this clock.
+    #[must_use]
+    pub fn new(key: &AuditKey, clock: Arc<dyn Clock>) -> Self {
+        Self::with_state(MemoryState::new(key), clock)
+    }
+
+    /// A store that begins with what another one held.
+    #[must_use]
+    pub fn with_state(state: MemoryState, clock: Arc<dyn Clock>) -> Self {
+        let leases = watch::Sender::new((false, 0));
+        let loads = watch::Sender::new((None, 0));
+        let inner = Inner { state, failing: None, denied: 0, held: None, leases, loads };
+        Self { inner: Arc::new(Mutex::new(inner)), clock }
+    }
+
+    /// What the store holds now.
+    #[must_use]
+    pub fn state(&self) -> MemoryState {
+        lock(&self.inner).state.clone()
+    }
+
+    /// Lets the next `calls` of `commit` fail as a whole; nothing of them becomes true.
+    pub fn fail_commits(&self, calls: usize, kind: StoreErrorKind) {
+        lock(&self.inner).failing = Some((calls, kind));
+    }
+
+    /// Makes the next `calls` of `commit` and says of each that the store could not be reached,
+    /// as a store does whose connection breaks at the wrong moment.
+    pub fn deny_commits(&self, calls: usize) {
+        lock(&self.inner).denied = calls;
+    }
+
+    /// Holds commits back until [`release_commits`](Self::release_commits).
+    pub fn hold_commits(&self) {
+        lock(&self.inner).held.get_or_insert_default();
+    }
+
+    /// How many calls of `commit` are held back.
+    #[must_use]
+    pub fn commits_held(&self) -> usize {
+        lock(&self.inner).held.as_ref().map_or(0, VecDeque::len)
+    }
+
+    /// Commits what was held back, in order, and holds nothing back any more.
+    pub fn release_commits(&self) {
+        let mut inner = lock(&self.inner);
+        for held in inner.held.take().unwrap_or_default() {
+            let answers = inner.commit(&held.batches);
+            // Whoever waited may have gone away; the commit is true all the same.
+            let _ = held.answer.send(answers);
+        }
+    }
+
+    /// Gives nobody a lease until [`release_leases`](Self::release_leases).
+    pub fn hold_leases(&self) {
+        lock(&self.inner).leases.send_modify(|(held, _)| *held = true);
+    }
+
+    /// Waits until somebody waits for a lease.
+    pub async fn until_leases_held(&self) {
+        let mut leases = lock(&self.inner).leases.subscribe();
+        // The sender lives as long as the store.
+        let _ = leases.wait_for(|(_, waiting)| *waiting > 0).await;
+    }
+
+    /// Gives leases again.
+    pub fn release_leases(&self) {
+        lock(&self.inner).leases.send_modify(|(held, _)| *held = false);
+    }
+
+    /// Lets nobody load a stream until [`release_loads`](Self::release_loads).
+    pub fn hold_loads(&self, stream: StreamId) {
+        lock(&self.inner).loads.send_modify(|(held, _)| *held = Some(stream));
+    }
+
+    /// Waits until somebody waits for a stream.
+    pub async fn until_loads_held(&self) {
+        let mut loads = lock(&self.inner).loads.subscribe();
+        // The sender lives as long as the store.
+        let _ = loads.wait_for(|(_, waiting)| *waiting > 0).await;
+    }
+
+    /// Lets streams be loaded again.
+    pub fn release_loads(&self) {
+        lock(&self.inner).loads.send_modify(|(held, _)| *held = None);
+    }
+
+    fn with<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut MemoryState) -> T,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        ready(Ok(act(&mut lock(&self.inner).state))).boxed()
+    }
+}
+
+impl Inner {
+    fn commit(&mut self, batches: &[Arc<Batch>]) -> Answers {
+        match &mut self.failing {
+            Some((calls, kind)) if *calls > 0 => {
+                *calls -= 1;
+                let error = StoreError { kind: *kind, message: "told to fail".to_owned() };
+                vec![Err(CommitError::Failed(error)); batches.len()]
+            }
+            _ => {
+                let answers = batches.iter().map(|batch| self.state.commit_one(batch)).collect();
+                if self.denied == 0 {
+                    return answers;
+                }
+                self.denied -= 1;
+                let kind = StoreErrorKind::Unavailable;
+                let error = StoreError { kind, message: "told to deny it".to_owned() };
+                vec![Err(CommitError::Failed(error)); batches.len()]
+            }
+        }
+    }
+}
+
+/// A panic elsewhere cannot leave the state half-changed in a way that matters to tests.
+fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
+    inner.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Store for MemoryStore {
+    fn commit(&self, batches: Vec<Arc<Batch>>) -> BoxFuture<'static, Answers> {
+        let inner = Arc::clone(&self.inner);
+        let count = batches.len();
+        let commit = async move {
+            let waiting = {
+                let mut inner = lock(&inner);
+                match &mut inner.held {
+                    None => return inner.commit(&batches),
+                    Some(held) => {
+                        let (answer, waiting) = oneshot::channel();
+                        held.push_back(Held { batches, answer });
+                        waiting
+                    }
+                }
+            };
+            drop(inner);
+            waiting.await.unwrap_or_else(|_| {
+                let kind = StoreErrorKind::Unavailable;
+                let error = StoreError { kind, message: "the store is gone".to_owned() };
+                vec![Err(CommitError::Failed(error)); count]
+            })
+        };
+        commit.boxed()
+    }
+
+    fn acquire(
+        &self,
+        node: NodeId,
+        shards: Vec<ShardId>,
+        ttl_ms: u64,
+    ) -> BoxFuture<'static, Result<Vec<Lease>, StoreError>> {
+        let (inner, clock) = (Arc::clone(&self.inner), Arc::clone(&self.clock));
+        let acquire = async move {
+            let mut leases = lock(&inner).leases.subscribe();
+            if leases.borrow().0 {
+                lock(&inner).leases.send_modify(|(_, waiting)| *waiting += 1);
+                // The sender lives as long as the store.
+                let _ = leases.wait_for(|(held, _)| !held).await;
+            }
+            Ok(lock(&inner).state.acquire(&node, &shards, ttl_ms, clock.now()))
+        };
+        acquire.boxed()
+    }
+
+    fn renew(&self, node: NodeId, ttl_ms: u64) -> BoxFuture<'static, Result<(), StoreError>> {
+        let now = self.clock.now();
+        self.with(|state| state.renew(&node, ttl_ms, now))
+    }
+
+    fn load(&self, stream: StreamId) -> BoxFuture<'static, Result<Option<Stored>, StoreError>> {
+        let inner = Arc::clone(&self.inner);
+        let load = async move {
+            let mut loads = lock(&inner).loads.subscribe();
+            if loads.borrow().0.as_ref() == Some(&stream) {
+                lock(&inner).loads.send_modify(|(_, waiting)| *waiting += 1);
+                // The sender lives as long as the store.
+                let _ = loads.wait_for(|(held, _)| held.as_ref() != Some(&stream)).await;
+            }
+            Ok(lock(&inner).state.load(&stream))
+        };
+        load.boxed()
+    }
+
+    fn load_open(
+        &self,
+        kind: StreamKind,
+        shards: Vec<ShardId>,
+    ) -> BoxFuture<'static, Result<Vec<(StreamId, Stored)>, StoreError>> {
+        self.with(|state| state.load_open(kind, &shards))
+    }
+
+    fn history(
+        &self,
+        stream: StreamId,
+        after: Seq,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<HistoryRecord>, StoreError>> {
+        self.with(|state| state.history(&stream, after, limit))
+    }
+
+    fn runs(&self, query: RunQuery) -> BoxFuture<'static, Result<RunPage, StoreError>> {
+        self.with(|state| state.runs(&query))
+    }
+
+    fn costs(&self, query: CostQuery) -> BoxFuture<'static, Result<Vec<CostRow>, StoreError>> {
+        self.with(|state| state.costs(&query))
+    }
+
+    fn files(&self, query: FileQuery) -> BoxFuture<'static, Result<Vec<FileRecord>, StoreError>> {
+        self.with(|state| state.files(&query))
+    }
+
+    fn trace(&self, query: TraceQuery) -> BoxFuture<'static, Result<Vec<FileRecord>, StoreError>> {
+        self.with(|state| state.trace(&query))
+    }
+
+    fn usage(&self, world: WorldId) -> BoxFuture<'static, Result<Usage, StoreError>> {
+        self.with(|state| state.usage(&world))
+    }
+
+    fn open_asks(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<OpenAsk>, StoreError>> {
+        self.with(|state| state.open_asks(after, limit))
+    }
+
+    fn account(&self, id: AccountId) -> BoxFuture<'static, Result<Option<Account>, StoreError>> {
+        self.with(|state| state.account(&id))
+    }
+
+    fn holds(
+        &self,
+        shards: Vec<ShardId>,
+    ) -> BoxFuture<'static, Result<Vec<(ShardId, HoldId)>, StoreError>> {
+        self.with(|state| state.holds(&shards))
+    }
+
+    fn prices(&self) -> BoxFuture<'static, Result<Vec<Price>, StoreError>> {
+        self.with(|state| state.prices())
+    }
+
+    fn audit(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<SealedRecord>, StoreError>> {
+        self.with(|state| state.audit(after, limit))
+    }
+
+    fn purge(&self, stream: StreamId) -> BoxFuture<'static, Result<bool, StoreError>> {
+        self.with(|state| state.purge(&stream))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wharf_domain::AuditRecord;
+    use wharf_vocab::{CommitNo, Epoch, Timestamp};
+
+    use super::*;
+    use wharf_ports::ManualClock;
+
+    async fn store() -> (MemoryStore, Arc<Batch>) {
+        let clock = Arc::new(ManualClock::at(Timestamp(1_000)));
+        let store = MemoryStore::new(&AuditKey::new([1; 32]), clock);
+        let node = NodeId::new("n").expect("valid");
+        store.acquire(node, vec![ShardId(3)], 1_000).await.expect("free");
+        let batch = Batch {
+            shard: ShardId(3),
+            epoch: Epoch(1),
+            no: CommitNo(1),
+            at: Timestamp(1_000),
+            appends: Vec::new(),
+            claims: Vec::new(),
+            ledger: Vec::new(),
+            audit: vec![AuditRecord::new("core.started", "core", "core")],
+            artifacts: Vec::new(),
+        };
+        (store, Arc::new(batch))
+    }
+
+    #[tokio::test]
+    async fn told_to_fail_it_fails_so_often_and_commits_nothing() {
+        let (store, batch) = store().await;
+        store.fail_commits(2, StoreErrorKind::Full);
+        for _ in 0..2 {
+            let answers = store.commit(vec![Arc::clone(&batch), Arc::clone(&batch)]).await;
+            assert_eq!(answers.len(), 2);
+            for answer in answers {
+                let Err(CommitError::Failed(error)) = answer else { panic!("{answer:?}") };
+                assert_eq!(error.kind, StoreErrorKind::Full);
+            }
+        }
+        assert!(store.state().audit(0, 10).is_empty());
+        assert_eq!(store.commit(vec![batch]).await, [Ok(())]);
+        assert_eq!(store.state().audit(0, 10).len(), 1);
+    }
+
+    #[tokio::test]
+    async fn held_commits_become_true_in_order_when_they_are_released() {
+        let (store, batch) = store().await;
+        store.hold_commits();
+        let later = Arc::new(Batch { no: CommitNo(2), at: Timestamp(2_000), ..(*batch).clone() });
+        let first = tokio::spawn(store.commit(vec![batch]));
+        while store.commits_held() < 1 {
+            tokio::task::yield_now().await;
+        }
+        let second = tokio::spawn(store.commit(vec![later]));
+        while store.commits_held() < 2 {
+            tokio::task::yield_now().await;
+        }
+        assert!(store.state().audit(0, 10).is_empty());
+        let before = store.state();
+        store.release_commits();
+        assert_eq!(first.await.expect("answers"), [Ok(())]);
+        assert_eq!(second.await.expect("answers"), [Ok(())]);
+        let moments: Vec<_> = store.state().audit(0, 10).iter().map(|record| record.at).collect();
+        assert_eq!(moments, [Timestamp(1_000), Timestamp(2_000)]);
+        assert!(before.audit(0, 10).is_empty(), "a copy stays as it was");
+    }
+}

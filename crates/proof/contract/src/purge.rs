@@ -1,0 +1,54 @@
+//! Removing what is over.
+
+use wharf_vocab::Seq;
+
+use super::Subject;
+use super::desk::{Desk, append_progress, claim, key, record, text};
+use wharf_ports::{Refusal, RunQuery};
+
+/// Nothing of it is left but its audit, and its names can be taken again.
+pub async fn a_purged_stream_is_gone_with_its_claims(subject: Subject) {
+    let desk = Desk::open(subject).await;
+    let (run, other) = (key("r"), key("other"));
+    for (run, name) in [(&run, "mine"), (&other, "yours")] {
+        let mut batch = desk.creates(run);
+        batch.claims.push(claim("s", name, run.run.as_str()));
+        batch.audit.push(record("tool.call_requested"));
+        desk.put(batch).await;
+        let mut batch = desk.batch(run.shard());
+        batch.appends.push(append_progress(run, 2, vec![text("a")]));
+        desk.put(batch).await;
+        desk.put(desk.ends(run, 3)).await;
+    }
+    assert!(desk.store().purge(run.stream()).await.expect("works"));
+    assert!(!desk.store().purge(run.stream()).await.expect("works"), "it is gone already");
+    assert_eq!(desk.seq(&run).await, None);
+    assert_eq!(desk.store().history(run.stream(), Seq(0), 9).await.expect("readable"), []);
+    let page = desk.store().runs(RunQuery { limit: 9, ..RunQuery::default() }).await;
+    assert_eq!(page.expect("readable").runs.len(), 1);
+    assert_eq!(desk.store().audit(0, 9).await.expect("readable").len(), 2);
+    assert_eq!(desk.seq(&other).await, Some(4), "its neighbour is untouched");
+    assert_eq!(desk.store().history(other.stream(), Seq(0), 9).await.expect("works").len(), 4);
+
+    let mut batch = desk.creates(&key("third"));
+    batch.claims.push(claim("s", "yours", "third"));
+    assert!(matches!(desk.refused(batch).await, Refusal::Claimed(_)));
+    let mut batch = desk.creates(&run);
+    batch.claims.push(claim("s", "mine", "again"));
+    desk.put(batch).await;
+    assert_eq!(desk.seq(&run).await, Some(2), "made anew");
+    let history = desk.store().history(run.stream(), Seq(0), 9).await.expect("readable");
+    assert_eq!(history.len(), 2, "without what it held before");
+}
+
+/// What is still going on stays.
+pub async fn an_open_stream_is_not_purged(subject: Subject) {
+    let desk = Desk::open(subject).await;
+    let run = key("r");
+    assert!(!desk.store().purge(run.stream()).await.expect("works"), "there is none");
+    desk.put(desk.creates(&run)).await;
+    assert!(!desk.store().purge(run.stream()).await.expect("works"));
+    desk.put(desk.ends(&run, 2)).await;
+    assert_eq!(desk.seq(&run).await, Some(3));
+    assert!(desk.store().purge(run.stream()).await.expect("works"));
+}
