@@ -1,10 +1,11 @@
 //! A few connections for reading, used on blocking threads.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::Semaphore;
 use wharf_ports::{StoreError, StoreErrorKind};
@@ -61,7 +62,7 @@ impl Readers {
             self.0.permits.close();
             drop(permits);
         }
-        self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0.idle.lock().clear();
     }
 }
 
@@ -70,7 +71,7 @@ impl Inner {
         &self,
         read: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self.idle.lock().pop();
         let mut conn = match idle {
             Some(conn) => conn,
             None => connect::reader(&self.path)?,
@@ -82,7 +83,7 @@ impl Inner {
         // A connection that had trouble is not used again.
         let fit = !matches!(&result, Err(error) if error.kind != StoreErrorKind::Corrupt);
         if fit {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
+            self.idle.lock().push(conn);
         }
         result
     }

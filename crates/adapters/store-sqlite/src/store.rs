@@ -1,12 +1,13 @@
 //! The store behind the port.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use wharf_domain::{Account, Price};
 use wharf_journal::audit::{Anchors, AuditKey, Sealer};
@@ -64,7 +65,7 @@ impl SqliteStore {
             Ok(()) => closed.await.unwrap_or_else(|_| Err(gone())),
             Err(_) => Ok(()),
         };
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().take();
         if let Some(thread) = thread {
             let joined = tokio::task::spawn_blocking(move || thread.join()).await;
             if !matches!(joined, Ok(Ok(()))) {

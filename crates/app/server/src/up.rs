@@ -2,18 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use wharf_engine::Handle;
 use wharf_vocab::{Code, Fault};
 
 use crate::settings::Settings;
 use crate::{Core, CoreOptions, Home, demo, logging};
-
-/// How often to look whether the engine is alive.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// How to start a core in the foreground.
 #[derive(Debug, Clone)]
@@ -60,7 +55,7 @@ pub async fn up(options: UpOptions, on_ready: impl FnOnce(&Ready) + Send) -> Res
     on_ready(&ready);
     let ended = tokio::select! {
         _ = signals.next() => Ok(()),
-        () = ends_by_itself(core.handle()) => {
+        () = core.handle().ended() => {
             let message = "The engine stopped unexpectedly; see its log. Start it again.";
             Err(Fault::new(Code::CoreInternal, message))
         }
@@ -74,13 +69,6 @@ pub async fn up(options: UpOptions, on_ready: impl FnOnce(&Ready) + Send) -> Res
     core.stop().await?;
     tracing::info!("the core has stopped");
     ended
-}
-
-/// Waits until the engine has ended although nobody told it to.
-async fn ends_by_itself(handle: &Handle) {
-    while !handle.is_stopping() {
-        tokio::time::sleep(LOOK).await;
-    }
 }
 
 struct Signals {

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
@@ -239,7 +240,7 @@ impl Embedded {
         provider: &str,
         input: I,
     ) -> Call<O, P> {
-        let mut calls = self.inner.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = self.inner.calls.lock();
         let scope = calls.entry((provider.to_owned(), tool.name())).or_insert_with(|| {
             let outside = Outside::new(self, default_world());
             let outside = outside.reaches(tool, format!("{provider}/{}", tool.name()));

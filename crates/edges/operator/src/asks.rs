@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use serde_json::Value;
-use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
 use wharf_domain::run::AttemptError;
 use wharf_domain::{Ask, Audience, AuditRecord, Resolution};
-use wharf_engine::AskNews;
+use wharf_engine::{AskFeed, AskNews};
 use wharf_vocab::{AskKind, Code, Executed, Fault, RunKey, SeatId};
 use wharf_wire::operator_v1::OperatorMessage;
 
@@ -25,27 +23,27 @@ use crate::{notices, to_wire, usage};
 const PAGE: usize = 200;
 
 /// Follows what is asked and decided. A panic over one ask must not make every seat deaf.
-pub(crate) async fn follow(shared: Arc<Shared>, mut news: broadcast::Receiver<AskNews>) {
+pub(crate) async fn follow(shared: Arc<Shared>, mut news: AskFeed) {
     while AssertUnwindSafe(follow_news(&shared, &mut news)).catch_unwind().await.is_err() {
         tracing::error!("an ask could not be told to the seats; the next ones are");
     }
 }
 
-async fn follow_news(shared: &Arc<Shared>, news: &mut broadcast::Receiver<AskNews>) {
+async fn follow_news(shared: &Arc<Shared>, news: &mut AskFeed) {
     loop {
         let next = tokio::select! {
             () = shared.stop.cancelled() => return,
-            next = news.recv() => next,
+            next = news.next() => next,
         };
         match next {
-            Ok(AskNews::Raised(ask)) => route(shared, &Arc::new(*ask), false),
-            Ok(AskNews::Over(ask)) => over(shared, &ask),
-            Ok(AskNews::Notice(notice, run)) => notices::owe(shared, *notice, &run).await,
-            Err(RecvError::Lagged(_)) => {
+            Some(AskNews::Raised(ask)) => route(shared, &Arc::new(*ask), false),
+            Some(AskNews::Over(ask)) => over(shared, &ask),
+            Some(AskNews::Notice(notice, run)) => notices::owe(shared, *notice, &run).await,
+            Some(AskNews::Missed) => {
                 look_again(shared).await;
                 notices::look_again(shared).await;
             }
-            Err(RecvError::Closed) => return,
+            None => return,
         }
     }
 }

@@ -10,11 +10,11 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use wharf_domain::provider::{Serving, ToolServer};
 use wharf_domain::{Provider, ProviderKind};
-use wharf_ports::launcher::LaunchSpec;
-use wharf_ports::providers::Scan;
 use wharf_hosting::{
     Host, HostedKind, LaunchGuard, ManifestFile, Places, Process, ReadManifest, Sockets, Upkeep,
 };
+use wharf_ports::launcher::LaunchSpec;
+use wharf_ports::providers::Scan;
 use wharf_vocab::{Code, Fault, LaunchId, ProviderId};
 
 use crate::Options;

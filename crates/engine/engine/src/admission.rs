@@ -9,7 +9,7 @@ use wharf_ports::Dispatch;
 use wharf_vocab::{Code, Fault, GrantId, ProviderId, ToolId};
 
 use crate::catalog::{Catalog, CatalogTool, not_found};
-use crate::records::{Agents, Grants};
+use crate::records::Records;
 
 /// Most paths a context may name.
 const PATHS_MAX: usize = 256;
@@ -47,7 +47,7 @@ impl InputChecks {
     }
 
     /// How the inputs of a tool are checked.
-    pub(crate) fn of(&self, agents: &Agents, tool: &ToolId) -> InputCheck {
+    pub(crate) fn of(&self, records: &Records, tool: &ToolId) -> InputCheck {
         if self.agents == InputCheck::Enforce && self.by_id.is_empty() {
             return InputCheck::Enforce;
         }
@@ -56,26 +56,26 @@ impl InputChecks {
             ProviderKind::Agent(_) => self.of_agent(&provider),
             ProviderKind::ToolServer(_) | ProviderKind::Operative => InputCheck::Enforce,
         };
-        agents.look(&provider, of_kind).unwrap_or(InputCheck::Enforce)
+        records.providers.look(&provider, of_kind).unwrap_or(InputCheck::Enforce)
     }
 }
 
 /// Whether a tool may be called at all.
-pub(crate) fn check_tool(agents: &Agents, tool: &CatalogTool) -> Result<(), Fault> {
+pub(crate) fn check_tool(records: &Records, tool: &CatalogTool) -> Result<(), Fault> {
     let id = &tool.def.tool;
     if let Some(reason) = &tool.quarantine {
         let reason = reason.trim_end_matches('.');
         let message = format!("The tool {id} may not be called: {reason}.");
         return Err(Fault::new(Code::ToolQuarantined, message).with("tool", id.as_str()));
     }
-    of_agent(agents, &id.provider(), check_agent).unwrap_or(Ok(()))
+    of_agent(records, &id.provider(), check_agent).unwrap_or(Ok(()))
 }
 
 /// Whether an attempt may be handed out now: nothing that was revoked starts any more. What was
 /// approved is what runs: a definition that changed while the run waited is another tool.
 pub(crate) fn check_dispatch(
     catalog: &Catalog,
-    (agents, grants): (&Agents, &Grants),
+    records: &Records,
     dispatch: &Dispatch,
 ) -> Result<(), Fault> {
     if dispatch.reattach {
@@ -84,11 +84,11 @@ pub(crate) fn check_dispatch(
     let spec = &dispatch.spec;
     let caller = &spec.caller;
     let chain = caller.links.iter().chain(&caller.root).chain([&caller.grant]);
-    if let Some(id) = grants.revoked(chain) {
+    if let Some(id) = records.grants.revoked(chain) {
         return Err(revoked(&id));
     }
     let tool = catalog.tool(&spec.tool).ok_or_else(|| not_found(&spec.tool))?;
-    check_tool(agents, &tool)?;
+    check_tool(records, &tool)?;
     if dispatch.approval.is_some() && tool.hash != spec.tool_hash {
         let message = format!("The tool {} is not the one that was approved any more.", spec.tool);
         return Err(Fault::new(Code::ToolQuarantined, message).with("tool", spec.tool.as_str()));
@@ -99,7 +99,7 @@ pub(crate) fn check_dispatch(
 /// What of a context the tool's provider may know. Only agents get one, and of paths only those
 /// that the owner approved for the agent.
 pub(crate) fn context(
-    agents: &Agents,
+    records: &Records,
     provider: &ProviderId,
     context: RunContext,
     home: Option<&str>,
@@ -107,7 +107,7 @@ pub(crate) fn context(
     if context.is_empty() {
         return Ok(context);
     }
-    let Some(permissions) = of_agent(agents, provider, Provider::permissions) else {
+    let Some(permissions) = of_agent(records, provider, Provider::permissions) else {
         return Ok(RunContext::default());
     };
     if context.resource_paths.len() > PATHS_MAX {
@@ -135,14 +135,14 @@ pub(crate) fn revoked(id: &GrantId) -> Fault {
 }
 
 fn of_agent<T>(
-    agents: &Agents,
+    records: &Records,
     provider: &ProviderId,
     look: impl FnOnce(&Provider) -> T,
 ) -> Option<T> {
     if RESERVED_IDS.contains(&provider.as_str()) {
         return None;
     }
-    agents.look(provider, |agent| (!agent.removed).then(|| look(agent)))?
+    records.providers.look(provider, |agent| (!agent.removed).then(|| look(agent)))?
 }
 
 fn check_agent(agent: &Provider) -> Result<(), Fault> {

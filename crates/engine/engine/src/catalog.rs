@@ -2,8 +2,9 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use serde_json::Value;
 use wharf_domain::{Availability, ToolDef};
 use wharf_ports::ProviderSink;
@@ -54,11 +55,11 @@ struct Provider {
 
 impl Catalog {
     fn read<T>(&self, look: impl FnOnce(&Inner) -> T) -> T {
-        look(&self.inner.read().unwrap_or_else(PoisonError::into_inner))
+        look(&self.inner.read())
     }
 
     fn write<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
-        change(&mut self.inner.write().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.inner.write())
     }
 
     /// Adds a provider and its tools; nothing is added if one of them is not right, or if there
@@ -120,15 +121,6 @@ impl Catalog {
 
     pub(crate) fn availability(&self, provider: &ProviderId) -> Option<Availability> {
         self.read(|inner| inner.providers.get(provider).map(|found| found.availability.clone()))
-    }
-
-    pub(crate) fn availabilities(&self) -> Vec<(ProviderId, Availability)> {
-        self.read(|inner| {
-            let each = |(id, provider): (&ProviderId, &Provider)| {
-                (id.clone(), provider.availability.clone())
-            };
-            inner.providers.iter().map(each).collect()
-        })
     }
 
     pub(crate) fn sink(&self, provider: &ProviderId) -> Option<Arc<dyn ProviderSink>> {

@@ -6,8 +6,9 @@
 //! grows, and never taken away.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use wharf_domain::RunSpec;
 use wharf_vocab::limits::{HELD_PER_CALLER, HELD_PER_FAMILY, HELD_PER_PROVIDER};
 use wharf_vocab::{Code, Fault, GrantId, ProviderId, RunKey};
@@ -71,7 +72,7 @@ impl Held {
     }
 
     fn lock(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock()
     }
 
     /// How much is held.

@@ -7,8 +7,9 @@
 mod memory;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{broadcast, oneshot};
 use wharf_domain::scope::Target;
 use wharf_domain::{Ask, Entry, Notice, NoticeEntry, Run, RunEntry, RunSpec};
@@ -42,6 +43,8 @@ pub enum AskNews {
     Over(Box<Ask>),
     /// An attempt ended that a seat had let pass; the run is as it was then.
     Notice(Box<Notice>, Arc<Run>),
+    /// The reader was too slow, and something is not told.
+    Missed,
 }
 
 /// News of asks that may wait for one reader.
@@ -80,7 +83,7 @@ impl Hub {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// Follows what happens to asks from now on.

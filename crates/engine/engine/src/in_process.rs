@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -150,10 +151,6 @@ struct UnderWay {
     answers: Arc<Mutex<HashMap<String, oneshot::Sender<Resolution>>>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl ProviderSink for Sink {
     fn dispatch(&self, dispatch: Dispatch) -> Result<(), Fault> {
         let Some(function) = self.tools.get(&dispatch.spec.tool).cloned() else {
@@ -162,7 +159,7 @@ impl ProviderSink for Sink {
         };
         let id = dispatch.attempt_id.clone();
         let (stop, answers) = (CancellationToken::new(), Arc::default());
-        let mut under_way = lock(&self.under_way);
+        let mut under_way = self.under_way.lock();
         if under_way.contains_key(&id) {
             return Ok(());
         }
@@ -185,7 +182,7 @@ impl ProviderSink for Sink {
                 () = stop.cancelled() => canceled(),
                 ended = work => report_of(ended),
             };
-            lock(&all).remove(&id);
+            all.lock().remove(&id);
             let told = match ended {
                 Ok(done) => attempt.succeeded(done.outputs, done.cost_micro).await,
                 Err(error) => attempt.ended(AttemptReport::new(Err(error), 0)).await,
@@ -198,19 +195,21 @@ impl ProviderSink for Sink {
     }
 
     fn has_room(&self, wanted: &RoomFor<'_>) -> bool {
-        Self::at_depth(&lock(&self.under_way), wanted.spec.depth) + wanted.called < ATTEMPTS_MAX
+        Self::at_depth(&self.under_way.lock(), wanted.spec.depth) + wanted.called < ATTEMPTS_MAX
     }
 
     fn cancel(&self, attempt_id: &AttemptId, _reason: &str, _grace_ms: u64) {
-        if let Some(under_way) = lock(&self.under_way).get(attempt_id) {
+        if let Some(under_way) = self.under_way.lock().get(attempt_id) {
             under_way.stop.cancel();
         }
     }
 
     fn answer(&self, attempt_id: &AttemptId, key: &str, resolution: &Resolution) {
-        let waiting = lock(&self.under_way)
+        let waiting = self
+            .under_way
+            .lock()
             .get(attempt_id)
-            .and_then(|under_way| lock(&under_way.answers).remove(key));
+            .and_then(|under_way| under_way.answers.lock().remove(key));
         if let Some(waiting) = waiting {
             // The tool may have stopped waiting.
             let _ = waiting.send(resolution.clone());
@@ -297,7 +296,7 @@ impl Cx {
         detail: Option<Value>,
     ) -> Result<Resolution, Fault> {
         let (sender, answer) = oneshot::channel();
-        lock(&self.answers).insert(key.to_owned(), sender);
+        self.answers.lock().insert(key.to_owned(), sender);
         let ask = NewAsk {
             escalates: None,
             detail,

@@ -24,10 +24,10 @@ pub use admission::{InputCheck, InputChecks};
 pub use catalog::CatalogTool;
 pub use fresh::Seeded;
 pub use handle::{
-    Accepted, AskNews, AskView, Attempt, AttemptData, AttemptRef, Collected, CostRequest, Costs,
-    EventKind, FilePage, Follow, FollowEvent, Handle, NameLimit, NameLimits, NewFile, NewRun,
-    Options, PublicEvent, Reach, Retry, RunEvent, RunSeats, Trace, UploadView, Watch, WorldView,
-    progress_value,
+    Accepted, AskFeed, AskNews, AskView, Attempt, AttemptData, AttemptRef, Collected, CostRequest,
+    Costs, EventKind, FilePage, Follow, FollowEvent, Handle, NameLimit, NameLimits, NewFile,
+    NewRun, Options, PublicEvent, Reach, Retry, RunEvent, RunSeats, Trace, UploadView, Watch,
+    WorldView, progress_value,
 };
 pub use redact::Redaction;
 pub use schema::check_schema;

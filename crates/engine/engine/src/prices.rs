@@ -1,8 +1,8 @@
 //! The most that tools have cost, as far as is committed, for whoever works out what to hold.
 
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
 
+use parking_lot::RwLock;
 use wharf_domain::{LedgerOp, Price, ToolDef};
 use wharf_vocab::{Digest, Micro, Mode, ToolId};
 
@@ -28,13 +28,13 @@ impl Prices {
     }
 
     fn learn(&self, tool: ToolId, tool_hash: Digest, cost: Micro) {
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.write();
         let most = known.entry((tool, tool_hash)).or_default();
         *most = (*most).max(cost);
     }
 
     fn most(&self, tool: &ToolId, tool_hash: &Digest) -> Micro {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.read();
         known.get(&(tool.clone(), tool_hash.clone())).copied().unwrap_or(0)
     }
 

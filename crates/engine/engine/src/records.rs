@@ -1,51 +1,70 @@
-//! All worlds, agents, grants and seats as they were last committed.
+//! All worlds, providers, grants and seats as they were last committed.
 
 use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLock};
 
+use parking_lot::RwLock;
 use wharf_domain::{Grant, Provider, Seat, World};
 use wharf_vocab::{GrantId, ProviderId, SeatId, WorldId};
 
-/// Records by their ids, for readers that must not wait for the shell.
+use crate::shard::AnyRecord;
+
+/// The records of all shards, for readers that must not wait for the shell.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    pub(crate) worlds: Table<WorldId, World>,
+    pub(crate) providers: Table<ProviderId, Provider>,
+    pub(crate) grants: Table<GrantId, Grant>,
+    pub(crate) seats: Table<SeatId, Seat>,
+}
+
+impl Records {
+    pub(crate) fn set(&self, record: AnyRecord) {
+        match record {
+            AnyRecord::World(world) => self.worlds.insert(world.id.clone(), *world),
+            AnyRecord::Provider(provider) => {
+                self.providers.insert(provider.id.clone(), *provider);
+            }
+            AnyRecord::Grant(grant) => self.grants.insert(grant.id.clone(), *grant),
+            AnyRecord::Seat(seat) => self.seats.insert(seat.id.clone(), *seat),
+        }
+    }
+}
+
+/// Records of one kind by their ids.
 #[derive(Debug)]
-pub(crate) struct Records<K, V>(RwLock<BTreeMap<K, V>>);
+pub(crate) struct Table<K, V>(RwLock<BTreeMap<K, V>>);
 
-pub(crate) type Worlds = Records<WorldId, World>;
-pub(crate) type Agents = Records<ProviderId, Provider>;
-pub(crate) type Grants = Records<GrantId, Grant>;
-pub(crate) type Seats = Records<SeatId, Seat>;
-
-impl<K, V> Default for Records<K, V> {
+impl<K, V> Default for Table<K, V> {
     fn default() -> Self {
         Self(RwLock::default())
     }
 }
 
-impl<K: Ord, V: Clone> Records<K, V> {
+impl<K: Ord, V: Clone> Table<K, V> {
     fn insert(&self, key: K, value: V) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(key, value);
+        self.0.write().insert(key, value);
     }
 
     pub(crate) fn get(&self, key: &K) -> Option<V> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+        self.0.read().get(key).cloned()
     }
 
     /// What `look` finds in a record, without a copy of it.
     pub(crate) fn look<T>(&self, key: &K, look: impl FnOnce(&V) -> T) -> Option<T> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(key).map(look)
+        self.0.read().get(key).map(look)
     }
 
     /// What `look` finds in all records, without copies of them.
     pub(crate) fn find<T>(&self, look: impl FnMut(&V) -> Option<T>) -> Vec<T> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).values().filter_map(look).collect()
+        self.0.read().values().filter_map(look).collect()
     }
 
     pub(crate) fn all(&self) -> Vec<V> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.0.read().values().cloned().collect()
     }
 }
 
-impl Worlds {
+impl Table<WorldId, World> {
     /// A world that is there.
     pub(crate) fn here(&self, id: &WorldId) -> Option<World> {
         self.get(id).filter(|world| !world.removed)
@@ -55,19 +74,9 @@ impl Worlds {
     pub(crate) fn has(&self, id: &WorldId) -> bool {
         self.look(id, |world| !world.removed).unwrap_or(false)
     }
-
-    pub(crate) fn set(&self, world: World) {
-        self.insert(world.id.clone(), world);
-    }
 }
 
-impl Agents {
-    pub(crate) fn set(&self, agent: Provider) {
-        self.insert(agent.id.clone(), agent);
-    }
-}
-
-impl Grants {
+impl Table<GrantId, Grant> {
     /// The first grant that has been revoked among these and those they were narrowed from.
     pub(crate) fn revoked<'a>(
         &self,
@@ -77,15 +86,5 @@ impl Grants {
             let root = GrantId::new(id.as_str().split('.').next()?).ok()?;
             self.look(&root, |grant| grant.revoked_at.is_some())?.then_some(root)
         })
-    }
-
-    pub(crate) fn set(&self, grant: Grant) {
-        self.insert(grant.id.clone(), grant);
-    }
-}
-
-impl Seats {
-    pub(crate) fn set(&self, seat: Seat) {
-        self.insert(seat.id.clone(), seat);
     }
 }

@@ -8,9 +8,10 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 
+use parking_lot::RwLock;
 use regex::{Regex, RegexBuilder};
 use wharf_domain::run::NewAsk;
 use wharf_domain::{Progress, ToolDef};
@@ -146,7 +147,7 @@ impl Redactor {
         if !self.redaction.secrets {
             return;
         }
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write();
         let new = |line: &&str| {
             line.len() >= SECRET_BYTES_MIN && !known.values.iter().any(|value| value == line)
         };
@@ -199,7 +200,7 @@ impl Redactor {
 
     fn secrets(&self) -> Option<Arc<Secrets>> {
         let armed = self.armed.load(Ordering::Acquire);
-        armed.then(|| Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner)))
+        armed.then(|| Arc::clone(&self.known.read()))
     }
 
     pub(crate) fn ask(&self, ask: &mut NewAsk) {

@@ -30,8 +30,10 @@ use crate::catalog::Catalog;
 use crate::held::Held;
 use crate::hub::Hub;
 use crate::prices::Prices;
-use crate::records::{Agents, Grants, Seats, Worlds};
-use crate::shard::{Effect, Input, LateCost, Output, Reply, Shard, Ticket, is_called_off};
+use crate::records::Records;
+use crate::shard::{
+    AnyRecord, Effect, Input, LateCost, Output, Providers, Reply, Shard, Ticket, is_called_off,
+};
 use crate::turns::Turns;
 use fetch::{Fetched, Fetching};
 use load::{Loaded, Loading};
@@ -48,7 +50,7 @@ const ROOM_AGAIN_MS: u64 = 50;
 pub(crate) enum Message {
     /// An input for a shard, and where its answer goes.
     Input { shard: ShardId, input: Box<Input>, answer: Option<Answer>, room: Option<Room> },
-    /// A provider's availability, for every shard.
+    /// Whether a provider can take attempts.
     Provider { provider: ProviderId, availability: Availability },
     /// Commit what is under way, then end.
     Stop(oneshot::Sender<()>),
@@ -72,10 +74,7 @@ pub(crate) struct Parts {
     /// What attempts take that were handed over, with their inputs.
     pub(crate) attempts: Held,
     pub(crate) catalog: Arc<Catalog>,
-    pub(crate) worlds: Arc<Worlds>,
-    pub(crate) agents: Arc<Agents>,
-    pub(crate) grants: Arc<Grants>,
-    pub(crate) seats: Arc<Seats>,
+    pub(crate) records: Arc<Records>,
     pub(crate) prices: Arc<Prices>,
     pub(crate) seed: u64,
     /// The shell's own door, for what gets lost on the way.
@@ -107,6 +106,8 @@ pub(crate) struct Shell {
     loads: FuturesUnordered<BoxFuture<'static, Loaded>>,
     /// Runs that wait for room at their providers.
     turns: Turns,
+    /// What all shards know of providers.
+    providers: Providers,
     /// Providers that shards take for full.
     full: BTreeSet<ProviderId>,
     /// The attempt of each open run that was handed to a provider, and whether it is still there.
@@ -151,6 +152,7 @@ impl Shell {
             loading: BTreeMap::new(),
             loads: FuturesUnordered::new(),
             turns: Turns::default(),
+            providers: Providers::default(),
             full: BTreeSet::new(),
             handed_over: HashMap::new(),
             renew_at: now.plus_ms(LEASE_MS / 3),
@@ -270,9 +272,11 @@ impl Shell {
                 self.queue.push_back((shard, *input));
             }
             Message::Provider { provider, availability } => {
-                for shard in ShardId::all() {
-                    let (provider, availability) = (provider.clone(), availability.clone());
-                    self.queue.push_back((shard, Input::Availability { provider, availability }));
+                if self.providers.set(&provider, availability) {
+                    let concerned = |shard: &&Shard| shard.has_runs_of(&provider);
+                    let shards = self.shards.iter().flatten().filter(concerned).map(Shard::id);
+                    let input = |shard| (shard, Input::ProviderChanged(provider.clone()));
+                    self.queue.extend(shards.map(input));
                 }
             }
             Message::Stop(_) => {}
@@ -412,10 +416,7 @@ impl Shell {
                 self.clear_up(&run);
                 self.publish(batch, &run);
             }
-            Effect::WorldChanged(world) => self.parts.worlds.set(world),
-            Effect::ProviderChanged(agent) => self.parts.agents.set(*agent),
-            Effect::GrantChanged(grant) => self.parts.grants.set(*grant),
-            Effect::SeatChanged(seat) => self.parts.seats.set(*seat),
+            Effect::RecordChanged(record) => self.parts.records.set(record),
             Effect::Dispatch(dispatch) => self.dispatch(shard, dispatch),
             Effect::Queue(turn) => self.turns.push(turn),
             Effect::LeaveQueue { provider, run } => self.turns.remove(&provider, &run),
@@ -502,8 +503,9 @@ impl Shell {
         let store = Arc::clone(&self.parts.store);
         self.chores.push(Box::pin(async move {
             let stored = load::read_patiently(&*store, &stream).await;
-            let found =
-                stored.and_then(|stored| Some((load::read_record(&stream, &stored)?, stored.seq)));
+            let found = stored.and_then(|stored| {
+                Some((AnyRecord::replay(&stream, &stored.entries)?, stored.seq))
+            });
             Some((stream.shard(), Input::RecordLookedUp { stream, epoch, found }))
         }));
     }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures::future::{BoxFuture, ready};
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
+use parking_lot::{Mutex, MutexGuard};
 use wharf_vocab::limits::UPLOAD_PARTS_MAX;
 use wharf_vocab::{B3, Timestamp};
 
@@ -123,7 +124,7 @@ impl MemoryObjects {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// Does something at once, unless it is to fail.

@@ -1,10 +1,11 @@
 //! The memory store behind the trait, with switches for trouble.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, ready};
+use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use wharf_domain::{Account, Price};
 use wharf_journal::audit::AuditKey;
@@ -66,34 +67,34 @@ impl MemoryStore {
     /// What the store holds now.
     #[must_use]
     pub fn state(&self) -> MemoryState {
-        lock(&self.inner).state.clone()
+        self.inner.lock().state.clone()
     }
 
     /// Lets the next `calls` of `commit` fail as a whole; nothing of them becomes true.
     pub fn fail_commits(&self, calls: usize, kind: StoreErrorKind) {
-        lock(&self.inner).failing = Some((calls, kind));
+        self.inner.lock().failing = Some((calls, kind));
     }
 
     /// Makes the next `calls` of `commit` and says of each that the store could not be reached,
     /// as a store does whose connection breaks at the wrong moment.
     pub fn deny_commits(&self, calls: usize) {
-        lock(&self.inner).denied = calls;
+        self.inner.lock().denied = calls;
     }
 
     /// Holds commits back until [`release_commits`](Self::release_commits).
     pub fn hold_commits(&self) {
-        lock(&self.inner).held.get_or_insert_default();
+        self.inner.lock().held.get_or_insert_default();
     }
 
     /// How many calls of `commit` are held back.
     #[must_use]
     pub fn commits_held(&self) -> usize {
-        lock(&self.inner).held.as_ref().map_or(0, VecDeque::len)
+        self.inner.lock().held.as_ref().map_or(0, VecDeque::len)
     }
 
     /// Commits what was held back, in order, and holds nothing back any more.
     pub fn release_commits(&self) {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         for held in inner.held.take().unwrap_or_default() {
             let answers = inner.commit(&held.batches);
             // Whoever waited may have gone away; the commit is true all the same.
@@ -103,43 +104,43 @@ impl MemoryStore {
 
     /// Gives nobody a lease until [`release_leases`](Self::release_leases).
     pub fn hold_leases(&self) {
-        lock(&self.inner).leases.send_modify(|(held, _)| *held = true);
+        self.inner.lock().leases.send_modify(|(held, _)| *held = true);
     }
 
     /// Waits until somebody waits for a lease.
     pub async fn until_leases_held(&self) {
-        let mut leases = lock(&self.inner).leases.subscribe();
+        let mut leases = self.inner.lock().leases.subscribe();
         // The sender lives as long as the store.
         let _ = leases.wait_for(|(_, waiting)| *waiting > 0).await;
     }
 
     /// Gives leases again.
     pub fn release_leases(&self) {
-        lock(&self.inner).leases.send_modify(|(held, _)| *held = false);
+        self.inner.lock().leases.send_modify(|(held, _)| *held = false);
     }
 
     /// Lets nobody load a stream until [`release_loads`](Self::release_loads).
     pub fn hold_loads(&self, stream: StreamId) {
-        lock(&self.inner).loads.send_modify(|(held, _)| *held = Some(stream));
+        self.inner.lock().loads.send_modify(|(held, _)| *held = Some(stream));
     }
 
     /// Waits until somebody waits for a stream.
     pub async fn until_loads_held(&self) {
-        let mut loads = lock(&self.inner).loads.subscribe();
+        let mut loads = self.inner.lock().loads.subscribe();
         // The sender lives as long as the store.
         let _ = loads.wait_for(|(_, waiting)| *waiting > 0).await;
     }
 
     /// Lets streams be loaded again.
     pub fn release_loads(&self) {
-        lock(&self.inner).loads.send_modify(|(held, _)| *held = None);
+        self.inner.lock().loads.send_modify(|(held, _)| *held = None);
     }
 
     fn with<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut MemoryState) -> T,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
-        ready(Ok(act(&mut lock(&self.inner).state))).boxed()
+        ready(Ok(act(&mut self.inner.lock().state))).boxed()
     }
 }
 
@@ -166,17 +167,13 @@ impl Inner {
 }
 
 /// A panic elsewhere cannot leave the state half-changed in a way that matters to tests.
-fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
-    inner.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Store for MemoryStore {
     fn commit(&self, batches: Vec<Arc<Batch>>) -> BoxFuture<'static, Answers> {
         let inner = Arc::clone(&self.inner);
         let count = batches.len();
         let commit = async move {
             let waiting = {
-                let mut inner = lock(&inner);
+                let mut inner = inner.lock();
                 match &mut inner.held {
                     None => return inner.commit(&batches),
                     Some(held) => {
@@ -204,13 +201,13 @@ impl Store for MemoryStore {
     ) -> BoxFuture<'static, Result<Vec<Lease>, StoreError>> {
         let (inner, clock) = (Arc::clone(&self.inner), Arc::clone(&self.clock));
         let acquire = async move {
-            let mut leases = lock(&inner).leases.subscribe();
+            let mut leases = inner.lock().leases.subscribe();
             if leases.borrow().0 {
-                lock(&inner).leases.send_modify(|(_, waiting)| *waiting += 1);
+                inner.lock().leases.send_modify(|(_, waiting)| *waiting += 1);
                 // The sender lives as long as the store.
                 let _ = leases.wait_for(|(held, _)| !held).await;
             }
-            Ok(lock(&inner).state.acquire(&node, &shards, ttl_ms, clock.now()))
+            Ok(inner.lock().state.acquire(&node, &shards, ttl_ms, clock.now()))
         };
         acquire.boxed()
     }
@@ -223,13 +220,13 @@ impl Store for MemoryStore {
     fn load(&self, stream: StreamId) -> BoxFuture<'static, Result<Option<Stored>, StoreError>> {
         let inner = Arc::clone(&self.inner);
         let load = async move {
-            let mut loads = lock(&inner).loads.subscribe();
+            let mut loads = inner.lock().loads.subscribe();
             if loads.borrow().0.as_ref() == Some(&stream) {
-                lock(&inner).loads.send_modify(|(_, waiting)| *waiting += 1);
+                inner.lock().loads.send_modify(|(_, waiting)| *waiting += 1);
                 // The sender lives as long as the store.
                 let _ = loads.wait_for(|(held, _)| held.as_ref() != Some(&stream)).await;
             }
-            Ok(lock(&inner).state.load(&stream))
+            Ok(inner.lock().state.load(&stream))
         };
         load.boxed()
     }

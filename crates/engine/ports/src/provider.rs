@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wharf_domain::{Resolution, RunSpec};
-use wharf_vocab::{AskId, AttemptId, CommitNo, Fault, RunKey, ShardId, Timestamp};
+use wharf_vocab::{AskId, AttemptId, CommitNo, Epoch, Fault, RunKey, ShardId, Timestamp};
 
 use crate::lifeline::Lifeline;
 
@@ -13,6 +13,8 @@ use crate::lifeline::Lifeline;
 pub struct EffectId {
     /// The shard.
     pub shard: ShardId,
+    /// In whose time: a shard that has passed on to another core begins another epoch.
+    pub epoch: Epoch,
     /// The commit.
     pub commit: CommitNo,
 }

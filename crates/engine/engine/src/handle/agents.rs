@@ -3,9 +3,9 @@
 use wharf_domain::{AuditRecord, Caller, Provider, ProviderInput, ProviderKind};
 use wharf_vocab::{Code, Fault, ProviderId, StreamId};
 
-use super::Handle;
 use super::names::{Named, Place};
-use crate::shard::{Input, Reply};
+use super::{Handle, misfit};
+use crate::shard::{Input, RecordInput};
 
 impl Handle {
     /// Asks something of an agent and waits until it is committed.
@@ -21,23 +21,14 @@ impl Handle {
             }
             _ => None,
         };
-        let shard = StreamId::Provider(id.clone()).shard();
         let input = match input {
             ProviderInput::Offer { tools } => {
                 ProviderInput::Offer { tools: self.inner.redactor.tools(tools) }
             }
             other => other,
         };
-        let input = Input::Provider {
-            id: id.clone(),
-            input: Box::new(input),
-            by: caller.to_ref(),
-            ticket: None,
-        };
-        match self.ask(shard, input).await? {
-            Reply::Provider(agent) => Ok(*agent),
-            _ => Err(Fault::new(Code::CoreInternal, "The answer does not fit.")),
-        }
+        let input = RecordInput::Provider(id.clone(), Box::new(input));
+        self.change(caller, input).await?.into_provider().ok_or_else(misfit)
     }
 
     /// A place among the names that operatives serve.
@@ -47,19 +38,19 @@ impl Handle {
             let other = is_operative && !agent.removed && agent.id != *id;
             other.then(|| agent.makers.first().cloned())
         };
-        let shares = self.inner.agents.find(share).into_iter();
+        let shares = self.inner.records.providers.find(share).into_iter();
         self.inner.names.take(Named::Operatives, caller, shares)
     }
 
     /// All agents that have not been removed.
     #[must_use]
     pub fn agents(&self) -> Vec<Provider> {
-        self.inner.agents.all().into_iter().filter(|agent| !agent.removed).collect()
+        self.inner.records.providers.all().into_iter().filter(|agent| !agent.removed).collect()
     }
 
     /// One agent.
     pub fn agent(&self, id: &ProviderId) -> Result<Provider, Fault> {
-        let found = self.inner.agents.get(id).filter(|agent| !agent.removed);
+        let found = self.inner.records.providers.get(id).filter(|agent| !agent.removed);
         found.ok_or_else(|| Fault::new(Code::AgentNotFound, format!("There is no agent {id}.")))
     }
 

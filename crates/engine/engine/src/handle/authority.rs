@@ -22,7 +22,7 @@ impl Handle {
             return Err(Fault::new(Code::PermissionDenied, message));
         }
         let chain = caller.links.iter().chain(&caller.root).chain([&caller.grant]);
-        match self.inner.grants.revoked(chain) {
+        match self.inner.records.grants.revoked(chain) {
             Some(id) => Err(admission::revoked(&id)),
             None => Ok(()),
         }
@@ -33,11 +33,13 @@ impl Handle {
     /// person's own stands behind a seat only.
     pub(super) fn behind(&self, provider: &ProviderId) -> Vec<GrantId> {
         let seat = SeatId::new(provider.as_str()).ok();
-        if let Some(behind) = seat.and_then(|id| self.inner.seats.look(&id, Caller::behind_seat)) {
+        if let Some(behind) =
+            seat.and_then(|id| self.inner.records.seats.look(&id, Caller::behind_seat))
+        {
             return behind;
         }
         let makers = |agent: &Provider| agent.makers.clone();
-        self.inner.agents.look(provider, makers).unwrap_or_default()
+        self.inner.records.providers.look(provider, makers).unwrap_or_default()
     }
 
     /// Whether a caller may call a run off: whoever started it, and operators.

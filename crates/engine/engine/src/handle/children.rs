@@ -4,8 +4,8 @@
 //! before anybody looks. What is counted here is forgotten when the core ends.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use wharf_vocab::limits::RUN_CHILDREN_MAX;
 use wharf_vocab::{Code, Fault, RunKey, Timestamp};
 
@@ -43,7 +43,7 @@ impl Children {
         now: Timestamp,
         is_over: impl Fn(&RunKey) -> bool,
     ) -> Result<(), Fault> {
-        let mut parents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parents = self.0.lock();
         let parents = &mut *parents;
         if parents.known.len() >= parents.room.max(PARENTS_MAX) {
             parents.known.retain(|key, _| !is_over(key));
@@ -72,7 +72,7 @@ impl Children {
     /// Gives a place back that was not needed: no run was made. Asking was not for nothing, so it
     /// still counts for how fast it went.
     pub(super) fn give_back(&self, parent: &RunKey) {
-        let mut parents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parents = self.0.lock();
         if let Some(started) = parents.known.get_mut(parent) {
             started.in_all = started.in_all.saturating_sub(1);
         }
@@ -124,7 +124,7 @@ mod tests {
             let is_over = |key: &RunKey| key.run.as_str() != "p0";
             children.take(&key(&format!("p{n}")), Timestamp(1), is_over).expect("first");
         }
-        let parents = children.0.lock().expect("not poisoned");
+        let parents = children.0.lock();
         assert!(parents.known.len() <= PARENTS_MAX && parents.known.contains_key(&key("p0")));
     }
 }

@@ -50,7 +50,7 @@ impl Handle {
         dry: bool,
     ) -> Result<Collected, Fault> {
         self.may_use_files(caller, Verb::Admin, world)?;
-        let found = self.inner.worlds.here(world).ok_or_else(|| no_world(world))?;
+        let found = self.inner.records.worlds.here(world).ok_or_else(|| no_world(world))?;
         let mut collected = Collected::default();
         self.collect_old(caller, &found, dry, &mut collected).await?;
         self.collect_leftovers(world, dry, &mut collected).await?;
@@ -75,7 +75,7 @@ impl Handle {
     /// Versions of files that open runs were accepted with: they are read, whatever is there now.
     fn bound(&self) -> BoundVersions {
         let mut bound = BoundVersions::new();
-        for world in self.inner.worlds.all() {
+        for world in self.inner.records.worlds.all() {
             for run in self.inner.hub.open_in(&world.id) {
                 let reads = run.spec.bindings.files();
                 bound.extend(reads.filter_map(|(_, read)| {
@@ -91,10 +91,10 @@ impl Handle {
     pub async fn collect_removed(&self) -> Result<(u64, u64), Fault> {
         let Some(objects) = self.inner.objects.clone() else { return Ok((0, 0)) };
         let (mut count, mut bytes) = (0, 0_u64);
-        for world in self.inner.worlds.all().into_iter().filter(|world| world.removed) {
+        for world in self.inner.records.worlds.all().into_iter().filter(|world| world.removed) {
             // Nobody may make it again meanwhile.
             let Some(_closed) = self.inner.in_use.close(&world.id) else { continue };
-            if self.inner.worlds.has(&world.id) {
+            if self.inner.records.worlds.has(&world.id) {
                 continue;
             }
             let gone = storage::delete_all(&*objects, &format!("{}/", world.id)).await;

@@ -63,7 +63,7 @@ impl Handle {
     ) -> Result<Option<Vec<WorldId>>, Fault> {
         if let Some(world) = named {
             self.authorise(caller, Verb::Read, &world)?;
-            self.inner.worlds.get(&world).ok_or_else(|| no_world(&world))?;
+            self.inner.records.worlds.get(&world).ok_or_else(|| no_world(&world))?;
             return Ok(Some(vec![world]));
         }
         self.check_current(caller)?;

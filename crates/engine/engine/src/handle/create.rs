@@ -12,7 +12,7 @@ use wharf_vocab::{
 use super::request::{NewRun, RunSeats, check_request, is_literal, is_traceparent};
 use super::runs::{Accepted, fresh_run_id};
 use super::scope::Resolved;
-use super::{Handle, no_world, stopped};
+use super::{Handle, misfit, no_world, stopped};
 use crate::admission::{self, InputCheck};
 use crate::catalog::CatalogTool;
 use crate::shard::{Create, Input, Reply, conflict};
@@ -27,11 +27,11 @@ impl Handle {
         let run_id = new.run_id.clone().unwrap_or_else(fresh_run_id);
         let key = RunKey { world: new.world.clone(), run: run_id };
         let tool = self.tool(&new.tool)?;
-        admission::check_tool(&self.inner.agents, &tool)?;
+        admission::check_tool(&self.inner.records, &tool)?;
         check_request(&new, &tool)?;
         let _working = self.work_in(&new.world)?;
         let plan = self.plan(&new, &tool, &key)?;
-        if self.inner.input_checks.of(&self.inner.agents, &new.tool) == InputCheck::Enforce {
+        if self.inner.input_checks.of(&self.inner.records, &new.tool) == InputCheck::Enforce {
             self.inner.catalog.check_inputs(&new.tool, &plan.inputs).await?;
         }
         let claims = match self.look_up(caller, &new, &key, plan).await {
@@ -67,11 +67,7 @@ impl Handle {
         match reply? {
             Reply::Run { run, made } => Ok(Accepted { run, repeated: !made }),
             Reply::Repeated(key) => self.repeated(caller, &key).await,
-            Reply::World(_)
-            | Reply::Provider(_)
-            | Reply::Grant(_)
-            | Reply::Seat(_)
-            | Reply::Done => Err(Fault::new(Code::CoreInternal, "The answer does not fit.")),
+            Reply::Record(_) | Reply::Done => Err(misfit()),
         }
     }
 
@@ -113,7 +109,8 @@ impl Handle {
         key: &RunKey,
         resolved: Resolved,
     ) -> Result<RunSpec, Fault> {
-        let world = self.inner.worlds.here(&new.world).ok_or_else(|| no_world(&new.world))?;
+        let world =
+            self.inner.records.worlds.here(&new.world).ok_or_else(|| no_world(&new.world))?;
         let parent = match &new.parent {
             Some(parent) => Some(self.open_parent(parent, caller, &new.world).await?),
             None => None,
@@ -159,7 +156,7 @@ impl Handle {
             gate,
             approval,
             senior: new.seats.senior,
-            context: admission::context(&self.inner.agents, &provider, new.context, home)?,
+            context: admission::context(&self.inner.records, &provider, new.context, home)?,
             side_effect_free: tool.def.side_effects == Some(false),
             idempotent: tool.def.idempotency,
             keys_kept: tool.def.keys_kept,

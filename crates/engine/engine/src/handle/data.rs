@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use wharf_domain::scope::{Bound, ReadObject, Target, WorldPath};
 use wharf_domain::{Metered, Progress, RunSpec};
@@ -82,7 +83,7 @@ impl fmt::Debug for Work {
 
 impl Work {
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// The addresses that were given out.

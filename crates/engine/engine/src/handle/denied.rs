@@ -1,7 +1,6 @@
 //! How many refusals are audited one by one.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use wharf_domain::{AuditRecord, Severity};
 use wharf_vocab::Timestamp;
 
@@ -24,7 +23,7 @@ struct Bucket {
 impl Denials {
     /// The record to write, or none if too many were written just now.
     pub(super) fn admit(&self, now: Timestamp, record: AuditRecord) -> Option<AuditRecord> {
-        let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bucket = self.0.lock();
         let refilled = now.ms_since(bucket.since) / REFILL_MS;
         if refilled > 0 {
             bucket.used = bucket.used.saturating_sub(refilled);

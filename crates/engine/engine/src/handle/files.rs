@@ -190,13 +190,13 @@ impl Handle {
             Err(Fault::new(Code::PermissionDenied, message))
         });
         self.audited(caller, format!("world:{world}"), allowed)?;
-        if self.inner.worlds.has(world) { Ok(()) } else { Err(no_world(world)) }
+        if self.inner.records.worlds.has(world) { Ok(()) } else { Err(no_world(world)) }
     }
 
     /// Says that something is made in a world, which cannot be removed meanwhile.
     pub(super) fn work_in(&self, world: &WorldId) -> Result<Claim<'_>, Fault> {
         let working = self.inner.in_use.work(world)?;
-        if self.inner.worlds.has(world) { Ok(working) } else { Err(no_world(world)) }
+        if self.inner.records.worlds.has(world) { Ok(working) } else { Err(no_world(world)) }
     }
 
     /// Whether a caller may put a file where it wants to.

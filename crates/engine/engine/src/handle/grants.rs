@@ -1,16 +1,16 @@
 //! Grants: who a token stands for, and making, listing and revoking them.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use uuid::Uuid;
 use wharf_domain::grant::{Keyring, NewGrant, Token, WorkerGrant, token, worker};
 use wharf_domain::{Caller, CallerKind, Grant, GrantInput, Provider};
-use wharf_vocab::{Code, Fault, GrantId, Object, ProviderId, StreamId, Verb};
+use wharf_vocab::{Code, Fault, GrantId, Object, ProviderId, Verb};
 
-use super::Handle;
 use super::names::Named;
+use super::{Handle, misfit};
 use crate::clean::Clean;
-use crate::shard::{Input, Reply};
+use crate::shard::RecordInput;
 
 impl Handle {
     /// Who bears a token; it must be sealed by this core, in time and not revoked, and neither
@@ -18,12 +18,12 @@ impl Handle {
     pub fn authenticate(&self, text: &str) -> Result<Caller, Fault> {
         let keyring = self.keyring();
         let bearer = token::verify(&keyring, text).map_err(|_| invalid())?;
-        let known = self.inner.grants.get(&bearer.root).ok_or_else(invalid)?;
+        let known = self.inner.records.grants.get(&bearer.root).ok_or_else(invalid)?;
         let expired = bearer.rights.until.is_some_and(|until| until <= self.inner.clock.latest());
         let makers = known.makers();
         if known.revoked_at.is_some()
             || expired
-            || self.inner.grants.revoked(makers.iter()).is_some()
+            || self.inner.records.grants.revoked(makers.iter()).is_some()
         {
             return Err(invalid());
         }
@@ -58,7 +58,7 @@ impl Handle {
             grant.revoked_at.is_none() && grant.rights.until.is_none_or(|until| until > now)
         };
         let share = |grant: &Grant| good(grant).then(|| grant.by.share());
-        let shares = self.inner.grants.find(share).into_iter();
+        let shares = self.inner.records.grants.find(share).into_iter();
         let _place = self.inner.names.take(Named::Tokens, caller, shares)?;
         let id = GrantId::new(format!("g-{}", Uuid::now_v7().simple()))
             .map_err(|_| Fault::new(Code::CoreInternal, "The grant could not be named."))?;
@@ -76,7 +76,7 @@ impl Handle {
     /// All grants, revoked ones too, oldest first.
     #[must_use]
     pub fn grants(&self) -> Vec<Grant> {
-        let mut grants = self.inner.grants.all();
+        let mut grants = self.inner.records.grants.all();
         grants.sort_by_key(|grant| grant.made_at);
         grants
     }
@@ -86,11 +86,11 @@ impl Handle {
     pub fn display_of(&self, grant: &GrantId) -> Option<String> {
         if let Some(agent) = grant.as_str().strip_prefix("agent.") {
             let name = |agent: &Provider| agent.manifest.name.clone();
-            let name = self.inner.agents.look(&ProviderId::new(agent).ok()?, name)?;
+            let name = self.inner.records.providers.look(&ProviderId::new(agent).ok()?, name)?;
             return Some(name).filter(|name| !name.is_empty());
         }
         let root = GrantId::new(grant.as_str().split('.').next()?).ok()?;
-        let label = self.inner.grants.look(&root, |grant| grant.label.clone());
+        let label = self.inner.records.grants.look(&root, |grant| grant.label.clone());
         let own = matches!(grant.as_str(), "owner" | "core").then(|| grant.to_string());
         label.filter(|label| !label.is_empty()).or(own)
     }
@@ -132,11 +132,11 @@ impl Handle {
 
     /// Seals and checks tokens with other keys from now on.
     pub fn set_keyring(&self, keyring: Keyring) {
-        *self.inner.keyring.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keyring);
+        *self.inner.keyring.write() = Arc::new(keyring);
     }
 
     fn keyring(&self) -> Arc<Keyring> {
-        Arc::clone(&self.inner.keyring.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.inner.keyring.read())
     }
 
     async fn change_grant(
@@ -145,12 +145,8 @@ impl Handle {
         id: GrantId,
         input: GrantInput,
     ) -> Result<Grant, Fault> {
-        let shard = StreamId::Grant(id.clone()).shard();
-        let input = Input::Grant { id, input, by: caller.to_ref(), ticket: None };
-        match self.ask(shard, input).await? {
-            Reply::Grant(grant) => Ok(*grant),
-            _ => Err(Fault::new(Code::CoreInternal, "The answer does not fit.")),
-        }
+        let changed = self.change(caller, RecordInput::Grant(id, input)).await?;
+        changed.into_grant().ok_or_else(misfit)
     }
 }
 

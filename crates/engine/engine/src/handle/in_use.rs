@@ -5,8 +5,8 @@
 //! holds a claim here for as long as it takes; claims are gone with the core.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use wharf_domain::Run;
 use wharf_domain::scope::{Bound, Target, WorldPath};
 use wharf_vocab::{Code, Fault, WorldId};
@@ -47,7 +47,7 @@ enum Kind {
 
 impl InUse {
     fn lock(&self) -> MutexGuard<'_, Claims> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Speaks for files that a new run reads; the first that is being removed is the error.

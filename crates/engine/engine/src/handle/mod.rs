@@ -33,14 +33,15 @@ mod uploads;
 mod watch;
 mod worlds;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use wharf_domain::grant::Keyring;
 use wharf_domain::provider::RESERVED_IDS;
-use wharf_domain::{AuditRecord, Availability, Policy, ToolDef};
+use wharf_domain::{AuditRecord, Availability, Caller, Policy, ToolDef};
 use wharf_ports::{Clock, ObjectStore, ProviderSink, SealedRecord, Store, StoreError};
 use wharf_vocab::limits::{HELD_BYTES_MAX, MESSAGES_BYTES_MAX};
 use wharf_vocab::{Code, Fault, NodeId, ProviderId, ShardId, Timestamp, ToolId, WorldId};
@@ -56,7 +57,7 @@ pub use follow::{Follow, FollowEvent};
 pub use names::{NameLimit, NameLimits};
 pub use request::{NewRun, RunSeats};
 pub use runs::Accepted;
-pub use seats::AskNews;
+pub use seats::{AskFeed, AskNews};
 pub use trace::Trace;
 pub use uploads::UploadView;
 pub use watch::Watch;
@@ -67,9 +68,9 @@ use crate::catalog::{Catalog, CatalogTool, not_found};
 use crate::held::Held;
 use crate::hub::Hub;
 use crate::prices::Prices;
-use crate::records::{Agents, Grants, Seats, Worlds};
+use crate::records::Records;
 use crate::redact::{Redaction, Redactor};
-use crate::shard::{Input, Reply};
+use crate::shard::{AnyRecord, Input, RecordInput, Reply};
 use crate::shell::{Message, Parts, ROOM_BYTES, Room, Shell};
 use crate::storage;
 use children::Children;
@@ -155,10 +156,7 @@ struct Inner {
     attempts: Held,
     hub: Arc<Hub>,
     catalog: Arc<Catalog>,
-    worlds: Arc<Worlds>,
-    agents: Arc<Agents>,
-    grants: Arc<Grants>,
-    seats: Arc<Seats>,
+    records: Arc<Records>,
     prices: Arc<Prices>,
     keyring: RwLock<Arc<Keyring>>,
     policy: Policy,
@@ -191,10 +189,7 @@ impl Handle {
         let attempts = Held::up_to(options.held_bytes_max / 3 * 2);
         let hub = Arc::new(Hub::new(held.clone()));
         let catalog = Arc::new(Catalog::default());
-        let worlds = Arc::new(Worlds::default());
-        let agents = Arc::new(Agents::default());
-        let grants = Arc::new(Grants::default());
-        let seats = Arc::new(Seats::default());
+        let records = Arc::new(Records::default());
         let prices = Arc::new(Prices::default());
         let stopping = Arc::new(AtomicBool::new(false));
         let parts = Parts {
@@ -205,10 +200,7 @@ impl Handle {
             hub: Arc::clone(&hub),
             attempts: attempts.clone(),
             catalog: Arc::clone(&catalog),
-            worlds: Arc::clone(&worlds),
-            agents: Arc::clone(&agents),
-            grants: Arc::clone(&grants),
-            seats: Arc::clone(&seats),
+            records: Arc::clone(&records),
             prices: Arc::clone(&prices),
             seed: options.seed,
             messages: messages.downgrade(),
@@ -223,10 +215,7 @@ impl Handle {
             attempts,
             hub,
             catalog,
-            worlds,
-            agents,
-            grants,
-            seats,
+            records,
             prices,
             keyring: RwLock::new(Arc::new(options.keyring)),
             policy: options.policy,
@@ -260,6 +249,11 @@ impl Handle {
             // The shell has ended, or the store takes too long: what it has committed is safe.
             let _ = tokio::time::timeout(STOP_MAX, stopped).await;
         }
+    }
+
+    /// Waits until the engine has ended, whether it was told to or not.
+    pub async fn ended(&self) {
+        self.inner.messages.closed().await;
     }
 
     /// Whether the engine takes no new runs any more.
@@ -378,6 +372,15 @@ impl Handle {
         }
     }
 
+    /// Asks something of a world, a provider, a grant or a seat and waits until it is committed.
+    async fn change(&self, caller: &Caller, input: RecordInput) -> Result<AnyRecord, Fault> {
+        let (shard, by) = (input.stream().shard(), caller.to_ref());
+        match self.ask(shard, Input::Record { input, by, ticket: None }).await? {
+            Reply::Record(record) => Ok(record),
+            _ => Err(misfit()),
+        }
+    }
+
     /// Sends an input that nobody waits for.
     async fn tell(&self, shard: ShardId, input: Input) -> Result<(), Fault> {
         let room = self.room_for(&input).await;
@@ -392,6 +395,10 @@ impl Handle {
         // The room is never closed.
         if units == 0 { None } else { self.inner.room.clone().acquire_many_owned(units).await.ok() }
     }
+}
+
+fn misfit() -> Fault {
+    Fault::new(Code::CoreInternal, "The answer does not fit.")
 }
 
 fn stopped() -> Fault {

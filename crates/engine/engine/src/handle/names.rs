@@ -1,7 +1,6 @@
 //! Quotas: how many names one token may take, so that none leaves nothing to others.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use wharf_domain::Caller;
 use wharf_vocab::limits::{
     GRANT_OPERATIVES_MAX, GRANT_SEATS_MAX, GRANT_TOKENS_MAX, GRANT_WORLDS_MAX, TOKENS_MAX,
@@ -86,7 +85,7 @@ pub(super) struct Place<'a> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let mut making = self.names.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut making = self.names.making.lock();
         if let Some(at) = making.iter().position(|it| *it == self.making) {
             making.swap_remove(at);
         }
@@ -112,7 +111,7 @@ impl Names {
             Named::Tokens => self.limits.tokens,
         };
         let share = caller.share().cloned();
-        let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut making = self.making.lock();
         let coming = making.iter().filter(|it| it.what == what).map(|it| it.share.clone());
         let (mut all, mut own) = (0, 0);
         for other in taken.chain(coming) {

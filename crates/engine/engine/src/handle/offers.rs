@@ -2,9 +2,9 @@
 //! written down and audited, so a peer that changes its tools in a loop would fill the disk.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use wharf_vocab::Timestamp;
 use wharf_vocab::limits::{OFFER_EVERY_MS, OFFERS_AT_ONCE_MAX};
 
@@ -36,7 +36,7 @@ impl Changes {
 impl Offers {
     /// Takes one change, or says when there may be one.
     fn take(&self, name: &str, now: Timestamp) -> Result<(), Duration> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         if all.len() >= NAMES_MAX && !all.contains_key(name) {
             all.retain(|_, changes| {
                 changes.refill(now);
@@ -88,6 +88,6 @@ mod tests {
             let now = Timestamp(n * OFFER_EVERY_MS);
             offers.take(&format!("n{n}"), now).expect("its first");
         }
-        assert!(offers.0.lock().expect("not poisoned").len() <= NAMES_MAX);
+        assert!(offers.0.lock().len() <= NAMES_MAX);
     }
 }

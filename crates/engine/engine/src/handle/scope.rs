@@ -221,7 +221,7 @@ impl Handle {
     /// What is wrong with naming a run that is not in this world: it is in another one, or in
     /// none that the caller may know of.
     async fn code_of_stranger(&self, caller: &Caller, named: &RunKey) -> Code {
-        for world in self.inner.worlds.all() {
+        for world in self.inner.records.worlds.all() {
             let key = RunKey { world: world.id, run: named.run.clone() };
             let may_know = self.authorise(caller, Verb::Read, &key.world).is_ok();
             if key.world != named.world

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::broadcast;
+use tokio::sync::broadcast::{self, error::RecvError};
 use wharf_domain::seat::unknown;
 use wharf_domain::{
     Caller, CallerRef, Entry, NewSeat, Notice, NoticeEnd, Run, Seat, SeatInput, ToolDef,
@@ -14,13 +14,29 @@ use wharf_vocab::{
     Verb, WorldId,
 };
 
-use super::Handle;
 use super::names::Named;
+use super::{Handle, misfit};
 pub use crate::hub::AskNews;
-use crate::shard::{Input, Reply};
+use crate::shard::{Input, RecordInput};
 
 /// How long a seat that was given up counts among those of whoever made it.
 const SEAT_COUNTS_MS: u64 = 60_000;
+
+/// A reader of what happens to asks.
+#[derive(Debug)]
+pub struct AskFeed(broadcast::Receiver<AskNews>);
+
+impl AskFeed {
+    /// What happens next; `None` once the engine has ended. A reader that was too slow learns that
+    /// it missed something, and looks at the inbox again.
+    pub async fn next(&mut self) -> Option<AskNews> {
+        match self.0.recv().await {
+            Ok(news) => Some(news),
+            Err(RecvError::Lagged(_)) => Some(AskNews::Missed),
+            Err(RecvError::Closed) => None,
+        }
+    }
+}
 
 impl Handle {
     /// Makes a seat under an id that nobody can guess.
@@ -36,7 +52,8 @@ impl Handle {
         // Each one is written down for good, so there are not many in a short time either.
         let counts = |seat: &Seat| seat.is_open() || now.ms_since(seat.made_at) < SEAT_COUNTS_MS;
         let whose = |seat: &Seat| seat.by.as_ref().and_then(CallerRef::share);
-        let shares = self.inner.seats.find(|seat| counts(seat).then(|| whose(seat))).into_iter();
+        let shares =
+            self.inner.records.seats.find(|seat| counts(seat).then(|| whose(seat))).into_iter();
         let _place = self.inner.names.take(Named::Seats, caller, shares)?;
         self.change_seat(caller, id, SeatInput::Create(Box::new(new))).await
     }
@@ -86,13 +103,13 @@ impl Handle {
 
     /// A seat that can be taken.
     pub fn seat(&self, id: &SeatId) -> Result<Seat, Fault> {
-        self.inner.seats.get(id).filter(Seat::is_open).ok_or_else(|| unknown(id))
+        self.inner.records.seats.get(id).filter(Seat::is_open).ok_or_else(|| unknown(id))
     }
 
     /// All seats that can be taken, oldest first.
     #[must_use]
     pub fn seats(&self) -> Vec<Seat> {
-        let mut seats = self.inner.seats.all();
+        let mut seats = self.inner.records.seats.all();
         seats.retain(Seat::is_open);
         seats.sort_by_key(|seat| seat.made_at);
         seats
@@ -127,11 +144,10 @@ impl Handle {
         self.inner.hub.run(key)
     }
 
-    /// News of asks from now on. A reader that falls behind is told how much it missed and looks
-    /// at the inbox again.
+    /// What happens to asks from now on.
     #[must_use]
-    pub fn ask_news(&self) -> broadcast::Receiver<AskNews> {
-        self.inner.hub.ask_news()
+    pub fn ask_news(&self) -> AskFeed {
+        AskFeed(self.inner.hub.ask_news())
     }
 
     /// Notices that are owed to seats, in no particular order.
@@ -157,7 +173,8 @@ impl Handle {
     /// Whether a provider is a seat, or was one.
     #[must_use]
     pub fn is_seat(&self, provider: &ProviderId) -> bool {
-        SeatId::new(provider.as_str()).is_ok_and(|id| self.inner.seats.look(&id, |_| ()).is_some())
+        SeatId::new(provider.as_str())
+            .is_ok_and(|id| self.inner.records.seats.look(&id, |_| ()).is_some())
     }
 
     async fn change_seat(
@@ -166,11 +183,7 @@ impl Handle {
         id: SeatId,
         input: SeatInput,
     ) -> Result<Seat, Fault> {
-        let shard = StreamId::Seat(id.clone()).shard();
-        let input = Input::Seat { id, input, by: caller.to_ref(), ticket: None };
-        match self.ask(shard, input).await? {
-            Reply::Seat(seat) => Ok(*seat),
-            _ => Err(Fault::new(Code::CoreInternal, "The answer does not fit.")),
-        }
+        let changed = self.change(caller, RecordInput::Seat(id, input)).await?;
+        changed.into_seat().ok_or_else(misfit)
     }
 }

@@ -124,7 +124,7 @@ impl Handle {
 
     /// How often a world of this name was there before.
     fn earlier(&self, world: &WorldId) -> Result<u32, Fault> {
-        self.inner.worlds.look(world, |world| world.earlier).ok_or_else(|| no_world(world))
+        self.inner.records.worlds.look(world, |world| world.earlier).ok_or_else(|| no_world(world))
     }
 
     async fn parts_of(&self, upload: &Upload) -> Result<Vec<UploadPart>, Fault> {

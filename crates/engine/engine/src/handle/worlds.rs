@@ -3,11 +3,11 @@
 use wharf_domain::{Account, Caller, World, WorldInput, WorldPatch, WorldSettings};
 use wharf_ports::FileQuery;
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
-use wharf_vocab::{AccountId, Code, Fault, StreamId, Verb, WorldId};
+use wharf_vocab::{AccountId, Code, Fault, Verb, WorldId};
 
 use super::names::Named;
 use super::{Handle, no_world};
-use crate::shard::Input;
+use crate::shard::RecordInput;
 use crate::storage;
 
 /// The world of requests that name none.
@@ -32,9 +32,9 @@ impl Handle {
         settings: WorldSettings,
     ) -> Result<WorldView, Fault> {
         let share = |world: &World| (!world.removed).then(|| world.share.clone());
-        let shares = self.inner.worlds.find(share).into_iter();
+        let shares = self.inner.records.worlds.find(share).into_iter();
         let _place = self.inner.names.take(Named::Worlds, caller, shares)?;
-        let removed = || self.inner.worlds.get(&id).is_some_and(|world| world.removed);
+        let removed = || self.inner.records.worlds.get(&id).is_some_and(|world| world.removed);
         let _closed = match removed() {
             true => Some(self.inner.in_use.close(&id).ok_or_else(|| busy(&id))?),
             false => None,
@@ -94,15 +94,13 @@ impl Handle {
         id: WorldId,
         input: WorldInput,
     ) -> Result<WorldView, Fault> {
-        let shard = StreamId::World(id.clone()).shard();
-        let input = Input::World { id: id.clone(), input, by: caller.to_ref(), ticket: None };
-        self.ask(shard, input).await?;
+        self.change(caller, RecordInput::World(id.clone(), input)).await?;
         self.world(&id).await
     }
 
     /// One world.
     pub async fn world(&self, id: &WorldId) -> Result<WorldView, Fault> {
-        let world = self.inner.worlds.here(id).ok_or_else(|| no_world(id))?;
+        let world = self.inner.records.worlds.here(id).ok_or_else(|| no_world(id))?;
         let account = self.inner.store.account(AccountId::of_world(id)).await;
         let account = account.map_err(|error| error.to_fault())?.unwrap_or_default();
         Ok(WorldView { world, account })
@@ -111,7 +109,7 @@ impl Handle {
     /// All worlds.
     pub async fn worlds(&self) -> Result<Vec<WorldView>, Fault> {
         let mut views = Vec::new();
-        for world in self.inner.worlds.all().into_iter().filter(|world| !world.removed) {
+        for world in self.inner.records.worlds.all().into_iter().filter(|world| !world.removed) {
             views.push(self.world(&world.id).await?);
         }
         Ok(views)
@@ -126,7 +124,7 @@ impl Handle {
         force: bool,
     ) -> Result<(), Fault> {
         self.audited(caller, format!("world:{id}"), self.authorise(caller, Verb::Admin, id))?;
-        self.inner.worlds.here(id).ok_or_else(|| no_world(id))?;
+        self.inner.records.worlds.here(id).ok_or_else(|| no_world(id))?;
         if id.as_str() == DEFAULT {
             let message = format!("The world {DEFAULT} stays: runs that name none go there.");
             return Err(Fault::new(Code::RequestInvalid, message));
@@ -149,10 +147,8 @@ impl Handle {
             return Err(fault.with("files", usage.files).with("bytes", usage.bytes));
         }
         self.empty_world(caller, id).await?;
-        let shard = StreamId::World(id.clone()).shard();
-        let (id, by) = (id.clone(), caller.to_ref());
-        let input = Input::World { id, input: WorldInput::Remove, by, ticket: None };
-        self.ask(shard, input).await.map(drop)
+        let input = RecordInput::World(id.clone(), WorldInput::Remove);
+        self.change(caller, input).await.map(drop)
     }
 
     /// Removes all files of a world, and whatever else the artifact store has under its name.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_domain::{Grant, Progress, Provider, Run, Seat, World};
+use wharf_domain::{Progress, Run};
 use wharf_ports::{Refusal, StoreError, StoreErrorKind};
 use wharf_vocab::limits::COMMIT_RETRY_MS;
 use wharf_vocab::{Code, CommitNo, Digest, Durability, Fault, RunId, RunKey, Timestamp};
@@ -22,10 +22,7 @@ impl Shard {
                 self.finish_commit(now, &key, no, out);
                 self.pump(now, &key, out);
             }
-            Some(Owner::World(id)) => self.record_committed::<World>(now, &id, out),
-            Some(Owner::Provider(id)) => self.record_committed::<Provider>(now, &id, out),
-            Some(Owner::Grant(id)) => self.record_committed::<Grant>(now, &id, out),
-            Some(Owner::Seat(id)) => self.record_committed::<Seat>(now, &id, out),
+            Some(Owner::Record(stream)) => self.record_committed(now, &stream, out),
             Some(Owner::Files(ticket)) => reply(out, ticket, Ok(Reply::Done)),
             Some(Owner::Nobody(_)) | None => {}
         }
@@ -81,7 +78,7 @@ impl Shard {
     /// A run that is over leaves memory; what still waits for it is told so.
     fn leave(&mut self, now: Timestamp, key: &RunKey, run: &Arc<Run>, out: &mut Output) {
         let Some(slot) = self.forget(key) else { return };
-        let provider = self.availability(&run.spec.provider());
+        let provider = self.providers.availability(&slot.provider);
         for waiting in slot.waiting {
             let mut cx = wharf_domain::run::Cx {
                 now,
@@ -106,10 +103,7 @@ impl Shard {
     ) {
         let key = match self.on_the_way.remove(&no) {
             Some(Owner::Run(key)) => key,
-            Some(Owner::World(id)) => return self.record_refused::<World>(now, &id, out),
-            Some(Owner::Provider(id)) => return self.record_refused::<Provider>(now, &id, out),
-            Some(Owner::Grant(id)) => return self.record_refused::<Grant>(now, &id, out),
-            Some(Owner::Seat(id)) => return self.record_refused::<Seat>(now, &id, out),
+            Some(Owner::Record(stream)) => return self.record_refused(now, &stream, out),
             Some(Owner::Files(ticket)) => {
                 reply(out, ticket, Err(moved()));
                 return out.effects.push(Effect::Reload);
@@ -175,21 +169,9 @@ impl Shard {
     ) {
         let key = match self.on_the_way.get(&no).cloned() {
             Some(Owner::Run(key)) => key,
-            Some(Owner::World(id)) => {
+            Some(Owner::Record(stream)) => {
                 self.on_the_way.remove(&no);
-                return self.record_failed::<World>(now, &id, error, out);
-            }
-            Some(Owner::Provider(id)) => {
-                self.on_the_way.remove(&no);
-                return self.record_failed::<Provider>(now, &id, error, out);
-            }
-            Some(Owner::Grant(id)) => {
-                self.on_the_way.remove(&no);
-                return self.record_failed::<Grant>(now, &id, error, out);
-            }
-            Some(Owner::Seat(id)) => {
-                self.on_the_way.remove(&no);
-                return self.record_failed::<Seat>(now, &id, error, out);
+                return self.record_failed(now, &stream, error, out);
             }
             Some(Owner::Files(ticket)) => {
                 self.on_the_way.remove(&no);

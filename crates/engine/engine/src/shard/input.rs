@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use wharf_domain::run::RunInput;
 use wharf_domain::{
-    Artifact, ArtifactOp, AuditRecord, Availability, CallerRef, Grant, GrantInput, Move, NoticeEnd,
-    Progress, Provider, ProviderInput, Resolution, Run, RunSpec, Seat, SeatInput, ToolDef, World,
-    WorldInput, memory_weight,
+    Artifact, ArtifactOp, AuditRecord, CallerRef, Move, NoticeEnd, Progress, Resolution, Run,
+    RunSpec, memory_weight,
 };
 use wharf_ports::{Batch, Claim, Dispatch, Refusal, StoreError};
 use wharf_vocab::{
-    AskId, AttemptId, CommitNo, Epoch, Fault, GrantId, ProviderId, RunKey, SeatId, Seq, ShardId,
-    StreamId, WorldId,
+    AskId, AttemptId, CommitNo, Epoch, Fault, ProviderId, RunKey, Seq, ShardId, StreamId,
 };
 
+use super::records::{AnyRecord, RecordInput};
 use crate::turns::Turn;
 
 /// The number under which whoever sent an input waits for its answer.
@@ -43,64 +42,16 @@ pub enum Input {
         /// What it wrote, in order.
         pieces: Vec<Progress>,
     },
-    /// Something happens to a world.
-    World {
-        /// The world.
-        id: WorldId,
-        /// What happens.
-        input: WorldInput,
+    /// Something happens to a world, a provider, a grant or a seat.
+    Record {
+        input: RecordInput,
         /// Who wants it.
         by: CallerRef,
         /// Who waits for the answer.
         ticket: Option<Ticket>,
     },
-    /// Something happens to an agent.
-    Provider {
-        /// The agent.
-        id: ProviderId,
-        /// What happens.
-        input: Box<ProviderInput>,
-        /// Who wants it.
-        by: CallerRef,
-        /// Who waits for the answer.
-        ticket: Option<Ticket>,
-    },
-    /// Something happens to a grant.
-    Grant {
-        /// The grant.
-        id: GrantId,
-        /// What happens.
-        input: GrantInput,
-        /// Who wants it.
-        by: CallerRef,
-        /// Who waits for the answer.
-        ticket: Option<Ticket>,
-    },
-    /// Something happens to a seat.
-    Seat {
-        /// The seat.
-        id: SeatId,
-        /// What happens.
-        input: SeatInput,
-        /// Who wants it.
-        by: CallerRef,
-        /// Who waits for the answer.
-        ticket: Option<Ticket>,
-    },
-    /// A provider can or cannot take attempts from now on.
-    Availability {
-        /// The provider.
-        provider: ProviderId,
-        /// What it can do.
-        availability: Availability,
-    },
-    /// Whether runs wait for room at a provider, so that others wait behind them.
-    Room {
-        /// The provider.
-        provider: ProviderId,
-        /// Whether anybody waits.
-        full: bool,
-    },
+    /// What [`Providers`](super::Providers) say of a provider has changed.
+    ProviderChanged(ProviderId),
     /// A child run began or ended; its parent keeps it in mind, to cancel it when it is canceled.
     Child {
         /// The parent.
@@ -142,7 +93,7 @@ pub enum Input {
         /// The epoch in which it was asked for.
         epoch: Epoch,
         /// The record as it is stored and the number of its last entry, if it is there.
-        found: Option<(Found, Seq)>,
+        found: Option<(AnyRecord, Seq)>,
     },
     /// Something that touches no stream is to be audited.
     Audit(Vec<AuditRecord>),
@@ -180,10 +131,7 @@ impl Input {
                 RunInput::RaiseAsk(ask) => ask.weight(),
                 _ => 0,
             },
-            Self::Provider { input, .. } => match &**input {
-                ProviderInput::Offer { tools } => tools.iter().map(ToolDef::weight).sum(),
-                _ => 0,
-            },
+            Self::Record { input, .. } => input.weight(),
             _ => 0,
         }
     }
@@ -193,12 +141,9 @@ impl Input {
     pub fn ticket(&self) -> Option<Ticket> {
         match self {
             Self::Create(create) => create.ticket,
-            Self::Run { ticket, .. }
-            | Self::World { ticket, .. }
-            | Self::Provider { ticket, .. }
-            | Self::Grant { ticket, .. }
-            | Self::Seat { ticket, .. }
-            | Self::Files { ticket, .. } => *ticket,
+            Self::Run { ticket, .. } | Self::Record { ticket, .. } | Self::Files { ticket, .. } => {
+                *ticket
+            }
             Self::LateCost { cost, .. } => cost.ticket,
             _ => None,
         }
@@ -208,28 +153,12 @@ impl Input {
     pub fn set_ticket(&mut self, number: Ticket) {
         match self {
             Self::Create(create) => create.ticket = Some(number),
-            Self::Run { ticket, .. }
-            | Self::World { ticket, .. }
-            | Self::Provider { ticket, .. }
-            | Self::Grant { ticket, .. }
-            | Self::Seat { ticket, .. }
-            | Self::Files { ticket, .. } => *ticket = Some(number),
+            Self::Run { ticket, .. } | Self::Record { ticket, .. } | Self::Files { ticket, .. } => {
+                *ticket = Some(number)
+            }
             _ => {}
         }
     }
-}
-
-/// A record as the store holds it.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Found {
-    /// A world.
-    World(World),
-    /// An agent.
-    Provider(Box<Provider>),
-    /// A grant.
-    Grant(Box<Grant>),
-    /// A seat.
-    Seat(Box<Seat>),
 }
 
 /// A run that is to be accepted.
@@ -281,14 +210,8 @@ pub enum Effect {
         /// The run after it.
         run: Arc<Run>,
     },
-    /// Show a world as it is now.
-    WorldChanged(World),
-    /// Show an agent as it is now.
-    ProviderChanged(Box<Provider>),
-    /// Show a grant as it is now.
-    GrantChanged(Box<Grant>),
-    /// Show a seat as it is now.
-    SeatChanged(Box<Seat>),
+    /// Show a record as it is now.
+    RecordChanged(AnyRecord),
     /// Hand an attempt to its provider.
     Dispatch(Dispatch),
     /// Let a run wait for room at its provider, and answer with [`RunInput::Turn`].
@@ -397,14 +320,8 @@ pub enum Reply {
     },
     /// The request was made before; this is the run's key.
     Repeated(RunKey),
-    /// The world as it is now.
-    World(World),
-    /// The agent as it is now.
-    Provider(Box<Provider>),
-    /// The grant as it is now.
-    Grant(Box<Grant>),
-    /// The seat as it is now.
-    Seat(Box<Seat>),
+    /// The record as it is now.
+    Record(AnyRecord),
     /// What was asked for is done.
     Done,
 }

@@ -124,8 +124,10 @@ impl Shard {
             return self.find_ended(key, cost, out);
         };
         let open = found.as_ref().is_some_and(|(run, _)| !run.is_over());
-        if let Some((run, seq)) = found.filter(|(run, _)| run.is_over()) {
-            self.runs.entry(key.clone()).or_insert_with(|| Slot::loaded(*run, seq));
+        if let Some((run, seq)) = found.filter(|(run, _)| run.is_over())
+            && !self.runs.contains_key(key)
+        {
+            self.insert(key.clone(), Slot::loaded(*run, seq));
         }
         for LateCost { input, ticket } in std::iter::once(cost).chain(others) {
             if self.runs.contains_key(key) {

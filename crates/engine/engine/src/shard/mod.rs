@@ -8,6 +8,7 @@ mod commit;
 mod input;
 mod late;
 mod progress;
+mod providers;
 mod records;
 mod recover;
 mod runs;
@@ -18,24 +19,22 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use wharf_domain::run::RunInput;
-use wharf_domain::{
-    AuditRecord, Availability, Entry, Grant, NoticeEnd, NoticeEntry, NoticeOver, Provider, Seat,
-    World,
-};
+use wharf_domain::{AuditRecord, Availability, Entry, NoticeEnd, NoticeEntry, NoticeOver};
 use wharf_ports::{Append, Batch, Body, Head, Lease};
 use wharf_vocab::{
-    AskId, CommitNo, Epoch, GrantId, HoldId, ProviderId, RunKey, SeatId, Seq, ShardId, StreamId,
-    Timestamp, WorldId,
+    AskId, CommitNo, Epoch, HoldId, ProviderId, RunKey, Seq, ShardId, StreamId, Timestamp,
 };
 
-pub use input::{Create, Effect, Found, Input, LateCost, Output, Reply, Ticket};
+pub use input::{Create, Effect, Input, LateCost, Output, Reply, Ticket};
+pub use providers::Providers;
+pub use records::{AnyRecord, RecordInput};
 pub use recover::Restored;
 pub(crate) use runs::{conflict, is_called_off};
 pub use slot::RunView;
 pub use unload::Left;
 
 use crate::fresh::Seeded;
-use records::RecordSlot;
+use records::{RecordRequest, RecordSlot};
 use slot::Slot;
 
 /// One slice of all streams.
@@ -45,16 +44,13 @@ pub struct Shard {
     epoch: Epoch,
     last_no: CommitNo,
     fresh: Seeded,
-    providers: BTreeMap<ProviderId, Availability>,
-    /// Providers at which runs wait for room.
-    full: BTreeSet<ProviderId>,
+    providers: Providers,
     runs: HashMap<RunKey, Slot>,
+    /// The open runs of each provider.
+    by_provider: BTreeMap<ProviderId, BTreeSet<RunKey>>,
     asks: HashMap<AskId, RunKey>,
-    worlds: HashMap<WorldId, RecordSlot<World>>,
-    agents: HashMap<ProviderId, RecordSlot<Provider>>,
-    grants: HashMap<GrantId, RecordSlot<Grant>>,
-    seats: HashMap<SeatId, RecordSlot<Seat>>,
-    /// Which run, world, agent or grant a batch on its way belongs to.
+    records: HashMap<StreamId, RecordSlot>,
+    /// Which run or record a batch on its way belongs to.
     on_the_way: HashMap<CommitNo, Owner>,
     timetable: BTreeSet<(Timestamp, RunKey)>,
     /// Nobody's batches that the store could not take, and when they are offered again.
@@ -71,10 +67,7 @@ pub struct Shard {
 #[derive(Debug, Clone)]
 enum Owner {
     Run(RunKey),
-    World(WorldId),
-    Provider(ProviderId),
-    Grant(GrantId),
-    Seat(SeatId),
+    Record(StreamId),
     /// Files that somebody put into a world or took away.
     Files(Option<Ticket>),
     /// A batch that only audits or gives money back.
@@ -82,22 +75,19 @@ enum Owner {
 }
 
 impl Shard {
-    /// An empty shard under a lease.
+    /// An empty shard under a lease, beside others that know the same providers.
     #[must_use]
-    pub fn new(lease: Lease, seed: u64) -> Self {
+    pub fn new(lease: Lease, seed: u64, providers: Providers) -> Self {
         Self {
             id: lease.shard,
             epoch: lease.epoch,
             last_no: lease.last,
             fresh: Seeded::new(seed),
-            providers: BTreeMap::new(),
-            full: BTreeSet::new(),
+            providers,
             runs: HashMap::new(),
+            by_provider: BTreeMap::new(),
             asks: HashMap::new(),
-            worlds: HashMap::new(),
-            agents: HashMap::new(),
-            grants: HashMap::new(),
-            seats: HashMap::new(),
+            records: HashMap::new(),
             on_the_way: HashMap::new(),
             timetable: BTreeSet::new(),
             again: BTreeMap::new(),
@@ -173,28 +163,10 @@ impl Shard {
             Input::Progress { key, attempt_id, pieces } => {
                 self.progress(now, &key, &attempt_id, pieces, &mut out);
             }
-            Input::World { id, input, by, ticket } => {
-                self.record::<World>(now, &id, (input, by, ticket), &mut out);
+            Input::Record { input, by, ticket } => {
+                self.record(now, RecordRequest { input, by, ticket }, &mut out);
             }
-            Input::Provider { id, input, by, ticket } => {
-                self.record::<Provider>(now, &id, (*input, by, ticket), &mut out);
-            }
-            Input::Seat { id, input, by, ticket } => {
-                self.record::<Seat>(now, &id, (input, by, ticket), &mut out);
-            }
-            Input::Grant { id, input, by, ticket } => {
-                self.record::<Grant>(now, &id, (input, by, ticket), &mut out);
-            }
-            Input::Availability { provider, availability } => {
-                self.provider(now, &provider, availability, &mut out);
-            }
-            Input::Room { provider, full } => {
-                if full {
-                    self.full.insert(provider);
-                } else {
-                    self.full.remove(&provider);
-                }
-            }
+            Input::ProviderChanged(provider) => self.provider_changed(now, &provider, &mut out),
             Input::Child { parent, child, began } => self.child(&parent, child, began, &mut out),
             Input::LookedUp { key, epoch, found } => {
                 if epoch == self.epoch {
@@ -270,27 +242,17 @@ impl Shard {
         out.batches.push(batch);
     }
 
-    fn provider(
-        &mut self,
-        now: Timestamp,
-        provider: &ProviderId,
-        availability: Availability,
-        out: &mut Output,
-    ) {
-        if self.providers.get(provider) == Some(&availability) {
-            return;
-        }
-        let is_up = availability == Availability::Up;
-        self.providers.insert(provider.clone(), availability);
-        let waits = |slot: &Slot| {
-            slot.latest()
-                .is_some_and(|run| run.active.is_none() && run.spec.provider() == *provider)
-        };
-        for key in self.runs_where(waits) {
+    fn provider_changed(&mut self, now: Timestamp, provider: &ProviderId, out: &mut Output) {
+        for key in
+            self.runs_of(provider, |slot| slot.latest().is_some_and(|run| run.active.is_none()))
+        {
             self.offer(now, &key, RunInput::Provider, None, out);
         }
-        if is_up {
-            self.attach(now, provider, out);
+        // Attempts that wait to be taken up again are.
+        if self.providers.availability(provider) == Availability::Up {
+            for key in self.runs_of(provider, |slot| slot.detached) {
+                self.offer(now, &key, RunInput::Recovered, None, out);
+            }
         }
     }
 
@@ -327,6 +289,24 @@ impl Shard {
         keys
     }
 
+    /// The same of one provider.
+    fn runs_of(&self, provider: &ProviderId, wanted: impl Fn(&Slot) -> bool) -> Vec<RunKey> {
+        let keys = self.by_provider.get(provider).into_iter().flatten();
+        keys.filter(|key| self.runs.get(*key).is_some_and(&wanted)).cloned().collect()
+    }
+
+    /// Whether any open run is of this provider.
+    #[must_use]
+    pub fn has_runs_of(&self, provider: &ProviderId) -> bool {
+        self.by_provider.contains_key(provider)
+    }
+
+    fn insert(&mut self, key: RunKey, slot: Slot) {
+        self.by_provider.entry(slot.provider.clone()).or_default().insert(key.clone());
+        let before = self.runs.insert(key, slot);
+        debug_assert!(before.is_none(), "a run has one slot");
+    }
+
     fn reschedule(&mut self, key: &RunKey) {
         let Some(slot) = self.runs.get_mut(key) else { return };
         let wants = slot.wants();
@@ -344,9 +324,17 @@ impl Shard {
 
     fn forget(&mut self, key: &RunKey) -> Option<Slot> {
         let mut slot = self.runs.remove(key)?;
-        if let Some(at) = slot.deadline.take() {
-            self.timetable.remove(&(at, key.clone()));
+        if let Some(keys) = self.by_provider.get_mut(&slot.provider) {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.by_provider.remove(&slot.provider);
+            }
         }
+        if let Some(at) = slot.deadline.take() {
+            let known = self.timetable.remove(&(at, key.clone()));
+            debug_assert!(known, "a deadline is in the timetable");
+        }
+        debug_assert!(self.progress_waiting_bytes >= slot.progress.waiting_bytes());
         self.progress_waiting_bytes -= slot.progress.waiting_bytes();
         if let Some(run) = &slot.run {
             for raised in &run.asks {

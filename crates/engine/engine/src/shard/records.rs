@@ -1,100 +1,234 @@
-//! Worlds, agents, grants and seats in a shard: small records that change one entry at a time.
+//! Worlds, providers, grants and seats in a shard: small records that change one entry at a time.
 
-use std::collections::{HashMap, VecDeque};
-use std::hash::Hash;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use wharf_domain::{
     AuditRecord, CallerRef, Entry, Grant, GrantInput, LedgerOp, Provider, ProviderInput, Seat,
-    SeatInput, World, WorldInput,
+    SeatInput, ToolDef, World, WorldInput,
 };
 use wharf_ports::{Append, Batch, Body, Head, StoreError, StoreErrorKind};
 use wharf_vocab::{Code, Fault, GrantId, ProviderId, SeatId, Seq, StreamId, Timestamp, WorldId};
 
 use super::runs::reply;
-use super::{Effect, Found, Output, Owner, Reply, Shard, Ticket};
+use super::{Effect, Output, Owner, Reply, Shard, Ticket};
 
 /// A thing whose stream is a plain list of changes.
-pub(super) trait Record: Clone {
-    type Id: Clone + Eq + Hash;
-    type Input;
+#[derive(Debug, Clone, PartialEq)]
+pub enum AnyRecord {
+    World(Box<World>),
+    Provider(Box<Provider>),
+    Grant(Box<Grant>),
+    Seat(Box<Seat>),
+}
+
+/// Something that happens to a record.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RecordInput {
+    World(WorldId, WorldInput),
+    Provider(ProviderId, Box<ProviderInput>),
+    Grant(GrantId, GrantInput),
+    Seat(SeatId, SeatInput),
+}
+
+impl RecordInput {
+    /// The stream of the record that it happens to.
+    #[must_use]
+    pub fn stream(&self) -> StreamId {
+        match self {
+            Self::World(id, _) => StreamId::World(id.clone()),
+            Self::Provider(id, _) => StreamId::Provider(id.clone()),
+            Self::Grant(id, _) => StreamId::Grant(id.clone()),
+            Self::Seat(id, _) => StreamId::Seat(id.clone()),
+        }
+    }
+
+    pub(super) fn weight(&self) -> u64 {
+        match self {
+            Self::Provider(_, input) => match &**input {
+                ProviderInput::Offer { tools } => tools.iter().map(ToolDef::weight).sum(),
+                _ => 0,
+            },
+            _ => 0,
+        }
+    }
+}
+
+impl AnyRecord {
+    #[must_use]
+    pub fn stream(&self) -> StreamId {
+        match self {
+            Self::World(world) => StreamId::World(world.id.clone()),
+            Self::Provider(provider) => StreamId::Provider(provider.id.clone()),
+            Self::Grant(grant) => StreamId::Grant(grant.id.clone()),
+            Self::Seat(seat) => StreamId::Seat(seat.id.clone()),
+        }
+    }
+
+    /// Reads a record back from the entries of its stream.
+    pub fn replay<'a>(
+        stream: &StreamId,
+        entries: impl IntoIterator<Item = &'a (Timestamp, Entry)>,
+    ) -> Option<Self> {
+        let mut record = None;
+        for (at, entry) in entries {
+            record = Self::apply(record, stream, *at, entry);
+        }
+        record
+    }
+
+    fn apply(
+        current: Option<Self>,
+        stream: &StreamId,
+        at: Timestamp,
+        entry: &Entry,
+    ) -> Option<Self> {
+        Some(match (stream, entry) {
+            (StreamId::World(id), Entry::World(entry)) => {
+                let current = current.and_then(Self::into_world);
+                Self::World(Box::new(World::apply(current, id, at, entry)?))
+            }
+            (StreamId::Provider(id), Entry::Provider(entry)) => {
+                let current = current.and_then(Self::into_provider);
+                Self::Provider(Box::new(Provider::apply(current, id, at, entry)?))
+            }
+            (StreamId::Grant(id), Entry::Grant(entry)) => {
+                let current = current.and_then(Self::into_grant);
+                Self::Grant(Box::new(Grant::apply(current, id, at, entry)?))
+            }
+            (StreamId::Seat(id), Entry::Seat(entry)) => {
+                let current = current.and_then(Self::into_seat);
+                Self::Seat(Box::new(Seat::apply(current, id, at, entry)?))
+            }
+            _ => return current,
+        })
+    }
 
     /// The change an input asks for; none if everything is as it should be.
     fn decide(
         current: Option<&Self>,
-        id: &Self::Id,
-        input: &Self::Input,
+        input: &RecordInput,
         by: &CallerRef,
-        now: Timestamp,
-    ) -> Result<Option<Change<Self>>, Fault>;
+    ) -> Result<Option<Change>, Fault> {
+        Ok(match input {
+            RecordInput::World(id, input) => {
+                let current = current.and_then(Self::as_world);
+                World::decide(current, id, input, by)?.map(|(entry, op, record)| {
+                    let mut ledger: Vec<LedgerOp> = op.into_iter().collect();
+                    // The account of a world that was removed is still there, with what was spent
+                    // on it.
+                    if let Some(LedgerOp::Open { account, limit, .. }) = ledger.first().cloned() {
+                        ledger.extend(current.map(|_| LedgerOp::SetLimit { account, limit }));
+                    }
+                    Change { entry: Entry::World(entry), ledger, record }
+                })
+            }
+            RecordInput::Provider(id, input) => {
+                let decided = Provider::decide(current.and_then(Self::as_provider), id, input, by)?;
+                decided.map(|(entry, record)| {
+                    let entry = Entry::Provider(Box::new(entry));
+                    Change { entry, ledger: Vec::new(), record }
+                })
+            }
+            RecordInput::Grant(id, input) => {
+                let decided = Grant::decide(current.and_then(Self::as_grant), id, input, by)?;
+                decided.map(|(entry, ledger, record)| {
+                    let entry = Entry::Grant(entry);
+                    Change { entry, ledger, record }
+                })
+            }
+            RecordInput::Seat(id, input) => {
+                let decided = Seat::decide(current.and_then(Self::as_seat), id, input, by)?;
+                decided.map(|(entry, record)| {
+                    let entry = Entry::Seat(entry);
+                    Change { entry, ledger: Vec::new(), record }
+                })
+            }
+        })
+    }
+}
 
-    fn stream(id: &Self::Id) -> StreamId;
-    fn owner(id: &Self::Id) -> Owner;
-    fn slots(shard: &mut Shard) -> &mut HashMap<Self::Id, RecordSlot<Self>>;
-    fn shown(self) -> Effect;
-    fn reply(self) -> Reply;
+/// What a record is, if it is of that kind.
+macro_rules! kinds {
+    ($($kind:ident, $as:ident, $into:ident;)*) => {
+        impl AnyRecord {
+            $(
+                fn $as(&self) -> Option<&$kind> {
+                    match self {
+                        Self::$kind(record) => Some(&**record),
+                        _ => None,
+                    }
+                }
+
+                #[must_use]
+                pub fn $into(self) -> Option<$kind> {
+                    match self {
+                        Self::$kind(record) => Some(*record),
+                        _ => None,
+                    }
+                }
+            )*
+        }
+    };
+}
+
+kinds! {
+    World, as_world, into_world;
+    Provider, as_provider, into_provider;
+    Grant, as_grant, into_grant;
+    Seat, as_seat, into_seat;
 }
 
 /// A change on its way.
-pub(super) struct Change<R> {
-    next: R,
+struct Change {
     entry: Entry,
     ledger: Vec<LedgerOp>,
     record: AuditRecord,
 }
 
-/// One record in a shard.
+/// A change of a record that somebody asks for.
 #[derive(Debug)]
-pub(super) struct RecordSlot<R: Record> {
-    current: Option<R>,
+pub(super) struct RecordRequest {
+    pub(super) input: RecordInput,
+    pub(super) by: CallerRef,
+    pub(super) ticket: Option<Ticket>,
+}
+
+/// One record in a shard.
+#[derive(Debug, Default)]
+pub(super) struct RecordSlot {
+    current: Option<AnyRecord>,
     seq: Seq,
-    pending: Option<(R, Option<Ticket>)>,
+    pending: Option<(AnyRecord, Option<Ticket>)>,
     /// Whether the store may hold more than is known here; it is being looked up, and inputs wait.
     doubtful: bool,
-    waiting: VecDeque<(R::Input, CallerRef, Option<Ticket>)>,
+    waiting: VecDeque<RecordRequest>,
 }
 
-impl<R: Record> Default for RecordSlot<R> {
-    fn default() -> Self {
-        Self {
-            current: None,
-            seq: Seq(0),
-            pending: None,
-            doubtful: false,
-            waiting: VecDeque::new(),
-        }
-    }
-}
-
-impl<R: Record> RecordSlot<R> {
-    pub(super) fn loaded(record: R, seq: Seq) -> Self {
+impl RecordSlot {
+    pub(super) fn loaded(record: AnyRecord, seq: Seq) -> Self {
         Self { current: Some(record), seq, ..Self::default() }
     }
 }
 
 impl Shard {
-    pub(super) fn record<R: Record>(
-        &mut self,
-        now: Timestamp,
-        id: &R::Id,
-        request: (R::Input, CallerRef, Option<Ticket>),
-        out: &mut Output,
-    ) {
-        R::slots(self).entry(id.clone()).or_default().waiting.push_back(request);
-        self.pump_record::<R>(now, id, out);
+    pub(super) fn record(&mut self, now: Timestamp, request: RecordRequest, out: &mut Output) {
+        let stream = request.input.stream();
+        self.records.entry(stream.clone()).or_default().waiting.push_back(request);
+        self.pump_record(now, &stream, out);
     }
 
-    fn pump_record<R: Record>(&mut self, now: Timestamp, id: &R::Id, out: &mut Output) {
-        while let Some(slot) = R::slots(self).get_mut(id)
+    fn pump_record(&mut self, now: Timestamp, stream: &StreamId, out: &mut Output) {
+        while let Some(slot) = self.records.get_mut(stream)
             && slot.pending.is_none()
             && !slot.doubtful
-            && let Some((input, by, ticket)) = slot.waiting.pop_front()
+            && let Some(RecordRequest { input, by, ticket }) = slot.waiting.pop_front()
         {
-            let change = match R::decide(slot.current.as_ref(), id, &input, &by, now) {
+            let change = match AnyRecord::decide(slot.current.as_ref(), &input, &by) {
                 Ok(Some(change)) => change,
                 Ok(None) => {
                     if let Some(current) = slot.current.clone() {
-                        reply(out, ticket, Ok(current.reply()));
+                        reply(out, ticket, Ok(Reply::Record(current)));
                     }
                     continue;
                 }
@@ -103,68 +237,64 @@ impl Shard {
                     continue;
                 }
             };
+            let next = AnyRecord::apply(slot.current.clone(), stream, now, &change.entry);
+            let Some(next) = next else {
+                let fault = Fault::new(Code::CoreInternal, "The record does not fit its change.");
+                reply(out, ticket, Err(fault));
+                continue;
+            };
             let append = Append {
-                stream: R::stream(id),
+                stream: stream.clone(),
                 expected: slot.seq,
                 body: Body::Entries(vec![change.entry]),
                 head: Head { open: true, run: None },
             };
-            slot.pending = Some((change.next, ticket));
+            slot.pending = Some((next, ticket));
             let batch = Batch {
                 appends: vec![append],
                 ledger: change.ledger,
                 audit: vec![change.record],
                 ..self.batch(now)
             };
-            self.on_the_way.insert(batch.no, R::owner(id));
+            self.on_the_way.insert(batch.no, Owner::Record(stream.clone()));
             out.batches.push(Arc::new(batch));
         }
     }
 
-    pub(super) fn record_committed<R: Record>(
-        &mut self,
-        now: Timestamp,
-        id: &R::Id,
-        out: &mut Output,
-    ) {
-        if let Some(slot) = R::slots(self).get_mut(id)
+    pub(super) fn record_committed(&mut self, now: Timestamp, stream: &StreamId, out: &mut Output) {
+        if let Some(slot) = self.records.get_mut(stream)
             && let Some((record, ticket)) = slot.pending.take()
         {
             slot.seq = slot.seq.next();
             slot.current = Some(record.clone());
-            out.effects.push(record.clone().shown());
-            reply(out, ticket, Ok(record.reply()));
+            out.effects.push(Effect::RecordChanged(record.clone()));
+            reply(out, ticket, Ok(Reply::Record(record)));
         }
-        self.pump_record::<R>(now, id, out);
+        self.pump_record(now, stream, out);
     }
 
-    pub(super) fn record_refused<R: Record>(
-        &mut self,
-        now: Timestamp,
-        id: &R::Id,
-        out: &mut Output,
-    ) {
+    pub(super) fn record_refused(&mut self, now: Timestamp, stream: &StreamId, out: &mut Output) {
         let fault = Fault::new(Code::CoreBusy, "This has moved to another core; try again.");
-        self.record_dropped::<R>(now, id, fault, out);
+        self.record_dropped(now, stream, fault, out);
         out.effects.push(Effect::Reload);
     }
 
-    pub(super) fn record_failed<R: Record>(
+    pub(super) fn record_failed(
         &mut self,
         now: Timestamp,
-        id: &R::Id,
+        stream: &StreamId,
         error: &StoreError,
         out: &mut Output,
     ) {
         if error.kind == StoreErrorKind::Unavailable
-            && let Some(slot) = R::slots(self).get_mut(id)
+            && let Some(slot) = self.records.get_mut(stream)
         {
             // The change may have been made all the same.
             slot.doubtful = true;
-            let (stream, epoch) = (R::stream(id), self.epoch);
+            let (stream, epoch) = (stream.clone(), self.epoch);
             out.effects.push(Effect::LookUpRecord { stream, epoch });
         }
-        self.record_dropped::<R>(now, id, error.to_fault(), out);
+        self.record_dropped(now, stream, error.to_fault(), out);
     }
 
     /// What the store holds of a record is known again.
@@ -172,230 +302,31 @@ impl Shard {
         &mut self,
         now: Timestamp,
         stream: &StreamId,
-        found: Option<(Found, Seq)>,
+        found: Option<(AnyRecord, Seq)>,
         out: &mut Output,
     ) {
-        let (found, seq) = found.map_or((None, Seq(0)), |(found, seq)| (Some(found), seq));
-        match (stream, found) {
-            (StreamId::World(id), Some(Found::World(world))) => {
-                self.record_found(now, id, Some((world, seq)), out);
-            }
-            (StreamId::Provider(id), Some(Found::Provider(agent))) => {
-                self.record_found(now, id, Some((*agent, seq)), out);
-            }
-            (StreamId::Grant(id), Some(Found::Grant(grant))) => {
-                self.record_found(now, id, Some((*grant, seq)), out);
-            }
-            (StreamId::Seat(id), Some(Found::Seat(seat))) => {
-                self.record_found(now, id, Some((*seat, seq)), out);
-            }
-            (StreamId::World(id), _) => self.record_found::<World>(now, id, None, out),
-            (StreamId::Provider(id), _) => self.record_found::<Provider>(now, id, None, out),
-            (StreamId::Grant(id), _) => self.record_found::<Grant>(now, id, None, out),
-            (StreamId::Seat(id), _) => self.record_found::<Seat>(now, id, None, out),
-            _ => {}
-        }
-    }
-
-    fn record_found<R: Record>(
-        &mut self,
-        now: Timestamp,
-        id: &R::Id,
-        found: Option<(R, Seq)>,
-        out: &mut Output,
-    ) {
-        let Some(slot) = R::slots(self).get_mut(id) else { return };
+        let Some(slot) = self.records.get_mut(stream) else { return };
         slot.doubtful = false;
         if let Some((record, seq)) = found.filter(|(_, seq)| *seq > slot.seq) {
             slot.seq = seq;
             slot.current = Some(record.clone());
-            out.effects.push(record.shown());
+            out.effects.push(Effect::RecordChanged(record));
         }
-        self.pump_record::<R>(now, id, out);
+        self.pump_record(now, stream, out);
     }
 
-    fn record_dropped<R: Record>(
+    fn record_dropped(
         &mut self,
         now: Timestamp,
-        id: &R::Id,
+        stream: &StreamId,
         fault: Fault,
         out: &mut Output,
     ) {
-        if let Some(slot) = R::slots(self).get_mut(id)
+        if let Some(slot) = self.records.get_mut(stream)
             && let Some((_, ticket)) = slot.pending.take()
         {
             reply(out, ticket, Err(fault));
         }
-        self.pump_record::<R>(now, id, out);
-    }
-}
-
-impl Record for World {
-    type Id = WorldId;
-    type Input = WorldInput;
-
-    fn decide(
-        current: Option<&Self>,
-        id: &WorldId,
-        input: &WorldInput,
-        by: &CallerRef,
-        now: Timestamp,
-    ) -> Result<Option<Change<Self>>, Fault> {
-        let Some((entry, op, record)) = World::decide(current, id, input, by)? else {
-            return Ok(None);
-        };
-        let next = World::apply(current.cloned(), id, now, &entry)
-            .ok_or_else(|| Fault::new(Code::CoreInternal, "The world's record does not fit."))?;
-        let mut ledger: Vec<LedgerOp> = op.into_iter().collect();
-        // The account of a world that was removed is still there, with what was spent on it.
-        if let Some(LedgerOp::Open { account, limit, .. }) = ledger.first().cloned() {
-            ledger.extend(current.map(|_| LedgerOp::SetLimit { account, limit }));
-        }
-        Ok(Some(Change { next, entry: Entry::World(entry), ledger, record }))
-    }
-
-    fn stream(id: &WorldId) -> StreamId {
-        StreamId::World(id.clone())
-    }
-
-    fn owner(id: &WorldId) -> Owner {
-        Owner::World(id.clone())
-    }
-
-    fn slots(shard: &mut Shard) -> &mut HashMap<WorldId, RecordSlot<Self>> {
-        &mut shard.worlds
-    }
-
-    fn shown(self) -> Effect {
-        Effect::WorldChanged(self)
-    }
-
-    fn reply(self) -> Reply {
-        Reply::World(self)
-    }
-}
-
-impl Record for Provider {
-    type Id = ProviderId;
-    type Input = ProviderInput;
-
-    fn decide(
-        current: Option<&Self>,
-        id: &ProviderId,
-        input: &ProviderInput,
-        by: &CallerRef,
-        now: Timestamp,
-    ) -> Result<Option<Change<Self>>, Fault> {
-        let Some((entry, record)) = Provider::decide(current, id, input, by)? else {
-            return Ok(None);
-        };
-        let next = Provider::apply(current.cloned(), id, now, &entry)
-            .ok_or_else(|| Fault::new(Code::CoreInternal, "The agent's record does not fit."))?;
-        Ok(Some(Change {
-            next,
-            entry: Entry::Provider(Box::new(entry)),
-            ledger: Vec::new(),
-            record,
-        }))
-    }
-
-    fn stream(id: &ProviderId) -> StreamId {
-        StreamId::Provider(id.clone())
-    }
-
-    fn owner(id: &ProviderId) -> Owner {
-        Owner::Provider(id.clone())
-    }
-
-    fn slots(shard: &mut Shard) -> &mut HashMap<ProviderId, RecordSlot<Self>> {
-        &mut shard.agents
-    }
-
-    fn shown(self) -> Effect {
-        Effect::ProviderChanged(Box::new(self))
-    }
-
-    fn reply(self) -> Reply {
-        Reply::Provider(Box::new(self))
-    }
-}
-
-impl Record for Grant {
-    type Id = GrantId;
-    type Input = GrantInput;
-
-    fn decide(
-        current: Option<&Self>,
-        id: &GrantId,
-        input: &GrantInput,
-        by: &CallerRef,
-        now: Timestamp,
-    ) -> Result<Option<Change<Self>>, Fault> {
-        let Some((entry, ledger, record)) = Grant::decide(current, id, input, by)? else {
-            return Ok(None);
-        };
-        let next = Grant::apply(current.cloned(), id, now, &entry)
-            .ok_or_else(|| Fault::new(Code::CoreInternal, "The grant's record does not fit."))?;
-        Ok(Some(Change { next, entry: Entry::Grant(entry), ledger, record }))
-    }
-
-    fn stream(id: &GrantId) -> StreamId {
-        StreamId::Grant(id.clone())
-    }
-
-    fn owner(id: &GrantId) -> Owner {
-        Owner::Grant(id.clone())
-    }
-
-    fn slots(shard: &mut Shard) -> &mut HashMap<GrantId, RecordSlot<Self>> {
-        &mut shard.grants
-    }
-
-    fn shown(self) -> Effect {
-        Effect::GrantChanged(Box::new(self))
-    }
-
-    fn reply(self) -> Reply {
-        Reply::Grant(Box::new(self))
-    }
-}
-
-impl Record for Seat {
-    type Id = SeatId;
-    type Input = SeatInput;
-
-    fn decide(
-        current: Option<&Self>,
-        id: &SeatId,
-        input: &SeatInput,
-        by: &CallerRef,
-        now: Timestamp,
-    ) -> Result<Option<Change<Self>>, Fault> {
-        let Some((entry, record)) = Seat::decide(current, id, input, by)? else {
-            return Ok(None);
-        };
-        let next = Seat::apply(current.cloned(), id, now, &entry)
-            .ok_or_else(|| Fault::new(Code::CoreInternal, "The seat's record does not fit."))?;
-        Ok(Some(Change { next, entry: Entry::Seat(entry), ledger: Vec::new(), record }))
-    }
-
-    fn stream(id: &SeatId) -> StreamId {
-        StreamId::Seat(id.clone())
-    }
-
-    fn owner(id: &SeatId) -> Owner {
-        Owner::Seat(id.clone())
-    }
-
-    fn slots(shard: &mut Shard) -> &mut HashMap<SeatId, RecordSlot<Self>> {
-        &mut shard.seats
-    }
-
-    fn shown(self) -> Effect {
-        Effect::SeatChanged(Box::new(self))
-    }
-
-    fn reply(self) -> Reply {
-        Reply::Seat(Box::new(self))
+        self.pump_record(now, stream, out);
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use wharf_domain::run::RunInput;
-use wharf_domain::{Grant, LedgerOp, Provider, Run, Seat, World};
+use wharf_domain::{LedgerOp, Run};
 use wharf_ports::Batch;
-use wharf_vocab::{AttemptId, HoldId, ProviderId, RunKey, Seq, ShardId, Timestamp};
+use wharf_vocab::{AttemptId, HoldId, RunKey, Seq, ShardId, Timestamp};
 
-use super::records::RecordSlot;
+use super::records::{AnyRecord, RecordSlot};
 use super::slot::Slot;
 use super::{Effect, Input, Output, Shard};
 
@@ -19,14 +19,8 @@ const IN_DOUBT_MAX: usize = 1024;
 pub struct Restored {
     /// Its open runs, each with the number of its last entry.
     pub runs: Vec<(Run, Seq)>,
-    /// Its worlds, each with the number of its last entry.
-    pub worlds: Vec<(World, Seq)>,
-    /// Its agents, each with the number of its last entry.
-    pub agents: Vec<(Provider, Seq)>,
-    /// Its grants, each with the number of its last entry.
-    pub grants: Vec<(Grant, Seq)>,
-    /// Its seats, each with the number of its last entry.
-    pub seats: Vec<(Seat, Seq)>,
+    /// Its worlds, providers, grants and seats, each with the number of its last entry.
+    pub records: Vec<(AnyRecord, Seq)>,
     /// Its open holds.
     pub holds: Vec<HoldId>,
 }
@@ -34,18 +28,8 @@ pub struct Restored {
 impl Shard {
     /// Takes up what the store holds. Afterwards [`Shard::outstanding`] says what is to be done.
     pub fn restore(&mut self, restored: Restored) {
-        for (world, seq) in restored.worlds {
-            let id = world.id.clone();
-            self.worlds.insert(id, RecordSlot::loaded(world, seq));
-        }
-        for (grant, seq) in restored.grants {
-            self.grants.insert(grant.id.clone(), RecordSlot::loaded(grant, seq));
-        }
-        for (seat, seq) in restored.seats {
-            self.seats.insert(seat.id.clone(), RecordSlot::loaded(seat, seq));
-        }
-        for (agent, seq) in restored.agents {
-            self.agents.insert(agent.id.clone(), RecordSlot::loaded(agent, seq));
+        for (record, seq) in restored.records {
+            self.records.insert(record.stream(), RecordSlot::loaded(record, seq));
         }
         for (run, seq) in restored.runs {
             self.take_up(run, seq);
@@ -152,7 +136,7 @@ impl Shard {
         for raised in run.open_asks() {
             self.asks.insert(raised.ask.spec.ask_id.clone(), key.clone());
         }
-        self.runs.insert(key.clone(), Slot::loaded(run, seq));
+        self.insert(key.clone(), Slot::loaded(run, seq));
         self.reschedule(&key);
     }
 
@@ -169,16 +153,6 @@ impl Shard {
             let (to, child) = (parent.shard(), run.key.clone());
             let input = Input::Child { parent, child, began: true };
             out.effects.push(Effect::Send { to, input: Box::new(input) });
-        }
-    }
-
-    /// A provider is there: attempts that wait to be taken up again are.
-    pub(super) fn attach(&mut self, now: Timestamp, provider: &ProviderId, out: &mut Output) {
-        let waits = |slot: &Slot| {
-            slot.detached && slot.latest().is_some_and(|run| run.spec.provider() == *provider)
-        };
-        for key in self.runs_where(waits) {
-            self.offer(now, &key, RunInput::Recovered, None, out);
         }
     }
 

@@ -17,7 +17,7 @@ use wharf_vocab::{
 
 use super::late;
 use super::slot::{Cause, Pending, Slot, Waiting};
-use super::{Create, Effect, Input, Output, Owner, Reply, Shard, Ticket};
+use super::{Create, Effect, Input, Output, Owner, RecordInput, Reply, Shard, Ticket};
 use crate::turns::Turn;
 
 impl Shard {
@@ -37,20 +37,20 @@ impl Shard {
             let busy = Fault::new(Code::CoreBusy, "Too many runs are open; try again later.");
             return reply(out, ticket, Err(busy));
         }
-        let provider = self.availability(&spec.provider());
+        let provider = spec.provider();
+        let mut slot = Slot::new(provider.clone());
         let mut cx = Cx {
             now,
             shard: self.id,
-            provider: &provider,
-            full: self.full.contains(&spec.provider()),
+            provider: &self.providers.availability(&provider),
+            full: self.providers.is_full(&provider),
             refused: None,
             fresh: &mut self.fresh,
         };
         let decision = Run::create(&mut cx, key.clone(), spec);
-        let mut slot = Slot::new();
         let cause = Cause::Create { claim, ticket };
         self.send_off(now, &key, &mut slot, decision, cause, out);
-        self.runs.insert(key.clone(), slot);
+        self.insert(key.clone(), slot);
         self.settle_memory(now, &key, out);
         self.reschedule(&key);
     }
@@ -134,7 +134,7 @@ impl Shard {
             self.send_off(now, key, slot, decision, Cause::Progress, out);
             return true;
         };
-        let provider = self.availability(&run.spec.provider());
+        let provider = self.providers.availability(&slot.provider);
         if waiting.input == RunInput::Recovered {
             // An attempt can be taken up again only while its provider is there.
             let attaches = run.active.is_some() && run.spec.reattach;
@@ -147,7 +147,7 @@ impl Shard {
             now,
             shard: self.id,
             provider: &provider,
-            full: self.full.contains(&run.spec.provider()),
+            full: self.providers.is_full(&slot.provider),
             refused: waiting.refused.as_ref(),
             fresh: &mut self.fresh,
         };
@@ -247,10 +247,6 @@ impl Shard {
         }
     }
 
-    pub(super) fn availability(&self, provider: &wharf_vocab::ProviderId) -> Availability {
-        self.providers.get(provider).cloned().unwrap_or(Availability::Coming)
-    }
-
     pub(super) fn outward(&mut self, run: &Arc<Run>, effects: Vec<RunEffect>) -> Vec<Effect> {
         let no = self.last_no;
         self.outward_at(no, run, effects)
@@ -264,7 +260,7 @@ impl Shard {
         effects: Vec<RunEffect>,
     ) -> Vec<Effect> {
         let provider = run.spec.provider();
-        let effect = EffectId { shard: self.id, commit };
+        let effect = EffectId { shard: self.id, epoch: self.epoch, commit };
         let outward = |inner| match inner {
             RunEffect::Dispatch { attempt_id, reattach } => Effect::Dispatch(Dispatch {
                 effect,
@@ -421,7 +417,10 @@ fn allow_tool(run: &Run, ask_id: AskId, by: CallerRef) -> Effect {
     let allowance = ToolAllowance { tool_hash: run.spec.tool_hash.clone(), ask_id };
     let input = WorldInput::AllowTool(run.spec.tool.clone(), allowance);
     let to = StreamId::World(id.clone()).shard();
-    Effect::Send { to, input: Box::new(Input::World { id, input, by, ticket: None }) }
+    Effect::Send {
+        to,
+        input: Box::new(Input::Record { input: RecordInput::World(id, input), by, ticket: None }),
+    }
 }
 
 /// Whether somebody wanted the run to stop, however it ended: its children are to stop, too.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wharf_domain::run::RunInput;
 use wharf_domain::{Funds, Progress, Run};
 use wharf_ports::{Batch, Body, Claim};
-use wharf_vocab::{CommitNo, Digest, RunKey, Seq, Timestamp};
+use wharf_vocab::{CommitNo, Digest, ProviderId, RunKey, Seq, Timestamp};
 
 use super::Effect;
 use super::input::Ticket;
@@ -15,6 +15,7 @@ use super::progress::ProgressBuffer;
 /// One run in a shard.
 #[derive(Debug)]
 pub(super) struct Slot {
+    pub(super) provider: ProviderId,
     /// The run as it was last committed; `None` until its creation is.
     pub(super) run: Option<Arc<Run>>,
     /// The number of the last entry or piece of progress committed.
@@ -97,8 +98,9 @@ pub(super) enum Cause {
 }
 
 impl Slot {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(provider: ProviderId) -> Self {
         Self {
+            provider,
             run: None,
             seq: Seq(0),
             pending: None,
@@ -113,8 +115,8 @@ impl Slot {
     }
 
     pub(super) fn loaded(run: Run, seq: Seq) -> Self {
-        let progress = ProgressBuffer::resumed();
-        Self { run: Some(Run::lean(&Arc::new(run))), seq, progress, ..Self::new() }
+        let (progress, provider) = (ProgressBuffer::resumed(), run.spec.provider());
+        Self { run: Some(Run::lean(&Arc::new(run))), seq, progress, ..Self::new(provider) }
     }
 
     pub(super) fn view(&self) -> RunView<'_> {

@@ -43,10 +43,15 @@ impl Shard {
         let mut runs: Vec<_> = slots.map(|(slot, key)| left(key, slot)).collect();
         // What runs that are over have cost is still being looked up.
         for (key, costs) in std::mem::take(&mut self.finding) {
-            let mut run = left(key, Slot::new());
             let unheard = costs.into_iter().filter(|cost| cost.ticket.is_none());
-            run.inputs.extend(unheard.map(|cost| cost.input));
-            runs.push(run);
+            runs.push(LeftRun {
+                key,
+                seq: Seq(0),
+                on_its_way: None,
+                progress: Vec::new(),
+                inputs: unheard.map(|cost| cost.input).collect(),
+                memory: None,
+            });
         }
         Left { epoch: self.epoch, runs }
     }

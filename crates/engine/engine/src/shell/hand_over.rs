@@ -47,8 +47,7 @@ impl Shell {
     ) -> Result<(), (Fault, Executed)> {
         let parts = &self.parts;
         let never = |fault: Fault| (fault, Executed::No);
-        let known = (&*parts.agents, &*parts.grants);
-        admission::check_dispatch(&parts.catalog, known, &dispatch).map_err(never)?;
+        admission::check_dispatch(&parts.catalog, &parts.records, &dispatch).map_err(never)?;
         let sink = parts.catalog.sink(&dispatch.spec.provider());
         let sink = sink.ok_or_else(|| never(not_found(&dispatch.spec.tool)))?;
         let lifeline = self.lifeline(&dispatch, held);
@@ -144,10 +143,7 @@ impl Shell {
         for (provider, full) in
             begun.into_iter().map(|id| (id, true)).chain(over.into_iter().map(|id| (id, false)))
         {
-            for shard in ShardId::all() {
-                let provider = provider.clone();
-                self.queue.push_back((shard, Input::Room { provider, full }));
-            }
+            self.providers.set_full(&provider, full);
             if full {
                 self.full.insert(provider)
             } else {

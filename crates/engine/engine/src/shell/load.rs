@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_domain::{Entry, Grant, Provider, Run, Seat, World};
+use wharf_domain::{Entry, Run};
 use wharf_ports::{Lease, Store, StoreError, StoreErrorKind, Stored};
 use wharf_vocab::limits::LEASE_MS;
-use wharf_vocab::{GrantId, NodeId, ProviderId, SeatId, ShardId, StreamId, StreamKind, WorldId};
+use wharf_vocab::{NodeId, ShardId, StreamId, StreamKind};
 
 use super::Shell;
-use crate::shard::{Found, Input, Left, Restored, Shard};
+use crate::shard::{AnyRecord, Input, Left, Restored, Shard};
 
 /// How long to wait before a store is read again that could not be read.
 const READ_AGAIN: Duration = Duration::from_millis(250);
@@ -91,17 +91,8 @@ impl Shell {
 
     /// Shows readers what the store holds.
     fn show(&self, restored: &Restored) {
-        for (world, _) in &restored.worlds {
-            self.parts.worlds.set(world.clone());
-        }
-        for (agent, _) in &restored.agents {
-            self.parts.agents.set(agent.clone());
-        }
-        for (grant, _) in &restored.grants {
-            self.parts.grants.set(grant.clone());
-        }
-        for (seat, _) in &restored.seats {
-            self.parts.seats.set(seat.clone());
+        for (record, _) in &restored.records {
+            self.parts.records.set(record.clone());
         }
         for (run, _) in &restored.runs {
             self.parts.hub.restore(&Arc::new(run.clone()));
@@ -111,13 +102,7 @@ impl Shell {
     fn take_over_one(&mut self, lease: Lease, restored: Restored) {
         let (id, now) = (lease.shard, self.parts.clock.now());
         let seed = self.parts.seed.wrapping_add(u64::from(id.0)) ^ (lease.epoch.0 << 32);
-        let mut shard = Shard::new(lease, seed);
-        for (provider, availability) in self.parts.catalog.availabilities() {
-            shard.step(now, Input::Availability { provider, availability });
-        }
-        for provider in self.full.clone() {
-            shard.step(now, Input::Room { provider, full: true });
-        }
+        let mut shard = Shard::new(lease, seed, self.providers.clone());
         shard.restore(restored);
         let left = self.loading.get_mut(&id).map(|loading| std::mem::take(&mut loading.left));
         let taken = shard.take_left(now, left.unwrap_or_default());
@@ -154,14 +139,9 @@ pub(super) async fn read(
     let kinds = [StreamKind::World, StreamKind::Provider, StreamKind::Grant, StreamKind::Seat];
     for kind in kinds {
         for (stream, stored) in store.load_open(kind, held.clone()).await? {
-            let found = read_record(&stream, &stored).ok_or_else(|| corrupt(&stream))?;
-            let (all, seq) = (restored.entry(stream.shard()).or_default(), stored.seq);
-            match found {
-                Found::World(world) => all.worlds.push((world, seq)),
-                Found::Provider(agent) => all.agents.push((*agent, seq)),
-                Found::Grant(grant) => all.grants.push((*grant, seq)),
-                Found::Seat(seat) => all.seats.push((*seat, seq)),
-            }
+            let record = AnyRecord::replay(&stream, &stored.entries);
+            let record = record.ok_or_else(|| corrupt(&stream))?;
+            restored.entry(stream.shard()).or_default().records.push((record, stored.seq));
         }
     }
     for (stream, stored) in store.load_open(StreamKind::Run, held.clone()).await? {
@@ -172,17 +152,6 @@ pub(super) async fn read(
         restored.entry(shard).or_default().holds.push(hold);
     }
     Ok(Loaded { asked, leases, restored })
-}
-
-/// Reads a world, an agent, a grant or a seat back from its stream.
-pub(super) fn read_record(stream: &StreamId, stored: &Stored) -> Option<Found> {
-    Some(match stream {
-        StreamId::World(id) => Found::World(read_world(id, stored)?),
-        StreamId::Provider(id) => Found::Provider(Box::new(read_agent(id, stored)?)),
-        StreamId::Grant(id) => Found::Grant(Box::new(read_grant(id, stored)?)),
-        StreamId::Seat(id) => Found::Seat(Box::new(read_seat(id, stored)?)),
-        StreamId::Run(_) | StreamId::Ask(_) | StreamId::Notice(_) => return None,
-    })
 }
 
 /// Reads a stream; a store that cannot be read now is asked again until it can.
@@ -204,46 +173,6 @@ pub(crate) fn read_run(stream: &StreamId, stored: &Stored) -> Result<Run, StoreE
         _ => None,
     });
     Run::replay(entries).ok_or_else(|| corrupt(stream))
-}
-
-fn read_world(id: &WorldId, stored: &Stored) -> Option<World> {
-    let mut world = None;
-    for (at, entry) in &stored.entries {
-        if let Entry::World(entry) = entry {
-            world = World::apply(world, id, *at, entry);
-        }
-    }
-    world
-}
-
-fn read_agent(id: &ProviderId, stored: &Stored) -> Option<Provider> {
-    let mut agent = None;
-    for (at, entry) in &stored.entries {
-        if let Entry::Provider(entry) = entry {
-            agent = Provider::apply(agent, id, *at, entry);
-        }
-    }
-    agent
-}
-
-fn read_grant(id: &GrantId, stored: &Stored) -> Option<Grant> {
-    let mut grant = None;
-    for (at, entry) in &stored.entries {
-        if let Entry::Grant(entry) = entry {
-            grant = Grant::apply(grant, id, *at, entry);
-        }
-    }
-    grant
-}
-
-fn read_seat(id: &SeatId, stored: &Stored) -> Option<Seat> {
-    let mut seat = None;
-    for (at, entry) in &stored.entries {
-        if let Entry::Seat(entry) = entry {
-            seat = Seat::apply(seat, id, *at, entry);
-        }
-    }
-    seat
 }
 
 fn corrupt(stream: &StreamId) -> StoreError {

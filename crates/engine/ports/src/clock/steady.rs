@@ -7,9 +7,9 @@
 //! of the core at once.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use wharf_vocab::Timestamp;
 
 use super::Clock;
@@ -79,7 +79,7 @@ impl fmt::Debug for SteadyClock {
 
 impl Clock for SteadyClock {
     fn now(&self) -> Timestamp {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         Timestamp(state.advance(&*self.sources) / 1_000)
     }
 

@@ -9,7 +9,7 @@ use wharf_domain::run::{NewAsk, RunInput};
 use wharf_domain::{
     Ask, AuditRecord, Caller, Resolution, RunSpec, Scope, WorldInput, WorldSettings,
 };
-use wharf_engine::shard::{Create, Input, Reply, Shard};
+use wharf_engine::shard::{Create, Input, RecordInput, Reply, Shard};
 use wharf_ports::Claim;
 use wharf_vocab::{
     AskKind, AttemptId, Code, Digest, Durability, Fault, RunKey, ShardId, StreamId, WorldId,
@@ -252,7 +252,11 @@ impl Sim {
     fn world(&mut self, id: WorldId, input: WorldInput) {
         let shard = StreamId::World(id.clone()).shard();
         let by = Caller::owner().to_ref();
-        self.call(Some(Call::World), shard, Input::World { id, input, by, ticket: None });
+        self.call(
+            Some(Call::World),
+            shard,
+            Input::Record { input: RecordInput::World(id, input), by, ticket: None },
+        );
     }
 
     /// A provider raises an ask and waits for the core to take it.
@@ -338,11 +342,11 @@ fn brief_reply(result: &Result<Reply, Fault>) -> String {
     match result {
         Ok(Reply::Run { run, made }) => format!("{} {} made={made}", run.key, run.status()),
         Ok(Reply::Repeated(key)) => format!("repeats {key}"),
-        Ok(Reply::World(world)) => format!("world {}", world.id),
-        Ok(Reply::Provider(agent)) => format!("agent {}", agent.id),
+        Ok(Reply::Record(record)) => {
+            let stream = record.stream();
+            format!("{} {}", stream.kind().as_str(), stream.key())
+        }
         Ok(Reply::Done) => "done".to_owned(),
-        Ok(Reply::Grant(grant)) => format!("grant {}", grant.id),
-        Ok(Reply::Seat(seat)) => format!("seat {}", seat.id),
         Err(fault) => fault.to_string(),
     }
 }

@@ -2,7 +2,7 @@
 
 use wharf_domain::{Caller, RunSpec};
 use wharf_engine::EffectId;
-use wharf_vocab::{AccountId, CommitNo, Digest, Durability, Mode, RunId, RunKey};
+use wharf_vocab::{AccountId, CommitNo, Epoch, Digest, Durability, Mode, RunId, RunKey};
 
 use super::*;
 
@@ -87,7 +87,7 @@ fn dispatch(attempt: &str, world: &str) -> Dispatch {
     .expect("a run");
     let run = RunKey { world, run: RunId::new(attempt).expect("valid") };
     Dispatch {
-        effect: EffectId { shard: run.shard(), commit: CommitNo(1) },
+        effect: EffectId { shard: run.shard(), epoch: Epoch(1), commit: CommitNo(1) },
         run,
         attempt_id: AttemptId::new(attempt).expect("valid"),
         attempt: 1,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use wharf_domain::{Ask, Audience, Caller, Resolution, Run, RunSpec, World};
-use wharf_engine::shard::Reply;
+use wharf_engine::shard::{AnyRecord, Reply};
 use wharf_ports::{Batch, Claim, Dispatch};
 use wharf_vocab::{AttemptId, Digest, Durability, Epoch, Fault, RunKey, Seq};
 
@@ -140,11 +140,7 @@ impl Checker {
         let made = match reply {
             Reply::Run { run, .. } => run.key.clone(),
             Reply::Repeated(key) => key.clone(),
-            Reply::World(_)
-            | Reply::Provider(_)
-            | Reply::Grant(_)
-            | Reply::Seat(_)
-            | Reply::Done => {
+            Reply::Record(_) | Reply::Done => {
                 return self.broken("an answer fits its question", format!("{key}: {reply:?}"));
             }
         };
@@ -196,12 +192,8 @@ impl Checker {
                 let known = self.model.runs.contains_key(key);
                 self.require(known, TOO_EARLY, || format!("the answer is that {key} was made"));
             }
-            Reply::World(world) => self.world_shown(world),
-            Reply::Run { .. }
-            | Reply::Provider(_)
-            | Reply::Grant(_)
-            | Reply::Seat(_)
-            | Reply::Done => {}
+            Reply::Record(AnyRecord::World(world)) => self.world_shown(world),
+            Reply::Run { .. } | Reply::Record(_) | Reply::Done => {}
         }
     }
 }

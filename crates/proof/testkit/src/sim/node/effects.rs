@@ -2,15 +2,14 @@
 
 use wharf_domain::Availability;
 use wharf_domain::run::{AttemptError, AttemptReport, Run, RunInput};
-use wharf_engine::shard::{Effect, Found, Input};
+use wharf_engine::shard::{AnyRecord, Effect, Input};
 use wharf_ports::Dispatch;
-use wharf_vocab::{Code, Executed, Fault, RunKey, RunStatus, Seq, ShardId, StreamId};
+use wharf_vocab::{Code, Executed, Fault, RunKey, RunStatus, Seq, ShardId};
 
 use super::super::Sim;
 use super::super::event::{Chore, Event, Order, Parcel};
 use super::super::exercised::Thing;
 use super::super::stage;
-use super::load::read_world;
 use super::read_run;
 
 /// How long the core waits before it asks a store again that could not be read.
@@ -30,8 +29,8 @@ impl Sim {
                 let published = &mut self.nodes[node].memory.published;
                 self.check.published(&batch, &run, owner, published);
             }
-            Effect::WorldChanged(world) => self.check.world_shown(&world),
-            Effect::ProviderChanged(_) | Effect::GrantChanged(_) | Effect::SeatChanged(_) => {}
+            Effect::RecordChanged(AnyRecord::World(world)) => self.check.world_shown(&world),
+            Effect::RecordChanged(_) => {}
             Effect::Dispatch(dispatch) => self.dispatch(node, shard, dispatch),
             Effect::Queue(turn) => {
                 self.seen.note(Thing::NoRoom);
@@ -149,11 +148,8 @@ impl Sim {
             }
             Chore::LookUpRecord(stream, epoch) => {
                 let stored = self.store.state.load(&stream);
-                let found = stored.and_then(|stored| match &stream {
-                    StreamId::World(id) => {
-                        Some((Found::World(read_world(id, &stored)?), stored.seq))
-                    }
-                    _ => None,
+                let found = stored.and_then(|stored| {
+                    Some((AnyRecord::replay(&stream, &stored.entries)?, stored.seq))
                 });
                 self.seen.note(Thing::RecordFound);
                 let to = stream.shard();

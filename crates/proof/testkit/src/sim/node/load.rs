@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wharf_domain::{Entry, Run, World};
-use wharf_engine::shard::{Input, Restored, Shard};
+use wharf_domain::{Entry, Run};
+use wharf_engine::shard::{AnyRecord, Restored, Shard};
 use wharf_ports::{Lease, Stored};
 use wharf_vocab::limits::LEASE_MS;
-use wharf_vocab::{AttemptId, Code, Fault, RunKey, ShardId, StreamId, StreamKind, WorldId};
+use wharf_vocab::{AttemptId, Code, Fault, RunKey, ShardId, StreamKind};
 
 use super::super::Sim;
 use super::super::event::{Event, Parcel};
@@ -124,15 +124,8 @@ impl Sim {
         let mut outs = Vec::new();
         for lease in leases {
             let seed = u64::from(lease.shard.0) ^ (lease.epoch.0 << 32);
-            let mut shard = Shard::new(*lease, seed);
-            for (provider, (_, availability)) in &self.nodes[node].memory.catalog {
-                let (provider, availability) = (provider.clone(), availability.clone());
-                shard.step(now, Input::Availability { provider, availability });
-            }
-            for provider in &self.nodes[node].memory.full {
-                let provider = provider.clone();
-                shard.step(now, Input::Room { provider, full: true });
-            }
+            let providers = self.nodes[node].memory.providers.clone();
+            let mut shard = Shard::new(*lease, seed, providers);
             shard.restore(restored.remove(&lease.shard).unwrap_or_default());
             let left = self.nodes[node].memory.left.remove(&lease.shard).unwrap_or_default();
             outs.push((lease.shard, shard.take_left(now, left)));
@@ -180,10 +173,8 @@ impl Sim {
         let state = &self.store.state;
         let mut restored: BTreeMap<ShardId, Restored> = BTreeMap::new();
         for (stream, stored) in state.load_open(StreamKind::World, shards) {
-            if let StreamId::World(id) = &stream
-                && let Some(world) = read_world(id, &stored)
-            {
-                restored.entry(stream.shard()).or_default().worlds.push((world, stored.seq));
+            if let Some(world) = AnyRecord::replay(&stream, &stored.entries) {
+                restored.entry(stream.shard()).or_default().records.push((world, stored.seq));
             }
         }
         for (stream, stored) in state.load_open(StreamKind::Run, shards) {
@@ -212,14 +203,4 @@ pub(crate) fn read_run(stored: &Stored) -> Option<Run> {
         Entry::Run(entry) => Some((*at, entry)),
         _ => None,
     }))
-}
-
-pub(super) fn read_world(id: &WorldId, stored: &Stored) -> Option<World> {
-    let mut world = None;
-    for (at, entry) in &stored.entries {
-        if let Entry::World(entry) = entry {
-            world = World::apply(world, id, *at, entry);
-        }
-    }
-    world
 }

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use wharf_domain::Availability;
-use wharf_engine::shard::{Input, Left, Shard, Ticket};
+use wharf_engine::shard::{Input, Left, Providers, Shard, Ticket};
 use wharf_engine::turns::Turns;
 use wharf_ports::Batch;
 use wharf_vocab::{AttemptId, Epoch, NodeId, ProviderId, RunKey, Seq, ShardId, Timestamp};
@@ -54,6 +54,8 @@ pub(super) struct Memory {
     pub(super) left: BTreeMap<ShardId, Left>,
     /// Runs that wait for room at their providers.
     pub(super) turns: Turns,
+    /// What all shards know of providers.
+    pub(super) providers: Providers,
     /// Providers that shards take for full.
     pub(super) full: BTreeSet<ProviderId>,
     /// Whose call waits under a ticket.

@@ -37,10 +37,7 @@ impl Sim {
         let begun = full.difference(&memory.full).map(|id| (id.clone(), true));
         let over = memory.full.difference(&full).map(|id| (id.clone(), false));
         for (provider, full) in begun.chain(over).collect::<Vec<_>>() {
-            for shard in memory.shards.keys() {
-                let provider = provider.clone();
-                memory.queue.push_back((*shard, Input::Room { provider, full }));
-            }
+            memory.providers.set_full(&provider, full);
         }
         memory.full = full;
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_engine::shard::{Effect, Input, Ticket};
+use wharf_engine::shard::{Effect, Input, Shard, Ticket};
 use wharf_ports::{Batch, CommitError, StoreErrorKind};
 use wharf_vocab::ShardId;
 
@@ -41,11 +41,10 @@ impl Sim {
                     return;
                 }
                 memory.catalog.insert(id.clone(), (version, availability.clone()));
-                for shard in memory.shards.keys() {
-                    let (provider, availability) = (id.clone(), availability.clone());
-                    memory
-                        .queue
-                        .push_back((*shard, Input::Availability { provider, availability }));
+                if memory.providers.set(&id, availability) {
+                    let concerned = memory.shards.values().filter(|it| it.has_runs_of(&id));
+                    let input = |shard: &Shard| (shard.id(), Input::ProviderChanged(id.clone()));
+                    memory.queue.extend(concerned.map(input));
                 }
             }
             Parcel::Loaded { shard } => self.announce(node, shard),
@@ -194,12 +193,11 @@ impl Sim {
     fn gone(&mut self, node: usize, shard: ShardId, input: Input) {
         let ticket = match &input {
             Input::Create(create) => create.ticket,
-            Input::Run { ticket, .. } | Input::World { ticket, .. } => *ticket,
+            Input::Run { ticket, .. } | Input::Record { ticket, .. } => *ticket,
             Input::Committed(_)
             | Input::Refused(..)
             | Input::Failed(..)
-            | Input::Availability { .. }
-            | Input::Room { .. }
+            | Input::ProviderChanged(_)
             | Input::Tick => return,
             _ => None,
         };
