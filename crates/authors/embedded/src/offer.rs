@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use wharf_engine::in_process::{Cx, Done, InProcess};
 use wharf_domain::ToolDef;
+use wharf_engine::in_process::{Cx, Done, InProcess};
 use wharf_sdk::host::{Host, ServedTool};
 use wharf_vocab::{Fault, Object, ProviderId};
 

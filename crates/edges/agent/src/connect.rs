@@ -8,8 +8,8 @@ use std::sync::Arc;
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::{Provider, ProviderKind};
-use wharf_ports::launcher::LaunchSpec;
 use wharf_hosting::{LaunchGuard, Places, Sockets, bind_unix};
+use wharf_ports::launcher::LaunchSpec;
 use wharf_vocab::Fault;
 
 use crate::admit::Own;

@@ -7,9 +7,9 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::{Provider, ProviderKind};
+use wharf_hosting::{Control, Host, HostedKind, LaunchGuard, ManifestFile, Places, Sockets};
 use wharf_ports::launcher::{LaunchSpec, RestartPolicy};
 use wharf_ports::providers::Scan;
-use wharf_hosting::{Control, Host, HostedKind, LaunchGuard, ManifestFile, Places, Sockets};
 use wharf_vocab::{Fault, LaunchId, ProviderId};
 
 use crate::listen::AgentListener;

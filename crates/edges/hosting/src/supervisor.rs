@@ -12,8 +12,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use wharf_domain::{AuditRecord, Caller, ProviderInput, Severity};
-use wharf_ports::launcher::{Restarts, Verdict};
 use wharf_engine::{Attempt, Dispatch, Handle};
+use wharf_ports::launcher::{Restarts, Verdict};
 use wharf_vocab::{Code, Executed, Fault, Isolation, LaunchId, ProviderId, StreamId};
 
 use crate::files::FileWatch;

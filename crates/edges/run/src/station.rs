@@ -11,9 +11,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::Provider;
 use wharf_domain::provider::{Serving, ToolServer};
-use wharf_ports::launcher::{Launched, LogSource};
 use wharf_engine::{Handle, Reach};
 use wharf_hosting::{Assignment, Command, ConnectionEnd, Inbox, Process, ProcessPhase, Tasks, Tie};
+use wharf_ports::launcher::{Launched, LogSource};
 use wharf_vocab::{AttemptId, Code, Executed, Fault};
 
 use crate::doors::Doors;

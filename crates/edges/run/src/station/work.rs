@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use wharf_domain::run::{AttemptError, AttemptReport};
-use wharf_ports::launcher::Launched;
 use wharf_engine::{Attempt, Handle};
 use wharf_hosting::{Permit, Places, over, unwanted};
+use wharf_ports::launcher::Launched;
 use wharf_vocab::{Code, Executed, Fault};
 
 use crate::folder::{RunFolder, Shelf};

@@ -2,7 +2,7 @@
 
 use wharf_domain::{Caller, RunSpec};
 use wharf_engine::EffectId;
-use wharf_vocab::{AccountId, CommitNo, Epoch, Digest, Durability, Mode, RunId, RunKey};
+use wharf_vocab::{AccountId, CommitNo, Digest, Durability, Epoch, Mode, RunId, RunKey};
 
 use super::*;
 
