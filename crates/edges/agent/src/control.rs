@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
-use wharf_domain::{Provider, ProviderKind};
+use wharf_domain::{Provider, ProviderType};
 use wharf_hosting::{Control, Host, HostedKind, LaunchGuard, ManifestFile, Places, Sockets};
 use wharf_ports::launcher::{LaunchSpec, RestartPolicy};
 use wharf_ports::providers::Scan;
@@ -31,15 +31,8 @@ impl HostedKind for Shared {
         &self.host
     }
 
-    fn word(&self) -> &'static str {
-        "agent"
-    }
-
-    fn owns(&self, agent: &Provider) -> bool {
-        match agent.manifest.kind {
-            ProviderKind::Agent(_) => true,
-            ProviderKind::ToolServer(_) | ProviderKind::Operative => false,
-        }
+    fn of(&self) -> ProviderType {
+        ProviderType::Agent
     }
 
     fn manifest_file(&self) -> ManifestFile {

@@ -12,7 +12,7 @@ use wharf_domain::provider::{
     AgentDetails, Entrypoint, Manifest, ProviderKind, ProviderLimits, Usage, quantity,
 };
 use wharf_hosting::{ManifestFile, ReadManifest, open_plain};
-use wharf_vocab::{Code, Digest, Fault, IdError, Isolation, Object, ProviderId};
+use wharf_vocab::{Code, Digest, Fault, IdError, Isolation, Object, ProviderId, shown};
 
 use crate::json;
 
@@ -171,7 +171,7 @@ fn permissions(fields: &Object) -> Result<Vec<String>, Fault> {
     let permissions = list(fields, "permissions")?;
     for (at, permission) in permissions.iter().enumerate() {
         Permission::parse(permission).map_err(|error| {
-            let shown: String = permission.chars().filter(|c| !c.is_control()).collect();
+            let shown = shown(permission, usize::MAX);
             wrong(&format!("permissions[{at}]"), &format!("{shown} {error}"))
         })?;
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use wharf_domain::AuditRecord;
 use wharf_domain::permission::HostPattern;
+use wharf_domain::{AuditRecord, ProviderType, Subject};
 use wharf_vocab::{Code, ProviderId};
 
 use crate::refusal::Refusal;
@@ -113,9 +113,9 @@ impl Gate {
 
     /// Writes down who was refused what and why, and nothing else of what they sent.
     fn audit(&self, target: &Target, reason: &str) {
-        let (actor, subject) =
-            (format!("provider:{}", self.agent), format!("agent:{}", self.agent));
-        let record = AuditRecord::new("security.denied", actor, subject)
+        let known = self.shared.handle.agent(&self.agent);
+        let of = known.map_or(ProviderType::Agent, |known| known.manifest.kind.of());
+        let record = AuditRecord::denied(&self.agent, Subject::provider(of, &self.agent))
             .fact("host", target.host.to_string())
             .fact("port", target.port)
             .fact("permission", target.permission())

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_graphql::Context;
 use axum::Extension;
-use wharf_domain::{AuditRecord, Caller, Run};
+use wharf_domain::{AuditRecord, Caller, Run, Subject};
 use wharf_engine::Handle;
 use wharf_vocab::{AskId, Code, Fault, RunKey, ToolId, Verb, WorldId};
 
@@ -109,8 +109,7 @@ impl Session {
         if let Err(fault) = &result
             && fault.is(Code::PermissionDenied)
         {
-            let actor = format!("grant:{}", self.caller.grant);
-            let mut record = AuditRecord::new("security.denied", actor, "route:/graphql")
+            let mut record = AuditRecord::denied(&self.caller.grant, Subject::route("/graphql"))
                 .fact("error_code", fault.code.as_str());
             for missing in ["verb", "world", "permission"] {
                 if let Some(value) = fault.details.get(missing).and_then(|value| value.as_str()) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_domain::{AuditRecord, Severity};
+use wharf_domain::{Actor, AuditEvent, AuditRecord, ProviderEvent, Severity, Subject};
 use wharf_ports::launcher::{Exit, ExitHow, Launched};
 use wharf_vocab::{Fault, LaunchId, ProviderId, Resource, StreamId};
 
@@ -61,7 +61,7 @@ impl Instance {
             tracing::info!(agent = %self.id, "{note}");
         }
         let level = achieved.level.as_str();
-        self.audit("agent.run_started", Severity::Info, |record| {
+        self.audit(ProviderEvent::RunStarted, Severity::Info, |record| {
             record.fact("pid", launched.pid()).fact("sandbox", level).fact("notes", count)
         })
         .await;
@@ -72,12 +72,12 @@ impl Instance {
             _ => None,
         };
         if let Some(resource) = exceeded {
-            self.audit("agent.resource_exceeded", Severity::Error, |record| {
+            self.audit(ProviderEvent::ResourceExceeded, Severity::Error, |record| {
                 record.fact("resource", resource.as_str())
             })
             .await;
         }
-        self.audit("agent.run_stopped", Severity::Info, |record| record).await;
+        self.audit(ProviderEvent::RunStopped, Severity::Info, |record| record).await;
         end
     }
 
@@ -198,11 +198,13 @@ impl Instance {
 
     async fn audit(
         &self,
-        event: &str,
+        event: ProviderEvent,
         severity: Severity,
         facts: impl FnOnce(AuditRecord) -> AuditRecord,
     ) {
-        let record = AuditRecord::new(event, "core", format!("agent:{}", self.id))
+        let of = self.kind.of();
+        let subject = Subject::provider(of, &self.id);
+        let record = AuditRecord::new(AuditEvent::of(of, event), Actor::CORE, subject)
             .severity(severity)
             .fact("launch_id", self.launch.as_str());
         let stream = StreamId::Provider(self.id.clone());

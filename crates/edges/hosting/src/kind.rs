@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use wharf_domain::Provider;
+use wharf_domain::{Provider, ProviderType};
 use wharf_ports::launcher::{LaunchSpec, Launched, RestartPolicy};
 use wharf_ports::providers::Scan;
 use wharf_vocab::{Code, Fault, LaunchId, ProviderId};
@@ -39,11 +39,18 @@ pub trait HostedKind: fmt::Debug + Send + Sync + 'static {
     /// All that is the same for every kind.
     fn host(&self) -> &Host;
 
-    /// What such a provider is called, such as `agent`.
-    fn word(&self) -> &'static str;
+    /// What such a provider is.
+    fn of(&self) -> ProviderType;
+
+    /// What such a provider is called in a sentence.
+    fn word(&self) -> &'static str {
+        self.of().words()
+    }
 
     /// Whether a record is of a provider of this kind.
-    fn owns(&self, agent: &Provider) -> bool;
+    fn owns(&self, provider: &Provider) -> bool {
+        provider.manifest.kind.of() == self.of()
+    }
 
     /// Where manifests stand.
     fn manifest_file(&self) -> ManifestFile;

@@ -11,7 +11,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
-use wharf_domain::{AuditRecord, Caller, ProviderInput, Severity};
+use wharf_domain::{
+    Actor, AuditEvent, AuditRecord, Caller, ProviderEvent, ProviderInput, Severity, Subject,
+};
 use wharf_engine::{Attempt, Dispatch, Handle};
 use wharf_ports::launcher::{Restarts, Verdict};
 use wharf_vocab::{Code, Executed, Fault, Isolation, LaunchId, ProviderId, StreamId};
@@ -184,7 +186,7 @@ impl Supervisor {
             InstanceEnd::Refused(fault) => (fault.message.clone(), Some(fault)),
         };
         if let Some(fault) = refused {
-            self.audit("security.denied", Severity::Security, |record| {
+            self.audit(AuditEvent::SECURITY_DENIED, Severity::Security, |record| {
                 record.fact("code", fault.code.as_str())
             })
             .await;
@@ -194,9 +196,11 @@ impl Supervisor {
         let now = self.handle().now();
         match self.restarts.crashed(now, &why, random.unwrap_or(0)) {
             Verdict::Restart { pause_ms } => {
-                self.audit("agent.run_crashed", Severity::Warn, |record| {
-                    record.fact("restart_ms", pause_ms)
-                })
+                self.audit(
+                    AuditEvent::of(self.kind.of(), ProviderEvent::RunCrashed),
+                    Severity::Warn,
+                    |record| record.fact("restart_ms", pause_ms),
+                )
                 .await;
                 self.not_before = Some(Instant::now() + Duration::from_millis(pause_ms));
                 let has_usable = self.live.pool().slots.iter().any(PoolSlot::is_usable);
@@ -206,9 +210,11 @@ impl Supervisor {
                 self.announce().await;
             }
             Verdict::GiveUp { reason } => {
-                self.audit("agent.run_crashed", Severity::Error, |record| {
-                    record.fact("gave_up", true)
-                })
+                self.audit(
+                    AuditEvent::of(self.kind.of(), ProviderEvent::RunCrashed),
+                    Severity::Error,
+                    |record| record.fact("gave_up", true),
+                )
                 .await;
                 let fault = Fault::new(Code::AgentStartFailed, reason.clone());
                 self.give_up(reason, &fault).await;
@@ -238,12 +244,12 @@ impl Supervisor {
 
     async fn audit(
         &self,
-        event: &str,
+        event: AuditEvent,
         severity: Severity,
         facts: impl FnOnce(AuditRecord) -> AuditRecord,
     ) {
-        let record =
-            AuditRecord::new(event, "core", format!("agent:{}", self.id)).severity(severity);
+        let subject = Subject::provider(self.kind.of(), &self.id);
+        let record = AuditRecord::new(event, Actor::CORE, subject).severity(severity);
         let stream = StreamId::Provider(self.id.clone());
         // When the engine is gone nothing can be written any more.
         let _ = self.handle().record(&stream, facts(record)).await;

@@ -15,7 +15,7 @@ use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures::FutureExt;
-use wharf_domain::{AuditRecord, Caller, CallerKind};
+use wharf_domain::{Actor, AuditRecord, Caller, CallerKind, Subject};
 use wharf_vocab::{Code, Fault};
 
 use crate::access::Need;
@@ -59,7 +59,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
             if let Some(fault) = response.extensions_mut().remove::<Fault>() {
                 peer.audit(&app, route, &fault);
             }
-            app.unread.count(&peer.actor, response)
+            app.unread.count(peer.actor.as_str(), response)
         }
     };
     // A router that refuses a method by itself says so in its own words.
@@ -156,7 +156,7 @@ fn check_head(app: &App, parts: &Parts) -> Result<(), Box<Response>> {
 
 /// Who sent a request, as the audit tells it.
 struct Peer {
-    actor: String,
+    actor: Actor,
     method: &'static str,
     ip: Option<IpAddr>,
 }
@@ -164,7 +164,7 @@ struct Peer {
 impl Peer {
     fn of(parts: &Parts, caller: Option<&Caller>) -> Self {
         Self {
-            actor: caller.map_or_else(|| "nobody".to_owned(), |by| format!("grant:{}", by.grant)),
+            actor: caller.map_or(Actor::NOBODY, |by| Actor::from(&by.grant)),
             method: metrics::method_label(&parts.method),
             ip: parts.extensions.get::<Ends>().map(|ends| ends.peer.ip()),
         }
@@ -173,10 +173,9 @@ impl Peer {
     /// Writes down who was refused where and why, and nothing of what they sent.
     fn audit(&self, app: &App, route: &'static str, fault: &Fault) {
         metrics::denied(fault);
-        let mut record =
-            AuditRecord::new("security.denied", self.actor.clone(), format!("route:{route}"))
-                .fact("error_code", fault.code.as_str())
-                .fact("method", self.method);
+        let mut record = AuditRecord::denied(self.actor.clone(), Subject::route(route))
+            .fact("error_code", fault.code.as_str())
+            .fact("method", self.method);
         if let Some(ip) = self.ip {
             record = record.fact("peer", ip.to_string());
         }

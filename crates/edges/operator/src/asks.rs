@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use serde_json::Value;
 use wharf_domain::run::AttemptError;
-use wharf_domain::{Ask, Audience, AuditRecord, Resolution};
+use wharf_domain::{Ask, Audience, AuditEvent, AuditRecord, Resolution};
 use wharf_engine::{AskFeed, AskNews};
 use wharf_vocab::{AskKind, Code, Executed, Fault, RunKey, SeatId};
 use wharf_wire::operator_v1::OperatorMessage;
@@ -303,10 +303,9 @@ pub(crate) fn ended(shared: &Shared, task: &Arc<Task>) {
 
 /// The operator says something else than its worker. The final stands, and the audit says so.
 async fn conflict(shared: &Shared, seat: &SeatId, run: &RunKey, task_id: &str) {
-    let record =
-        AuditRecord::new("operator.ack_conflict", format!("seat:{seat}"), format!("run:{run}"))
-            .fact("task_id", task_id)
-            .fact("run_id", run.run.as_str());
+    let record = AuditRecord::new(AuditEvent::OPERATOR_ACK_CONFLICT, seat, run)
+        .fact("task_id", task_id)
+        .fact("run_id", run.run.as_str());
     // When the engine is gone nothing can be written any more.
     let _ = shared.options.handle.record(&run.stream(), record).await;
 }

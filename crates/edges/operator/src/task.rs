@@ -10,7 +10,7 @@ use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, TaskRef};
 use wharf_domain::{Audience, Resolution, WorkerKind};
 use wharf_engine::{Attempt, Dispatch, Handle};
 use wharf_vocab::limits::SEAT_DEADLINE_MS;
-use wharf_vocab::{AskKind, Code, Digest, Executed, Fault, Object, RunKey, SeatId};
+use wharf_vocab::{AskKind, Code, Digest, Executed, Fault, Object, RunKey, SeatId, shown};
 
 use crate::request::RequestId;
 
@@ -301,7 +301,7 @@ fn report(given: &Final) -> AttemptReport {
 
 /// The operator or its worker says that the work failed.
 pub(crate) fn failed(text: &str) -> Fault {
-    let shown: String = text.chars().filter(|c| !c.is_control()).take(ERROR_CHARS_MAX).collect();
+    let shown = shown(text, ERROR_CHARS_MAX);
     let shown = if shown.trim().is_empty() { "The operator gave no reason.".into() } else { shown };
     Fault::new(Code::OperatorFailed, shown)
 }

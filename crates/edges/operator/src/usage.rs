@@ -5,7 +5,7 @@
 //! so the numbers of one late report are kept in the audit.
 
 use serde_json::Value;
-use wharf_domain::{AuditRecord, Progress};
+use wharf_domain::{Actor, AuditEvent, AuditRecord, Progress};
 use wharf_vocab::{Fault, Micro};
 
 use crate::credential::{Found, Past};
@@ -46,8 +46,8 @@ pub(crate) async fn note_late(
     let Some(run) = past.run.as_ref().filter(|_| shared.tasks.is_first_report(task_id)) else {
         return Ok(());
     };
-    let actor = past.seat.as_ref().map_or_else(|| "core".to_owned(), |seat| format!("seat:{seat}"));
-    let record = AuditRecord::new("operator.late_usage", actor, format!("run:{run}"))
+    let actor = past.seat.as_ref().map_or(Actor::CORE, Actor::from);
+    let record = AuditRecord::new(AuditEvent::OPERATOR_LATE_USAGE, actor, run)
         .fact("task_id", task_id)
         .fact("attempt", past.attempt);
     let record = numbers(stats).fold(record, |record, (name, number)| record.fact(&name, number));

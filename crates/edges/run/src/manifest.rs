@@ -17,7 +17,9 @@ use wharf_domain::provider::{
     Entrypoint, Manifest, ProviderKind, ProviderLimits, RESERVED_IDS, Serving, ToolServer, Usage,
     quantity,
 };
-use wharf_vocab::{Code, Digest, Fault, Isolation, ProviderId, SandboxLevel, SecretName, ToolId};
+use wharf_vocab::{
+    Code, Digest, Fault, Isolation, ProviderId, SandboxLevel, SecretName, ToolId, shown,
+};
 
 use fields::Fields;
 
@@ -187,7 +189,7 @@ fn permissions(fields: &Fields<'_>, token: Option<&SecretName>) -> Result<Vec<St
     for (at, text) in permissions.iter().enumerate() {
         let parsed = Permission::parse(text);
         if let Err(why) = parsed {
-            let shown: String = text.chars().filter(|c| !c.is_control()).collect();
+            let shown = shown(text, usize::MAX);
             return Err(fields.wrong(&format!("permissions[{at}]"), &format!("{shown} {why}")));
         }
     }

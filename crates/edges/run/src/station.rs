@@ -14,7 +14,7 @@ use wharf_domain::provider::{Serving, ToolServer};
 use wharf_engine::{Handle, Reach};
 use wharf_hosting::{Assignment, Command, ConnectionEnd, Inbox, Process, ProcessPhase, Tasks, Tie};
 use wharf_ports::launcher::{Launched, LogSource};
-use wharf_vocab::{AttemptId, Code, Executed, Fault};
+use wharf_vocab::{AttemptId, Code, Executed, Fault, shown};
 
 use crate::doors::Doors;
 use crate::equip::{self, Way};
@@ -176,8 +176,7 @@ impl Station {
         match last.map(|line| line.text.trim()).filter(|line| !line.is_empty()) {
             None => why,
             Some(line) => {
-                let shown = line.chars().filter(|c| !c.is_control()).take(LINE_CHARS_MAX);
-                format!("{why}; its last error was: {}", shown.collect::<String>())
+                format!("{why}; its last error was: {}", shown(line, LINE_CHARS_MAX))
             }
         }
     }

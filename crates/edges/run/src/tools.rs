@@ -9,7 +9,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use wharf_domain::provider::{Serving, ToolServer};
-use wharf_domain::{Provider, ProviderKind};
+use wharf_domain::{Provider, ProviderType};
 use wharf_hosting::{
     Host, HostedKind, LaunchGuard, ManifestFile, Places, Process, ReadManifest, Sockets, Upkeep,
 };
@@ -105,15 +105,8 @@ impl HostedKind for ToolServers {
         &self.host
     }
 
-    fn word(&self) -> &'static str {
-        "tool server"
-    }
-
-    fn owns(&self, agent: &Provider) -> bool {
-        match agent.manifest.kind {
-            ProviderKind::ToolServer(_) => true,
-            ProviderKind::Agent(_) | ProviderKind::Operative => false,
-        }
+    fn of(&self) -> ProviderType {
+        ProviderType::ToolServer
     }
 
     fn manifest_file(&self) -> ManifestFile {

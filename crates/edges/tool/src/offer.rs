@@ -117,8 +117,7 @@ fn schema(name: &str, which: &str, given: &Value) -> Result<Value, Fault> {
 }
 
 fn shown(name: &str) -> String {
-    let short: String = name.chars().filter(|c| !c.is_control()).take(60).collect();
-    format!("{short:?}")
+    format!("{:?}", wharf_vocab::shown(name, 60))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use wharf_domain::{Caller, Level, Progress};
 use wharf_engine::{Handle, check_schema};
 use wharf_protocol::tool::ToolRequest;
 use wharf_protocol::tool::value::Form;
-use wharf_vocab::{Code, Fault, Object, ToolId};
+use wharf_vocab::{Code, Fault, Object, ToolId, shown};
 use wharf_wire::tool_v1::{Kind, method};
 
 /// Longest title of a question; what is longer stands beside it.
@@ -221,7 +221,7 @@ impl Question {
 }
 
 fn no_tool(name: &str) -> Fault {
-    let short: String = name.chars().filter(|c| !c.is_control()).take(100).collect();
+    let short = shown(name, 100);
     Fault::new(Code::ToolNotFound, format!("There is no tool {short}."))
 }
 

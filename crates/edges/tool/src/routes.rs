@@ -13,7 +13,7 @@ use axum::{Extension, Json, Router};
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
-use wharf_domain::{AuditRecord, Caller};
+use wharf_domain::{AuditRecord, Caller, Subject};
 use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_vocab::{Code, DateTime, Fault, ProviderId, Verb};
 use wharf_web::answer::{Answer, Refused};
@@ -117,8 +117,7 @@ async fn admit(
 
 /// Writes down who was refused.
 fn audit(shared: &Shared, caller: &Caller, fault: &Fault) {
-    let actor = format!("grant:{}", caller.grant);
-    let mut record = AuditRecord::new("security.denied", actor, "route:/v1/tool")
+    let mut record = AuditRecord::denied(&caller.grant, Subject::route("/v1/tool"))
         .fact("error_code", fault.code.as_str());
     for missing in ["verb", "world", "permission", "provider"] {
         if let Some(value) = fault.details.get(missing).and_then(Value::as_str) {

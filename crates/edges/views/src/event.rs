@@ -39,7 +39,7 @@ pub fn event(event: PublicEvent) -> wire::Event {
             at: mark.at,
             ask_id: resolved.ask_id,
             decision: resolved.resolution.outcome(),
-            by: resolved.by,
+            by: resolved.by.to_string(),
         }),
         EventKind::Finished(ended) => {
             let finished = wire::FinishedEvent { seq: mark.seq, at: mark.at, run: run(&ended) };

@@ -42,10 +42,10 @@ pub fn audit(sealed: &SealedRecord) -> wire::AuditRecord {
         shard: sealed.shard.0,
         n: sealed.n,
         at: DateTime(sealed.at),
-        event: record.event.clone(),
+        event: record.event.to_string(),
         severity: record.severity,
-        actor: record.actor.clone(),
-        subject: record.subject.clone(),
+        actor: record.actor.to_string(),
+        subject: record.subject.to_string(),
         facts: record.facts.clone(),
     }
 }

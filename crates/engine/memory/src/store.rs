@@ -306,7 +306,7 @@ impl Store for MemoryStore {
 
 #[cfg(test)]
 mod tests {
-    use wharf_domain::AuditRecord;
+    use wharf_domain::{Actor, AuditEvent, AuditRecord, Subject};
     use wharf_vocab::{CommitNo, Epoch, Timestamp};
 
     use super::*;
@@ -325,7 +325,11 @@ mod tests {
             appends: Vec::new(),
             claims: Vec::new(),
             ledger: Vec::new(),
-            audit: vec![AuditRecord::new("core.started", "core", "core")],
+            audit: vec![AuditRecord::new(
+                AuditEvent::named("core.started"),
+                Actor::CORE,
+                Subject::CORE,
+            )],
             artifacts: Vec::new(),
         };
         (store, Arc::new(batch))

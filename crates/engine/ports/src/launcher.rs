@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use wharf_vocab::{Fault, LaunchId, Resource, SecretName, Timestamp, limits};
+use wharf_vocab::{Fault, LaunchId, Resource, SecretName, Timestamp, limits, shown};
 
 pub use fence::{Achieved, Fence, Inbound, Secret};
 pub use restarts::{RestartPolicy, Restarts, Verdict};
@@ -248,10 +248,7 @@ impl fmt::Display for Exit {
         self.how.fmt(f)?;
         match self.last_stderr.as_deref().map(str::trim) {
             None | Some("") => Ok(()),
-            Some(line) => {
-                let shown = line.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS);
-                write!(f, ": {}", shown.collect::<String>())
-            }
+            Some(line) => write!(f, ": {}", shown(line, SHOWN_CHARS)),
         }
     }
 }

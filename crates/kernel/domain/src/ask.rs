@@ -10,7 +10,7 @@ use wharf_vocab::{AskId, AskKind, AskOutcome, Code, Digest, Fault, RunKey, Times
 
 use crate::run::TaskRef;
 use crate::scope::ReadObject;
-use crate::{Audience, Caller, CallerKind, CallerRef};
+use crate::{Actor, Audience, Caller, CallerKind, CallerRef};
 
 /// What is asked, by which run, of whom and until when.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -198,7 +198,7 @@ pub enum AskEntry {
         /// How.
         resolution: Resolution,
         /// By whom: a grant, or the core itself.
-        by: String,
+        by: Actor,
     },
 }
 
@@ -210,7 +210,7 @@ pub struct Ask {
     /// When it was raised.
     pub created_at: Timestamp,
     /// How it ended and who ended it.
-    pub resolved: Option<(Resolution, String)>,
+    pub resolved: Option<(Resolution, Actor)>,
 }
 
 impl Ask {

@@ -196,8 +196,25 @@ impl Ledger {
             }
             next.apply_one(op);
         }
+        debug_assert!(next.adds_up(), "holds and accounts differ after {ops:?}");
         *self = next;
         Ok(())
+    }
+
+    /// Whether each account holds what the open holds on it and below it are, as long as no sum is
+    /// beyond counting.
+    fn adds_up(&self) -> bool {
+        let mut held = BTreeMap::<AccountId, Micro>::new();
+        for hold in self.holds.values() {
+            for id in self.path(&hold.account) {
+                let sum = held.entry(id).or_default();
+                *sum = sum.saturating_add(hold.amount);
+            }
+        }
+        self.accounts.iter().all(|(id, account)| {
+            let sum = held.get(id).copied().unwrap_or(0);
+            account.held == sum || sum == Micro::MAX
+        })
     }
 
     /// One account.

@@ -26,7 +26,7 @@ mod world;
 
 pub use artifact::{Artifact, ArtifactOp, Delivery, Metered, Move, is_written};
 pub use ask::{Ask, AskEntry, AskSpec, Resolution, Scope};
-pub use audit::{AuditRecord, Severity};
+pub use audit::{Actor, AuditEvent, AuditRecord, ProviderEvent, Severity, Subject};
 pub use caller::{Audience, Caller, CallerKind, CallerRef};
 pub use entry::Entry;
 pub use grant::{Grant, GrantEntry, GrantInput, Rights};
@@ -36,7 +36,7 @@ pub use outcome::Outcome;
 pub use permission::Permission;
 pub use policy::{Gate, Patience, PatienceError, Policy, Rule, When, WhenError};
 pub use progress::{Level, Progress, json_weight};
-pub use provider::{Manifest, Provider, ProviderEntry, ProviderInput, ProviderKind};
+pub use provider::{Manifest, Provider, ProviderEntry, ProviderInput, ProviderKind, ProviderType};
 pub use run::{Run, RunEntry, RunSpec, RunSummary};
 pub use seat::{NewSeat, Seat, SeatClosed, SeatCreated, SeatEntry, SeatInput, SeatOffered};
 pub use tool::{Availability, KeysKept, ToolDef, WorkerKind};

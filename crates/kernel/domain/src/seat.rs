@@ -1,9 +1,9 @@
 //! Seats: the durable place of an operator.
 
 use serde::{Deserialize, Serialize};
-use wharf_vocab::{Code, Digest, Fault, SeatId, Timestamp, Verb};
+use wharf_vocab::{Code, Digest, Fault, SeatId, Timestamp, Verb, shown};
 
-use crate::{AuditRecord, CallerRef, ToolDef};
+use crate::{AuditEvent, AuditRecord, CallerRef, ToolDef};
 
 /// Longest text that says what a seat is for.
 pub const SEAT_TEXT_BYTES_MAX: usize = 2_000;
@@ -148,9 +148,7 @@ impl Seat {
         input: &SeatInput,
         by: &CallerRef,
     ) -> Result<Option<(SeatEntry, AuditRecord)>, Fault> {
-        let record = |event: &str| {
-            AuditRecord::new(event, format!("grant:{}", by.grant), format!("seat:{id}"))
-        };
+        let record = |event| AuditRecord::new(event, &by.grant, id);
         match (input, seat) {
             (SeatInput::Create(_), Some(_)) => {
                 Err(Fault::new(Code::RequestInvalid, format!("The seat {id} exists already.")))
@@ -170,7 +168,7 @@ impl Seat {
                     by: Some(by.clone()),
                     person: Some(new.person),
                 };
-                let record = record("seat.created")
+                let record = record(AuditEvent::SEAT_CREATED)
                     .fact("roles", new.roles.len())
                     .fact("person", new.person);
                 Ok(Some((SeatEntry::Created(Box::new(created)), record)))
@@ -180,14 +178,14 @@ impl Seat {
             (SeatInput::Offer { tools }, Some(seat)) if seat.tools == *tools => Ok(None),
             (SeatInput::Offer { tools }, Some(_)) => {
                 check_tools(tools)?;
-                let record = record("seat.tools_offered").fact("tools", tools.len());
+                let record = record(AuditEvent::SEAT_TOOLS_OFFERED).fact("tools", tools.len());
                 let offered = SeatOffered { tools: tools.clone(), replaced: None };
                 Ok(Some((SeatEntry::Offered(offered), record)))
             }
             (SeatInput::Close { .. }, Some(seat)) if !seat.is_open() => Ok(None),
             (SeatInput::Close { reason }, Some(_)) => {
                 let closed = SeatClosed { reason: reason.clone() };
-                Ok(Some((SeatEntry::Closed(closed), record("seat.closed"))))
+                Ok(Some((SeatEntry::Closed(closed), record(AuditEvent::SEAT_CLOSED))))
             }
         }
     }
@@ -258,7 +256,7 @@ fn check_tools(tools: &[ToolDef]) -> Result<(), Fault> {
 /// There is no such seat, and the name could not even be one.
 #[must_use]
 pub fn unknown_text(text: &str) -> Fault {
-    let shown: String = text.chars().filter(|c| !c.is_control()).take(60).collect();
+    let shown = shown(text, 60);
     Fault::new(Code::SeatNotFound, format!("There is no seat {shown}."))
 }
 

@@ -10,7 +10,7 @@ use wharf_vocab::{
     WorldId,
 };
 
-use crate::{AuditRecord, CallerRef, LedgerOp, Rule, Severity};
+use crate::{AuditEvent, AuditRecord, CallerRef, LedgerOp, Rule, Severity};
 
 /// What an owner can set on a world.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -219,7 +219,7 @@ impl World {
         if let WorldInput::Create(settings) | WorldInput::Change(settings) = input {
             settings.check()?;
         }
-        let record = |event: &str| audit(event, id, by);
+        let record = |event| audit(event, id, by);
         let by = by.clone();
         let Some(world) = world.filter(|world| !world.removed) else {
             let WorldInput::Create(settings) = input else {
@@ -228,7 +228,7 @@ impl World {
             let account = AccountId::of_world(id);
             let ledger = LedgerOp::Open { account, parent: None, limit: settings.limit_micro };
             let entry = WorldEntry::Created { settings: settings.clone(), by };
-            return Ok(Some((entry, Some(ledger), record("world.created"))));
+            return Ok(Some((entry, Some(ledger), record(AuditEvent::WORLD_CREATED))));
         };
         Ok(match input {
             WorldInput::Create(_) => {
@@ -245,7 +245,7 @@ impl World {
                 if world.allows(tool, &allowance.tool_hash).is_some() {
                     return Ok(None);
                 }
-                let record = record("world.tool_allowed")
+                let record = record(AuditEvent::WORLD_TOOL_ALLOWED)
                     .fact("tool", tool.as_str())
                     .fact("tool_hash", allowance.tool_hash.as_str())
                     .fact("ask_id", allowance.ask_id.as_str());
@@ -255,7 +255,7 @@ impl World {
             WorldInput::Correct { by_micro, reason } => {
                 check_correction(*by_micro, reason)?;
                 let ledger = LedgerOp::Correct { account: AccountId::of_world(id), by: *by_micro };
-                let record = record("world.corrected")
+                let record = record(AuditEvent::WORLD_CORRECTED)
                     .severity(Severity::Warn)
                     .fact("by_micro", *by_micro)
                     .fact("reason", reason.as_str());
@@ -266,7 +266,7 @@ impl World {
             WorldInput::Remove => {
                 let account = AccountId::of_world(id);
                 let ledger = LedgerOp::SetLimit { account, limit: None };
-                Some((WorldEntry::Removed { by }, Some(ledger), record("world.removed")))
+                Some((WorldEntry::Removed { by }, Some(ledger), record(AuditEvent::WORLD_REMOVED)))
             }
         })
     }
@@ -335,7 +335,7 @@ fn check_correction(by_micro: i64, reason: &str) -> Result<(), Fault> {
 /// What follows from other settings.
 fn changed(id: &WorldId, settings: WorldSettings, by: CallerRef) -> WorldChange {
     let (account, limit) = (AccountId::of_world(id), settings.limit_micro);
-    let record = audit("world.changed", id, &by)
+    let record = audit(AuditEvent::WORLD_CHANGED, id, &by)
         .fact("limit_micro", limit)
         .fact("publish", settings.publish.as_str())
         .fact("rules", settings.policy.len() as u64);
@@ -343,6 +343,6 @@ fn changed(id: &WorldId, settings: WorldSettings, by: CallerRef) -> WorldChange 
     (WorldEntry::Changed { settings, by }, Some(ledger), record)
 }
 
-fn audit(event: &str, id: &WorldId, by: &CallerRef) -> AuditRecord {
-    AuditRecord::new(event, format!("grant:{}", by.grant), format!("world:{id}"))
+fn audit(event: AuditEvent, id: &WorldId, by: &CallerRef) -> AuditRecord {
+    AuditRecord::new(event, &by.grant, id)
 }

@@ -142,6 +142,13 @@ impl Fault {
     }
 }
 
+/// Somebody else's text as it may stand in a message or a log: without control characters, and so
+/// many characters at most.
+#[must_use]
+pub fn shown(text: &str, chars_max: usize) -> String {
+    text.chars().filter(|c| !c.is_control()).take(chars_max).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,5 +167,11 @@ mod tests {
         let fault = Fault::new(Code::ToolFailed, "ä".repeat(MESSAGE_BYTES_MAX));
         assert!(fault.message.len() <= MESSAGE_BYTES_MAX);
         assert!(fault.message.chars().all(|c| c == 'ä'));
+    }
+
+    #[test]
+    fn text_of_others_is_shown_without_control_characters_and_cut() {
+        assert_eq!(shown("a\u{1b}[31mb\nc\u{7f}d", 8), "a[31mbcd");
+        assert_eq!(shown("ääää", 3), "äää");
     }
 }

@@ -21,7 +21,7 @@ pub use b3::{B3, B3Error};
 pub use backoff::Backoff;
 pub use code::Code;
 pub use digest::Digest;
-pub use fault::{Fault, FaultCode};
+pub use fault::{Fault, FaultCode, shown};
 pub use ids::{
     AccountId, AskId, AttemptId, CommitNo, Epoch, GrantId, HoldId, IdError, LaunchId, NodeId,
     ProviderId, RunId, RunKey, SeatId, SecretName, Seq, ShardId, StreamId, StreamKind, ToolId,

@@ -1,5 +1,6 @@
 //! The audit: complete, in order, and sealed.
 
+use wharf_domain::AuditEvent;
 use wharf_journal::audit::{Anchors, Row, Sealer, verify};
 use wharf_vocab::ShardId;
 
@@ -15,7 +16,7 @@ pub async fn audit_comes_in_order_of_commit(subject: Subject) {
         for part in ["a", "b"] {
             let event = format!("event.{n}_{part}");
             batch.audit.push(record(&event));
-            expected.push((ShardId(n % 3), batch.at, event));
+            expected.push((ShardId(n % 3), batch.at, AuditEvent::named(&event)));
         }
         desk.put(batch).await;
     }

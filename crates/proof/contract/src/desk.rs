@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{
-    Account, Artifact, ArtifactOp, AskEntry, AskSpec, Audience, AuditRecord, Caller, Entry,
-    LedgerOp, Outcome, Progress, Resolution, RunEntry, RunSpec, RunSummary, run,
+    Account, Actor, Artifact, ArtifactOp, AskEntry, AskSpec, Audience, AuditEvent, AuditRecord,
+    Caller, Entry, LedgerOp, Outcome, Progress, Resolution, RunEntry, RunSpec, RunSummary, run,
 };
 use wharf_vocab::limits::LEASE_MS;
 use wharf_vocab::{
@@ -90,7 +90,7 @@ impl Desk {
     /// The batch that ends an ask.
     pub fn resolves(&self, ask: &AskId) -> Batch {
         let mut batch = self.batch(ask.shard());
-        let entry = AskEntry::Resolved { resolution: Resolution::Declined, by: "core".into() };
+        let entry = AskEntry::Resolved { resolution: Resolution::Declined, by: Actor::CORE };
         batch.appends.push(Append {
             stream: StreamId::Ask(ask.clone()),
             expected: Seq(1),
@@ -237,7 +237,7 @@ pub fn removes(run: &RunKey, at: &str) -> ArtifactOp {
 
 /// A record for the audit.
 pub fn record(event: &str) -> AuditRecord {
-    AuditRecord::new(event, "core", "run:default/r").fact("n", 1)
+    AuditRecord::new(AuditEvent::named(event), Actor::CORE, &key("r")).fact("n", 1)
 }
 
 /// A piece of text.

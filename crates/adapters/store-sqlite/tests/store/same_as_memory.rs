@@ -9,7 +9,7 @@ use wharf_contract::desk::{
     account, append, append_progress, claim, created, ended, hold, holds, node, opens, path,
     question, reads, record, removes, run_key, settles, started, text, tool, writes,
 };
-use wharf_domain::{ArtifactOp, LedgerOp};
+use wharf_domain::{Actor, ArtifactOp, LedgerOp};
 use wharf_memory::{MemoryState, MemoryStore};
 use wharf_ports::{
     Append, Batch, Body, CostBy, CostQuery, FileQuery, Head, RunQuery, Store, TraceQuery,
@@ -247,7 +247,7 @@ fn to_plain_append(key: &RunKey, what: What, expected: u64) -> Append {
 fn to_ask(n: usize, raise: bool) -> Append {
     use wharf_domain::{AskEntry, Entry, Resolution};
     let id = ask(n);
-    let resolved = AskEntry::Resolved { resolution: Resolution::ALLOW, by: "core".into() };
+    let resolved = AskEntry::Resolved { resolution: Resolution::ALLOW, by: Actor::CORE };
     let entry = if raise { AskEntry::Raised(Box::new(question(&id))) } else { resolved };
     Append {
         stream: StreamId::Ask(id),

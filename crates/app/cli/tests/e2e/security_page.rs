@@ -88,8 +88,9 @@ impl Audit {
         let telling = new.filter(|record| {
             let event = record["event"].as_str().unwrap_or("");
             let failed = record["facts"]["error_code"].is_string();
-            ["security.denied", "agent.handshake_failed", "agent.resource_exceeded"]
-                .contains(&event)
+            event == "security.denied"
+                || event == "agent.handshake_failed"
+                || event.ends_with(".resource_exceeded")
                 || (event == "tool.call_completed" && failed)
                 || record["facts"]["quarantined"].is_number()
         });

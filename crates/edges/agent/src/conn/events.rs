@@ -2,7 +2,10 @@
 
 use tokio::time::Instant;
 use wharf_domain::permission::Permission;
-use wharf_domain::{AuditRecord, Caller, ProviderInput, Severity};
+use wharf_domain::{
+    Actor, AuditEvent, AuditRecord, Caller, ProviderEvent, ProviderInput, ProviderType, Severity,
+    Subject,
+};
 use wharf_engine::{AttemptRef, Reach};
 use wharf_hosting::{ConnectionEnd, Inbox, ProcessPhase};
 use wharf_protocol::Session as _;
@@ -48,7 +51,7 @@ impl AgentConnection {
             }
             CoreEvent::HeartbeatMissed { silent_ms } => {
                 let record = |record: AuditRecord| record.fact("silent_ms", silent_ms);
-                self.audit("agent.heartbeat_missed", Severity::Warn, record).await;
+                self.audit(ProviderEvent::HeartbeatMissed, Severity::Warn, record).await;
             }
             CoreEvent::HealthChanged(health) => self.health(health).await,
             CoreEvent::Question(question) => self.question(&question).await,
@@ -61,7 +64,7 @@ impl AgentConnection {
                 let fatal = self.session.is_closed();
                 let severity = if fatal { Severity::Error } else { Severity::Warn };
                 let record = |record: AuditRecord| breach_of(record, violation.breach);
-                self.audit("agent.protocol_violation", severity, record).await;
+                self.audit(ProviderEvent::ProtocolViolation, severity, record).await;
             }
             CoreEvent::Closed(why) => self.closed(why).await,
             CoreEvent::LateResult { call_id, cost_micro } => {
@@ -94,7 +97,7 @@ impl AgentConnection {
                 let semver = hello.agent_version_is_semver;
                 let severity = if semver { Severity::Info } else { Severity::Warn };
                 let version = |record: AuditRecord| record.fact("version_is_semver", semver);
-                return self.audit("agent.connected", severity, version).await;
+                return self.audit(ProviderEvent::Connected, severity, version).await;
             }
             Err(refused) => refused,
         };
@@ -102,8 +105,8 @@ impl AgentConnection {
         let _ = self.session.refuse(now, refusal);
         let subject = ProviderId::new(&hello.agent_id).ok();
         let event = match refusal {
-            Refusal::ManifestDrift => "agent.manifest_drift_detected",
-            Refusal::Unauthorized | Refusal::Conflict => "agent.handshake_failed",
+            Refusal::ManifestDrift => ProviderEvent::ManifestDriftDetected,
+            Refusal::Unauthorized | Refusal::Conflict => ProviderEvent::HandshakeFailed,
         };
         self.audit_about(subject, event, Severity::Security, |record| record.fact("check", check))
             .await;
@@ -208,7 +211,7 @@ impl AgentConnection {
             Health::Healthy | Health::Degraded => self.fares(ProcessPhase::Running).await,
             Health::Unhealthy => {
                 self.fares(ProcessPhase::Unhealthy).await;
-                self.audit("agent.marked_unhealthy", Severity::Warn, |record| record).await;
+                self.audit(ProviderEvent::MarkedUnhealthy, Severity::Warn, |record| record).await;
             }
         }
     }
@@ -246,14 +249,15 @@ impl AgentConnection {
                     HandshakeFailure::Breach(breach) => breach_of(record, breach),
                     failure => record.fact("code", failure.code().as_str()),
                 };
-                self.audit_about(None, "agent.handshake_failed", Severity::Security, facts).await;
+                self.audit_about(None, ProviderEvent::HandshakeFailed, Severity::Security, facts)
+                    .await;
             }
             // The violation itself was written down.
             CoreClose::Violation(_) => {}
             other => {
                 let why = close_name(other);
                 let facts = |record: AuditRecord| record.fact("why", why);
-                self.audit("agent.disconnected", Severity::Info, facts).await;
+                self.audit(ProviderEvent::Disconnected, Severity::Info, facts).await;
             }
         }
         if let Some(peer) = &self.peer {
@@ -278,7 +282,7 @@ impl AgentConnection {
 
     async fn audit(
         &self,
-        event: &str,
+        event: ProviderEvent,
         severity: Severity,
         facts: impl FnOnce(AuditRecord) -> AuditRecord,
     ) {
@@ -289,13 +293,14 @@ impl AgentConnection {
     async fn audit_about(
         &self,
         agent: Option<ProviderId>,
-        event: &str,
+        event: ProviderEvent,
         severity: Severity,
         facts: impl FnOnce(AuditRecord) -> AuditRecord,
     ) {
         let agent = agent.unwrap_or_else(|| ProviderId::new("unknown").expect("a valid id"));
-        let mut record =
-            AuditRecord::new(event, "core", format!("agent:{agent}")).severity(severity);
+        let of = ProviderType::Agent;
+        let (event, subject) = (AuditEvent::of(of, event), Subject::provider(of, &agent));
+        let mut record = AuditRecord::new(event, Actor::CORE, subject).severity(severity);
         if let Some(peer) = &self.peer {
             record = record.fact("launch_id", peer.launch.as_str());
         }

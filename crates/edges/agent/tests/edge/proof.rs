@@ -32,7 +32,7 @@ async fn r128_every_call_leaves_who_what_how_long_and_why_and_nothing_of_its_pay
             assert_eq!(record.facts["attempt_id"], *call_id);
             assert_eq!(record.facts["correlation_id"], format!("trace-{n}"));
         }
-        assert!(routed[n].actor.starts_with("grant:"), "{:?}", routed[n]);
+        assert!(routed[n].actor.as_str().starts_with("grant:"), "{:?}", routed[n]);
         assert_eq!(completed[n].actor, "provider:dev.example.hello");
         let status = if code.is_none() { "succeeded" } else { "failed" };
         assert_eq!(completed[n].facts["status"], status);

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use wharf_domain::{AuditRecord, Caller};
+use wharf_domain::{Actor, AuditRecord, Caller, Subject};
 use wharf_protocol::Pings;
 use wharf_vocab::Code;
 
@@ -97,7 +97,7 @@ fn token(bytes: &[u8]) -> Option<String> {
 
 /// Writes down that somebody was refused, and nothing of what was sent.
 fn denied(core: &Core, code: Code) {
-    let record = AuditRecord::new("security.denied", "nobody", "route:/graphql");
+    let record = AuditRecord::denied(Actor::NOBODY, Subject::route("/graphql"));
     core.handle.denied(record.fact("error_code", code.as_str()));
 }
 

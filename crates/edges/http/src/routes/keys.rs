@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
-use wharf_domain::{AuditRecord, Caller};
+use wharf_domain::{AuditEvent, AuditRecord, Caller, Subject};
 use wharf_vocab::StreamId;
 use wharf_wire::rest_v1::{ErrorBody, Keys, RotateKeys};
 
@@ -39,8 +39,7 @@ pub(super) async fn rotate(
         let keys =
             Keys { current: keyring.current.clone(), keys: keyring.keys.keys().cloned().collect() };
         handle.set_keyring(keyring);
-        let actor = format!("grant:{}", caller.grant);
-        let record = AuditRecord::new("grant.keys_rotated", actor, "core")
+        let record = AuditRecord::new(AuditEvent::GRANT_KEYS_ROTATED, &caller.grant, Subject::CORE)
             .fact("key", keys.current.as_str())
             .fact("drop_old", drop_old);
         handle.record(&StreamId::Grant(caller.grant), record).await?;

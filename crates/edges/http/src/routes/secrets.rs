@@ -6,7 +6,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use wharf_domain::{AuditRecord, Caller};
+use wharf_domain::{AuditEvent, AuditRecord, Caller};
 use wharf_ports::launcher::Secret;
 use wharf_ports::vault::Vault;
 use wharf_vocab::{Code, Fault, SecretName, StreamId};
@@ -46,7 +46,7 @@ pub(super) async fn set(
     }
     let work = async move {
         vault.set(name.clone(), Secret::new(bytes)).await?;
-        audit(&app, &caller, "secret.set", &name).await
+        audit(&app, &caller, AuditEvent::SECRET_SET, &name).await
     };
     to_its_end(work).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -90,7 +90,7 @@ pub(super) async fn remove(
     let vault = vault(&app)?;
     let work = async move {
         vault.remove(name.clone()).await?;
-        audit(&app, &caller, "secret.removed", &name).await
+        audit(&app, &caller, AuditEvent::SECRET_REMOVED, &name).await
     };
     to_its_end(work).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -102,8 +102,12 @@ pub(super) fn vault(app: &App) -> Result<Arc<dyn Vault>, Fault> {
     app.vault.clone().ok_or_else(none)
 }
 
-async fn audit(app: &App, caller: &Caller, event: &str, name: &SecretName) -> Result<(), Fault> {
-    let actor = format!("grant:{}", caller.grant);
-    let record = AuditRecord::new(event, actor, format!("secret:{name}"));
+async fn audit(
+    app: &App,
+    caller: &Caller,
+    event: AuditEvent,
+    name: &SecretName,
+) -> Result<(), Fault> {
+    let record = AuditRecord::new(event, &caller.grant, name);
     app.handle.record(&StreamId::Grant(caller.grant.clone()), record).await
 }

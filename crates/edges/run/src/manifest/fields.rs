@@ -1,7 +1,7 @@
 //! The fields of a table, each read as what it must be, with errors that name it.
 
 use toml::{Table, Value};
-use wharf_vocab::Fault;
+use wharf_vocab::{Fault, shown};
 
 use super::invalid;
 
@@ -38,7 +38,7 @@ impl<'a> Fields<'a> {
             }
             _ => String::new(),
         };
-        let shown: String = unknown.chars().filter(|c| !c.is_control()).take(100).collect();
+        let shown = shown(unknown, 100);
         Err(self.wrong(&shown, &format!("there is no such field{hint}")))
     }
 

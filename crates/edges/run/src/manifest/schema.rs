@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Number, Value};
 use toml::Value as Toml;
 use wharf_engine::check_schema;
-use wharf_vocab::{Code, Fault};
+use wharf_vocab::{Code, Fault, shown};
 
 use super::fields::Fields;
 use super::file;
@@ -26,7 +26,8 @@ pub(super) fn read(
             Value::Object(pairs.ok_or_else(|| fields.wrong(name, why))?)
         }
         Some(Toml::String(path)) => {
-            let wrong = |why: &str| fields.wrong(name, &format!("the file {} {why}", shown(path)));
+            let wrong =
+                |why: &str| fields.wrong(name, &format!("the file {} {why}", shown(path, 200)));
             let bytes = file::read(folder, path).map_err(|why| wrong(&why))?;
             let schema = serde_json::from_slice(&bytes).map_err(|error| {
                 wrong(&format!("is not JSON (line {}, column {})", error.line(), error.column()))
@@ -47,10 +48,6 @@ pub(super) fn read(
         fields.wrong(name, why)
     })?;
     Ok(Some(schema))
-}
-
-fn shown(path: &str) -> String {
-    path.chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
 /// The same in JSON, unless JSON has nothing for it.

@@ -5,7 +5,7 @@
 //! with an address; then the record is made anew from what is there.
 
 use wharf_domain::scope::WorldPath;
-use wharf_domain::{Artifact, ArtifactOp, AuditRecord};
+use wharf_domain::{Actor, Artifact, ArtifactOp, AuditEvent, AuditRecord};
 use wharf_ports::{FileRecord, ObjectInfo, TraceQuery};
 use wharf_vocab::{Direction, Fault, RunId, Timestamp, WorldId};
 
@@ -52,7 +52,7 @@ impl Handle {
         }
         let artifact = self.found(world, path, &now, info.clone()).await?;
         if settled && now == row {
-            let record = AuditRecord::new("artifact.found", "core", format!("world:{world}"))
+            let record = AuditRecord::new(AuditEvent::ARTIFACT_FOUND, Actor::CORE, world)
                 .fact("path", path.as_str())
                 .fact("bytes", artifact.bytes);
             self.index(world, vec![ArtifactOp::Record(artifact.clone())], record).await?;

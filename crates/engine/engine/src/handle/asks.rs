@@ -96,7 +96,7 @@ impl Handle {
     ) -> Result<Arc<Run>, Fault> {
         let ask = self.find_ask(id).await?;
         let allowed = self.may_resolve(caller, &ask, &resolution);
-        self.audited(caller, format!("ask:{id}"), allowed)?;
+        self.audited(caller, id, allowed)?;
         let caller = self.for_ask(caller, &ask);
         check_resolution(&ask, &resolution).await?;
         let key = ask.spec.run.clone();

@@ -1,6 +1,6 @@
 //! Whether a caller may do what it asks for, checked each time it asks.
 
-use wharf_domain::{AuditRecord, Caller, Provider, Run};
+use wharf_domain::{AuditRecord, Caller, Provider, Run, Subject};
 use wharf_vocab::{Code, Fault, GrantId, ProviderId, SeatId, Verb, WorldId};
 
 use super::Handle;
@@ -58,14 +58,13 @@ impl Handle {
     pub(super) fn audited<T>(
         &self,
         caller: &Caller,
-        subject: impl Into<String>,
+        subject: impl Into<Subject>,
         result: Result<T, Fault>,
     ) -> Result<T, Fault> {
         if let Err(fault) = &result
             && fault.is(Code::PermissionDenied)
         {
-            let actor = format!("grant:{}", caller.grant);
-            self.denied(told(AuditRecord::new("security.denied", actor, subject), fault));
+            self.denied(told(AuditRecord::denied(&caller.grant, subject), fault));
         }
         result
     }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use wharf_domain::scope::WorldPath;
-use wharf_domain::{ArtifactOp, AuditRecord, Caller, World};
+use wharf_domain::{ArtifactOp, AuditEvent, AuditRecord, Caller, World};
 use wharf_ports::{BoundVersions, FileQuery, FileRecord, ObjectEntry, ObjectError};
 use wharf_vocab::limits::{CONTINUES_DEPTH_MAX, PAGE_ITEMS_MAX, SWEEP_AFTER_MS};
 use wharf_vocab::{Code, Fault, RunId, RunKey, StreamId, Timestamp, Verb, WorldId};
@@ -62,7 +62,7 @@ impl Handle {
             self.objects()?.sweep(before, self.bound()).await.map_err(|error| error.to_fault())?;
         collected.bytes = collected.bytes.saturating_add(swept);
         let record = self
-            .record_of(caller, "world.collected", world)
+            .record_of(caller, AuditEvent::WORLD_COLLECTED, world)
             .fact("files", collected.files)
             .fact("leftovers", collected.leftovers)
             .fact("bytes", collected.bytes)
@@ -154,7 +154,7 @@ impl Handle {
             return Ok(());
         }
         let record = self
-            .record_of(caller, "artifact.removed", world)
+            .record_of(caller, AuditEvent::ARTIFACT_REMOVED, world)
             .fact("files", gone.len() as u64)
             .fact("reason", "retention");
         self.remove_all(world, gone, record).await
@@ -180,7 +180,7 @@ impl Handle {
                 return Err(Fault::new(Code::ArtifactInUse, message));
             }
             let record = self
-                .record_of(caller, "artifact.removed", world)
+                .record_of(caller, AuditEvent::ARTIFACT_REMOVED, world)
                 .fact("files", files.len() as u64)
                 .fact("reason", "run.purged");
             self.remove_all(world, files, record).await?;

@@ -1,6 +1,6 @@
 //! What runs have cost, as far as a caller may know.
 
-use wharf_domain::Caller;
+use wharf_domain::{Caller, Subject};
 use wharf_ports::{CostBy, CostKey, CostQuery, CostRow, CostSum, CostSums};
 use wharf_vocab::{Code, Fault, Timestamp, Verb, WorldId};
 
@@ -37,7 +37,7 @@ impl Handle {
             check_tools(caller, by)?;
             Ok(worlds)
         });
-        let worlds = self.audited(caller, "costs", allowed)?;
+        let worlds = self.audited(caller, Subject::COSTS, allowed)?;
         let query = CostQuery { worlds, since, until, by };
         // Runs in memory are looked at first: none is in the store, so none can count twice.
         let mut sums = CostSums::default();

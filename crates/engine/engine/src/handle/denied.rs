@@ -44,12 +44,14 @@ impl Denials {
 
 #[cfg(test)]
 mod tests {
+    use wharf_domain::{Actor, Subject};
+
     use super::*;
 
     #[test]
     fn a_flood_is_counted_instead_of_written() {
         let denials = Denials::default();
-        let record = || AuditRecord::new("security.denied", "nobody", "route:/v1/runs");
+        let record = || AuditRecord::denied(Actor::NOBODY, Subject::route("/v1/runs"));
         let written =
             (0..1000).filter(|_| denials.admit(Timestamp(1_000), record()).is_some()).count();
         assert_eq!(written, 50);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use wharf_domain::scope::WorldPath;
-use wharf_domain::{Artifact, ArtifactOp, AuditRecord, Caller};
+use wharf_domain::{Actor, Artifact, ArtifactOp, AuditEvent, AuditRecord, Caller};
 use wharf_ports::{
     ByteStream, FileQuery, FileRecord, ObjectBody, ObjectErrorKind, ObjectInfo, PutObject, Usage,
     verified,
@@ -115,16 +115,16 @@ impl Handle {
         world: &WorldId,
         path: &WorldPath,
     ) -> impl FnOnce() + Send + 'static {
-        let (handle, world, path) = (self.clone(), world.to_string(), path.to_string());
+        let (handle, world, path) = (self.clone(), world.clone(), path.to_string());
         move || handle.note_damage(&world, &path)
     }
 
     /// Takes note that the bytes of a file are not what was written: in the log, the audit and
     /// the metrics.
-    pub(super) fn note_damage(&self, world: &str, path: &str) {
+    pub(super) fn note_damage(&self, world: &WorldId, path: &str) {
         tracing::error!(%world, %path, "a file is not what was written");
         storage::count_damaged();
-        let record = AuditRecord::new("artifact.damaged", "core", format!("world:{world}"));
+        let record = AuditRecord::new(AuditEvent::ARTIFACT_DAMAGED, Actor::CORE, world);
         // Whoever reads it again and again does not fill the audit.
         self.denied(record.fact("path", path));
     }
@@ -165,7 +165,8 @@ impl Handle {
         }
         let objects = self.objects()?;
         self.row(world, path).await?.ok_or_else(|| no_file(world, path))?;
-        let record = self.record_of(caller, "artifact.removed", world).fact("path", path.as_str());
+        let record =
+            self.record_of(caller, AuditEvent::ARTIFACT_REMOVED, world).fact("path", path.as_str());
         let op = ArtifactOp::Remove { world: world.clone(), path: path.clone() };
         self.index(world, vec![op], record).await?;
         let key = path.key(world);
@@ -189,7 +190,7 @@ impl Handle {
                            let a run read or write them.";
             Err(Fault::new(Code::PermissionDenied, message))
         });
-        self.audited(caller, format!("world:{world}"), allowed)?;
+        self.audited(caller, world, allowed)?;
         if self.inner.records.worlds.has(world) { Ok(()) } else { Err(no_world(world)) }
     }
 
@@ -236,7 +237,7 @@ impl Handle {
         }
         let artifact = Artifact { media_type: new.kind(), ..written(&new.world, &new.path, info) };
         let record = self
-            .record_of(caller, "artifact.put", &new.world)
+            .record_of(caller, AuditEvent::ARTIFACT_PUT, &new.world)
             .fact("path", new.path.as_str())
             .fact("bytes", artifact.bytes);
         let at = self.now();
@@ -257,8 +258,13 @@ impl Handle {
         self.ask(shard, input).await.map(drop)
     }
 
-    pub(super) fn record_of(&self, caller: &Caller, event: &str, world: &WorldId) -> AuditRecord {
-        AuditRecord::new(event, format!("grant:{}", caller.grant), format!("world:{world}"))
+    pub(super) fn record_of(
+        &self,
+        caller: &Caller,
+        event: AuditEvent,
+        world: &WorldId,
+    ) -> AuditRecord {
+        AuditRecord::new(event, &caller.grant, world)
     }
 
     /// What the open runs of a world read and write.

@@ -31,8 +31,11 @@ impl AddressGate for Handle {
     }
 
     fn damaged(&self, key: &str) {
-        let (world, path) = key.split_once('/').unwrap_or(("", key));
-        self.note_damage(world, &format!("/{path}"));
+        // Every object is named after the world that owns it.
+        let parts = key.split_once('/');
+        if let Some((Ok(world), path)) = parts.map(|(world, path)| (WorldId::new(world), path)) {
+            self.note_damage(&world, &format!("/{path}"));
+        }
     }
 }
 

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::Value;
 use wharf_domain::scope::{Target, WorldPath, without_secrets};
-use wharf_domain::{Artifact, ArtifactOp, AuditRecord, Delivery, Level, Move, Progress};
+use wharf_domain::{
+    Actor, Artifact, ArtifactOp, AuditEvent, AuditRecord, Delivery, Level, Move, Progress,
+};
 use wharf_domain::{is_written, json_weight};
 use wharf_ports::{ObjectError, ObjectInfo, ObjectStore};
 use wharf_vocab::limits::VALUE_BYTES_MAX;
@@ -314,7 +316,7 @@ impl AttemptRef {
                 return Ok(());
             }
             let run = &self.dispatch().run;
-            let record = AuditRecord::new("artifact.found", "core", format!("world:{}", run.world))
+            let record = AuditRecord::new(AuditEvent::ARTIFACT_FOUND, Actor::CORE, &run.world)
                 .fact("run_id", run.run.as_str())
                 .fact("files", found.len() as u64);
             let ops = found.into_iter().map(ArtifactOp::Record).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 use wharf_domain::run::RunInput;
-use wharf_domain::{AuditRecord, Caller, Run, RunSummary};
+use wharf_domain::{Actor, AuditEvent, AuditRecord, Caller, Run, RunSummary};
 use wharf_ports::{RunPage, RunPlace, RunQuery};
 use wharf_vocab::limits::REASON_BYTES_MAX;
 use wharf_vocab::{Code, Fault, RunId, RunKey, StreamId, ToolId, Verb, WorldId};
@@ -142,8 +142,8 @@ impl Handle {
             return Err(Fault::new(Code::RequestInvalid, message));
         }
         let run = self.run(key).await?;
-        self.audited(caller, format!("run:{key}"), self.check_cancel(caller, &run))?;
-        let by = format!("grant:{}", caller.grant);
+        self.audited(caller, key, self.check_cancel(caller, &run))?;
+        let by = Actor::from(&caller.grant);
         let reason = if reason.is_empty() { "The run was canceled." } else { reason }.to_owned();
         let input = RunInput::Cancel { by, reason };
         let input = Input::Run { key: key.clone(), input, ticket: None };
@@ -159,7 +159,7 @@ impl Handle {
     /// it wrote into its world stays, and so does the audit.
     pub async fn purge_run(&self, caller: &Caller, key: &RunKey) -> Result<(), Fault> {
         let allowed = self.authorise(caller, Verb::Admin, &key.world);
-        self.audited(caller, format!("run:{key}"), allowed)?;
+        self.audited(caller, key, allowed)?;
         let run = self.run(key).await?;
         if !run.is_over() {
             let message = format!("The run {key} is still open; cancel it first.");
@@ -174,8 +174,7 @@ impl Handle {
         for stream in asks.chain([key.stream()]) {
             self.inner.store.purge(stream).await.map_err(|error| error.to_fault())?;
         }
-        let actor = format!("grant:{}", caller.grant);
-        let record = AuditRecord::new("run.purged", actor, format!("run:{key}"));
+        let record = AuditRecord::new(AuditEvent::RUN_PURGED, &caller.grant, key);
         self.tell(key.shard(), Input::Audit(vec![record])).await
     }
 
@@ -186,9 +185,7 @@ impl Handle {
         world: &WorldId,
         fault: &Fault,
     ) {
-        let actor = format!("grant:{}", caller.grant);
-        let record = AuditRecord::new("security.denied", actor, format!("world:{world}"))
-            .fact("tool", tool.as_str());
+        let record = AuditRecord::denied(&caller.grant, world).fact("tool", tool.as_str());
         self.denied(told(record, fault));
     }
 }

@@ -1,6 +1,6 @@
 //! Worlds: making, showing, setting, removing.
 
-use wharf_domain::{Account, Caller, World, WorldInput, WorldPatch, WorldSettings};
+use wharf_domain::{Account, AuditEvent, Caller, World, WorldInput, WorldPatch, WorldSettings};
 use wharf_ports::FileQuery;
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
 use wharf_vocab::{AccountId, Code, Fault, Verb, WorldId};
@@ -79,7 +79,7 @@ impl Handle {
         by_micro: i64,
         reason: String,
     ) -> Result<WorldView, Fault> {
-        self.audited(caller, format!("world:{id}"), self.authorise(caller, Verb::Admin, &id))?;
+        self.audited(caller, &id, self.authorise(caller, Verb::Admin, &id))?;
         let spent = self.world(&id).await?.account.spent;
         if spent.checked_add_signed(by_micro).is_none() {
             let message = format!("The world {id} has spent {spent} micro-dollars, not that much.");
@@ -123,7 +123,7 @@ impl Handle {
         id: &WorldId,
         force: bool,
     ) -> Result<(), Fault> {
-        self.audited(caller, format!("world:{id}"), self.authorise(caller, Verb::Admin, id))?;
+        self.audited(caller, id, self.authorise(caller, Verb::Admin, id))?;
         self.inner.records.worlds.here(id).ok_or_else(|| no_world(id))?;
         if id.as_str() == DEFAULT {
             let message = format!("The world {DEFAULT} stays: runs that name none go there.");
@@ -161,7 +161,7 @@ impl Handle {
                 break;
             }
             let record = self
-                .record_of(caller, "artifact.removed", id)
+                .record_of(caller, AuditEvent::ARTIFACT_REMOVED, id)
                 .fact("files", files.len() as u64)
                 .fact("reason", "world.removed");
             self.remove_all(id, files, record).await?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wharf_domain::run::{ChildrenAllowed, Cx, Decision, Run, RunEffect, RunInput};
 use wharf_domain::{
-    Availability, CallerRef, Entry, NoticeEntry, Progress, RunEntry, RunSpec, ToolAllowance,
+    Actor, Availability, CallerRef, Entry, NoticeEntry, Progress, RunEntry, RunSpec, ToolAllowance,
     WorldInput,
 };
 use wharf_ports::{Append, Batch, Body, Dispatch, EffectId, Head, Lifeline};
@@ -431,7 +431,7 @@ pub(crate) fn is_called_off(run: &Run) -> bool {
 /// The effect that calls a child off because its parent was.
 pub(super) fn cancel_child(child: &RunKey) -> Effect {
     let input = RunInput::Cancel {
-        by: "core".to_owned(),
+        by: Actor::CORE,
         reason: "The run that started it was canceled.".to_owned(),
     };
     let input = Input::Run { key: child.clone(), input, ticket: None };

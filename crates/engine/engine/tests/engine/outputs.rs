@@ -230,8 +230,9 @@ async fn t039_the_first_end_counts_and_a_second_writes_nothing() {
     let again = stage.bench.handle.run(&run.key).await.expect("known");
     assert_eq!((&again.outcome, again.cost_micro), (&run.outcome, 9), "only its cost counts");
     assert_eq!(stage.bench.get("/a").await.as_deref(), Some("first"));
-    let about =
-        |record: &&wharf_domain::AuditRecord| record.subject.ends_with(run.key.run.as_str());
+    let about = |record: &&wharf_domain::AuditRecord| {
+        record.subject.as_str().ends_with(run.key.run.as_str())
+    };
     let audit = stage.bench.audit().await;
     let told: Vec<_> = audit[records..].iter().filter(about).map(|it| it.event.as_str()).collect();
     assert_eq!(told, ["run.cost_corrected"]);

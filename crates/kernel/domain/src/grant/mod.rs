@@ -14,7 +14,7 @@ pub use rights::{Narrowing, Rights};
 pub use token::{Bearer, Keyring, Token};
 pub use worker::{WorkerGrant, WorkerScope};
 
-use crate::{AuditRecord, Caller, CallerRef, LedgerOp};
+use crate::{AuditEvent, AuditRecord, Caller, CallerRef, LedgerOp};
 
 /// Longest label of a grant.
 pub const LABEL_BYTES_MAX: usize = 200;
@@ -140,9 +140,7 @@ impl Grant {
         input: &GrantInput,
         by: &CallerRef,
     ) -> Result<Option<(GrantEntry, Vec<LedgerOp>, AuditRecord)>, Fault> {
-        let record = |event: &str| {
-            AuditRecord::new(event, format!("grant:{}", by.grant), format!("grant:{id}"))
-        };
+        let record = |event| AuditRecord::new(event, &by.grant, id);
         match (input, grant) {
             (GrantInput::Make(_), Some(_)) => {
                 Err(Fault::new(Code::RequestInvalid, format!("The grant {id} exists already.")))
@@ -155,7 +153,7 @@ impl Grant {
                         limit: Some(limit),
                     }
                 });
-                let record = record("grant.made").fact("person", new.person);
+                let record = record(AuditEvent::GRANT_MADE).fact("person", new.person);
                 let made = GrantMade {
                     label: new.label.clone(),
                     rights: new.rights.clone(),
@@ -171,7 +169,7 @@ impl Grant {
             (GrantInput::Revoke, Some(grant)) if grant.revoked_at.is_some() => Ok(None),
             (GrantInput::Revoke, Some(_)) => {
                 let entry = GrantEntry::Revoked(GrantRevoked { by: by.clone() });
-                Ok(Some((entry, Vec::new(), record("grant.revoked"))))
+                Ok(Some((entry, Vec::new(), record(AuditEvent::GRANT_REVOKED))))
             }
         }
     }

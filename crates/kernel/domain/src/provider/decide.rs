@@ -7,11 +7,11 @@ use wharf_vocab::{Code, Digest, Fault, ProviderId, ToolId};
 
 use super::{
     Manifest, Provider, ProviderAdded, ProviderApproved, ProviderDrifted, ProviderEntry,
-    ProviderKind, ProviderRemoved, ProviderRevoked, ProviderStopped, ProviderWanted, RESERVED_IDS,
-    Terms, ToolsApproved, ToolsOffered,
+    ProviderKind, ProviderRemoved, ProviderRevoked, ProviderStopped, ProviderType, ProviderWanted,
+    RESERVED_IDS, Terms, ToolsApproved, ToolsOffered,
 };
 use crate::permission::{Permission, permissions_hash};
-use crate::{AuditRecord, CallerRef, Severity, ToolDef};
+use crate::{AuditEvent, AuditRecord, CallerRef, ProviderEvent, Severity, Subject, ToolDef};
 
 /// What can be asked of an agent.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,17 +74,19 @@ impl Provider {
         by: &CallerRef,
     ) -> Result<Option<(ProviderEntry, AuditRecord)>, Fault> {
         let agent = agent.filter(|agent| !agent.removed);
-        let record = |event: &str| {
-            AuditRecord::new(event, format!("grant:{}", by.grant), format!("agent:{id}"))
+        let record = |of: ProviderType, event: ProviderEvent| {
+            AuditRecord::new(AuditEvent::of(of, event), &by.grant, Subject::provider(of, id))
         };
         if let ProviderInput::Add { folder, manifest_hash, manifest } = input {
             check_id(id)?;
             check_kind(agent, manifest)?;
             return Ok(add(agent, folder, manifest_hash, manifest, by).map(|(event, entry)| {
-                (entry, record(event).fact("manifest", manifest_hash.as_str()))
+                let record = record(manifest.kind.of(), event);
+                (entry, record.fact("manifest", manifest_hash.as_str()))
             }));
         }
         let agent = agent.ok_or_else(|| unknown(id))?;
+        let record = |event| record(agent.manifest.kind.of(), event);
         let by = by.clone();
         Ok(match input {
             ProviderInput::Add { .. } => None,
@@ -100,7 +102,7 @@ impl Provider {
                     keeps_pins: true,
                     by,
                 };
-                let record = record("agent.enabled")
+                let record = record(ProviderEvent::Enabled)
                     .fact("permissions", permissions.len())
                     .fact("sandbox", terms.sandbox.as_str());
                 Some((ProviderEntry::Approved(entry), record))
@@ -108,37 +110,42 @@ impl Provider {
             ProviderInput::Revoke if agent.approval.is_none() => None,
             ProviderInput::Revoke => {
                 let entry = ProviderEntry::Revoked(ProviderRevoked { by });
-                Some((entry, record("agent.permissions_revoked")))
+                Some((entry, record(ProviderEvent::PermissionsRevoked)))
             }
             ProviderInput::Drift { difference } if !drifts(agent, difference) => None,
             ProviderInput::Drift { difference } => {
                 let entry = ProviderDrifted { difference: difference.clone() };
-                let record = record("agent.manifest_drift_detected")
+                let record = record(ProviderEvent::ManifestDriftDetected)
                     .severity(Severity::Security)
                     .fact("differences", difference.len());
                 Some((ProviderEntry::Drifted(entry), record))
             }
-            ProviderInput::ApproveTools { tools } => approve_tools(agent, tools, by)?
-                .map(|entry| (ProviderEntry::ToolsApproved(entry), record("agent.tools_approved"))),
+            ProviderInput::ApproveTools { tools } => {
+                approve_tools(agent, tools, by)?.map(|entry| {
+                    (ProviderEntry::ToolsApproved(entry), record(ProviderEvent::ToolsApproved))
+                })
+            }
             ProviderInput::Want if !agent.drift.is_empty() => return Err(drifted(agent)),
             ProviderInput::Want if !agent.is_approved() => return Err(not_approved(id)),
             ProviderInput::Want if agent.wanted => None,
-            ProviderInput::Want => {
-                Some((ProviderEntry::Wanted(ProviderWanted { by }), record("agent.run_requested")))
-            }
+            ProviderInput::Want => Some((
+                ProviderEntry::Wanted(ProviderWanted { by }),
+                record(ProviderEvent::RunRequested),
+            )),
             ProviderInput::Stop { .. } if !agent.wanted => None,
             ProviderInput::Stop { reason } => {
                 let entry = ProviderStopped { reason: reason.clone(), by };
-                Some((ProviderEntry::Stopped(entry), record("agent.run_stop_requested")))
+                Some((ProviderEntry::Stopped(entry), record(ProviderEvent::RunStopRequested)))
             }
             ProviderInput::Offer { tools } => offer(agent, tools, &record)?,
             ProviderInput::Remove if agent.wanted => {
                 let message = format!("The agent {id} is running; stop it first.");
                 return Err(Fault::new(Code::AgentRunning, message));
             }
-            ProviderInput::Remove => {
-                Some((ProviderEntry::Removed(ProviderRemoved { by }), record("agent.removed")))
-            }
+            ProviderInput::Remove => Some((
+                ProviderEntry::Removed(ProviderRemoved { by }),
+                record(ProviderEvent::Removed),
+            )),
         })
     }
 }
@@ -207,7 +214,7 @@ fn drifts(agent: &Provider, difference: &[String]) -> bool {
 fn offer(
     agent: &Provider,
     tools: &[ToolDef],
-    record: &impl Fn(&str) -> AuditRecord,
+    record: &impl Fn(ProviderEvent) -> AuditRecord,
 ) -> Result<Option<(ProviderEntry, AuditRecord)>, Fault> {
     if agent.tools == tools && (agent.is_pinned() || !agent.is_approved()) {
         return Ok(None);
@@ -224,7 +231,7 @@ fn offer(
         return Err(Fault { retryable: false, ..Fault::new(Code::ToolLimit, message) });
     }
     let changed = tools.iter().filter(|def| agent.is_changed(def)).count();
-    let mut record = record("agent.tools_registered").fact("tools", tools.len());
+    let mut record = record(ProviderEvent::ToolsRegistered).fact("tools", tools.len());
     if changed > 0 {
         record = record.severity(Severity::Security).fact("quarantined", changed);
     }
@@ -259,12 +266,12 @@ fn add(
     manifest_hash: &Digest,
     manifest: &Manifest,
     by: &CallerRef,
-) -> Option<(&'static str, ProviderEntry)> {
+) -> Option<(ProviderEvent, ProviderEntry)> {
     let same = |agent: &&Provider| agent.folder == folder && agent.manifest_hash == *manifest_hash;
     let event = match agent {
         Some(_) if agent.filter(same).is_some() => return None,
-        Some(_) => "agent.updated",
-        None => "agent.discovered",
+        Some(_) => ProviderEvent::Updated,
+        None => ProviderEvent::Discovered,
     };
     let entry = ProviderAdded {
         folder: folder.to_owned(),

@@ -79,7 +79,50 @@ impl Manifest {
     }
 }
 
+/// What a provider is, without what it declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProviderType {
+    /// See [`ProviderKind::Agent`].
+    Agent,
+    /// See [`ProviderKind::ToolServer`].
+    ToolServer,
+    /// See [`ProviderKind::Operative`].
+    Operative,
+}
+
+impl ProviderType {
+    /// The word for it in the audit.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::ToolServer => "tool_server",
+            Self::Operative => "operative",
+        }
+    }
+
+    /// The words for it in a sentence.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::ToolServer => "tool server",
+            Self::Operative => "operative",
+        }
+    }
+}
+
 impl ProviderKind {
+    /// What it is, without what it declares.
+    #[must_use]
+    pub fn of(&self) -> ProviderType {
+        match self {
+            Self::Agent(_) => ProviderType::Agent,
+            Self::ToolServer(_) => ProviderType::ToolServer,
+            Self::Operative => ProviderType::Operative,
+        }
+    }
+
     /// Whether the core launches it, or would, and an owner approves it before.
     #[must_use]
     pub fn is_launched(&self) -> bool {

@@ -26,7 +26,7 @@ pub use entry::{
     ProviderRevoked, ProviderStopped, ProviderWanted, Terms, ToolsApproved, ToolsOffered,
 };
 pub use limits::{ProviderLimits, Rate, Usage};
-pub use manifest::{AgentDetails, Entrypoint, Manifest, ProviderKind};
+pub use manifest::{AgentDetails, Entrypoint, Manifest, ProviderKind, ProviderType};
 pub use server::{Serving, ToolServer};
 pub use wish::{Typed, Usual, Wish, Wished};
 

@@ -9,7 +9,7 @@ use wharf_vocab::{
 };
 
 use super::RunSpec;
-use crate::{Artifact, AskSpec, Metered, Move, Outcome, Resolution};
+use crate::{Actor, Artifact, AskSpec, Metered, Move, Outcome, Resolution};
 
 /// One entry of a run's stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -159,7 +159,7 @@ pub struct AskResolved {
     /// How.
     pub resolution: Resolution,
     /// By whom.
-    pub by: String,
+    pub by: Actor,
 }
 
 /// An approval of a child run holds for later ones of the same tool and caller.
@@ -174,14 +174,14 @@ pub struct ChildrenAllowed {
     /// The approval.
     pub ask_id: AskId,
     /// Who gave it.
-    pub by: String,
+    pub by: Actor,
 }
 
 /// Somebody wants the run to stop while an attempt is under way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CancelRequested {
     /// Who.
-    pub by: String,
+    pub by: Actor,
     /// Why.
     pub reason: String,
     /// When the core stops waiting for the provider.

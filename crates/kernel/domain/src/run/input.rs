@@ -5,7 +5,7 @@ use wharf_vocab::{AskId, AskKind, AttemptId, Executed, Fault, GrantId, Micro, Ob
 
 use super::{ChildrenAllowed, Run};
 use crate::scope::WorldPath;
-use crate::{Audience, Caller, Delivery, Resolution};
+use crate::{Actor, Audience, Caller, Delivery, Resolution};
 
 /// What can happen to a run that exists.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,7 +57,7 @@ pub enum RunInput {
     /// Somebody wants the run to stop.
     Cancel {
         /// Who.
-        by: String,
+        by: Actor,
         /// Why.
         reason: String,
     },

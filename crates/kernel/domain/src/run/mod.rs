@@ -341,6 +341,23 @@ impl Run {
         }
     }
 
+    /// Whether what is open of the run is what its phase says: the invariant of every decision.
+    fn fits_its_phase(&self) -> bool {
+        let (active, asking) = (self.active.is_some(), self.open_asks().next().is_some());
+        let (paused, canceled) = (self.pause.is_some(), self.cancel.is_some());
+        let numbered = self.active.as_ref().is_none_or(|active| active.number == self.attempt);
+        numbered
+            && match self.phase() {
+                Phase::Over => !active && !asking && !paused && self.ended_at.is_some(),
+                Phase::Publishing => active && !asking && !paused && self.publishing.is_some(),
+                Phase::Canceling => active && !paused && canceled,
+                Phase::Asking => active && asking && !paused && !canceled,
+                Phase::Running => active && !asking && !paused && !canceled,
+                Phase::Gated => !active && asking && !paused,
+                Phase::Queued => !active && paused,
+            }
+    }
+
     fn keep_final(&mut self, given: Option<&Digest>) {
         self.finals.extend(given.map(|given| (self.attempt, given.clone())));
     }

@@ -1,7 +1,7 @@
 //! Asks of an attempt: the same key is the same ask, limits, and what becomes of open asks.
 
 use wharf_domain::run::{NewAsk, RunEffect, RunInput};
-use wharf_domain::{Availability, Resolution};
+use wharf_domain::{Actor, Availability, Resolution};
 use wharf_vocab::limits::{QUESTION_DEADLINE_MS, RUN_ASKS_MAX, RUN_ASKS_OPEN_MAX};
 use wharf_vocab::{AskKind, Code, Executed, RunStatus};
 
@@ -50,7 +50,7 @@ fn every_way_to_end_a_question_reaches_the_attempt() {
         let mut stage = free();
         stage.take(&stage.question("q"));
         stage.take(&resolve(stage.open_ask(), resolution.clone(), person("p")));
-        let by = "grant:p".to_owned();
+        let by = Actor::from(&person("p").grant);
         assert_eq!(stage.run.asks[0].ask.resolved, Some((resolution, by)));
     }
 }
@@ -204,7 +204,7 @@ fn open_asks_are_withdrawn_when_the_run_ends() {
         act(&mut stage);
         assert!(stage.run.is_over());
         for raised in &stage.run.asks {
-            let withdrawn = Some((Resolution::Withdrawn, "core".to_owned()));
+            let withdrawn = Some((Resolution::Withdrawn, Actor::CORE));
             assert_eq!(raised.ask.resolved, withdrawn);
         }
         let late = resolve(stage.run.asks[0].ask.spec.ask_id.clone(), answered(), person("p"));
@@ -223,7 +223,7 @@ fn an_ask_whose_attempt_is_gone_expires_all_the_same() {
     while stage.now < deadline {
         stage.wake();
     }
-    assert_eq!(stage.run.asks[0].ask.resolved, Some((Resolution::Expired, "core".to_owned())));
+    assert_eq!(stage.run.asks[0].ask.resolved, Some((Resolution::Expired, Actor::CORE)));
     assert_stands(&stage, RunStatus::Queued, None);
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use wharf_domain::run::{AttemptError, RunInput};
-use wharf_domain::{Availability, Outcome, Resolution};
+use wharf_domain::{Actor, Availability, Outcome, Resolution};
 use wharf_vocab::limits::CANCEL_GRACE_MS;
 use wharf_vocab::{Code, Executed, Fault, RunStatus};
 
@@ -130,7 +130,7 @@ fn a_run_that_asks_can_be_canceled_and_its_ask_is_withdrawn_with_the_end() {
 
     let decision = stage.wake();
     assert_eq!(kinds(&decision.entries), ["ask_resolved", "ended"]);
-    assert_eq!(stage.run.asks[0].ask.resolved, Some((Resolution::Withdrawn, "core".to_owned())));
+    assert_eq!(stage.run.asks[0].ask.resolved, Some((Resolution::Withdrawn, Actor::CORE)));
     assert_stands(&stage, RunStatus::Canceled, Some(Code::ToolCanceled));
 }
 

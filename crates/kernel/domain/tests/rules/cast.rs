@@ -3,8 +3,8 @@
 use serde_json::json;
 use wharf_domain::run::{AttemptError, ChildrenAllowed};
 use wharf_domain::scope::WorldPath;
-use wharf_domain::{Artifact, Audience, Delivery, Gate, Metered, Move};
-use wharf_vocab::{AttemptId, Code, Digest, Direction, Executed, Fault};
+use wharf_domain::{Actor, Artifact, Audience, Delivery, Gate, Metered, Move};
+use wharf_vocab::{AttemptId, Code, Digest, Direction, Executed, Fault, GrantId};
 
 use crate::stage::{CANARY, run_key, said};
 
@@ -21,7 +21,7 @@ pub(crate) fn allowed(tool: &str) -> ChildrenAllowed {
         tool_hash: Digest::of(&[tool.as_bytes()]),
         caller: "agent.acme".parse().expect("a grant id"),
         ask_id: "2aother".parse().expect("an ask id"),
-        by: "grant:p".to_owned(),
+        by: Actor::from(&GrantId::new("p").expect("valid")),
     }
 }
 

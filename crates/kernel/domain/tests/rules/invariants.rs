@@ -1,7 +1,7 @@
 //! What is true of every run after every decision, whatever was offered.
 
 use wharf_domain::run::{Decision, Phase, RoomAwaited, RunEffect, Timer};
-use wharf_domain::{ArtifactOp, Ask, Audience, Gate, Outcome, Run, RunEntry};
+use wharf_domain::{ArtifactOp, Ask, Audience, Gate, Outcome, Run, RunEntry, Subject};
 use wharf_vocab::{Code, Direction, RunStatus};
 
 use crate::stage::{CANARY, Stage};
@@ -226,9 +226,11 @@ fn the_audit_has_ids_and_facts_only(stage: &Stage, decision: &Decision) {
     for record in &decision.audit {
         let text = serde_json::to_string(record).expect("a record is JSON");
         assert!(!text.contains(CANARY), "a payload stands in {text}");
-        assert_eq!(record.subject, format!("run:{}", stage.run.key));
+        assert_eq!(record.subject, Subject::from(&stage.run.key));
         assert!(
-            ["grant:", "provider:", "core"].iter().any(|who| record.actor.starts_with(who)),
+            ["grant:", "provider:", "core"]
+                .iter()
+                .any(|who| record.actor.as_str().starts_with(who)),
             "{}",
             record.actor
         );

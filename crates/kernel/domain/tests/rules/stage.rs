@@ -12,12 +12,12 @@ use wharf_domain::run::{
     AttemptError, AttemptReport, Cx, Decision, NewAsk, Phase, RunContext, RunInput,
 };
 use wharf_domain::{
-    ArtifactOp, AskEntry, Audience, AuditRecord, Availability, Caller, Fresh, Funds, Ledger,
+    Actor, ArtifactOp, AskEntry, Audience, AuditRecord, Availability, Caller, Fresh, Funds, Ledger,
     LedgerOp, Outcome, Resolution, Rights, Run, RunEntry, RunSpec,
 };
 use wharf_vocab::{
-    AccountId, AskId, AskKind, AttemptId, Code, Digest, Durability, Executed, Fault, Micro, Mode,
-    Object, RunKey, RunStatus, ShardId, Timestamp, UnknownCost,
+    AccountId, AskId, AskKind, AttemptId, Code, Digest, Durability, Executed, Fault, GrantId,
+    Micro, Mode, Object, RunKey, RunStatus, ShardId, Timestamp, UnknownCost,
 };
 
 pub(crate) use crate::cast::{allowed, gate, proposes, staged};
@@ -346,7 +346,7 @@ pub(crate) fn executed(fault: &Fault) -> Option<&str> {
 
 pub(crate) fn cancel() -> RunInput {
     let reason = format!("{CANARY} not needed any more");
-    RunInput::Cancel { by: "grant:starter".to_owned(), reason }
+    RunInput::Cancel { by: Actor::from(&GrantId::new("starter").expect("valid")), reason }
 }
 
 pub(crate) fn resolve(ask_id: AskId, resolution: Resolution, by: Caller) -> RunInput {

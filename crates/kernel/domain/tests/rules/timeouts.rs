@@ -1,7 +1,7 @@
 //! The running time of an attempt: it bounds running, not waiting.
 
 use wharf_domain::run::{NewAsk, RunInput, Timer};
-use wharf_domain::{Availability, Resolution};
+use wharf_domain::{Actor, Availability, Resolution};
 use wharf_vocab::limits::QUESTION_DEADLINE_MS;
 use wharf_vocab::{AskKind, Code, Executed, RunStatus};
 
@@ -98,7 +98,7 @@ fn an_ask_that_expires_is_told_to_the_attempt_which_goes_on() {
     let decision = stage.wake();
     assert_eq!(kinds(&decision.entries), ["ask_resolved"]);
     assert_eq!(effects(&decision.effects), ["answer"]);
-    assert_eq!(stage.run.asks[0].ask.resolved, Some((Resolution::Expired, "core".to_owned())));
+    assert_eq!(stage.run.asks[0].ask.resolved, Some((Resolution::Expired, Actor::CORE)));
     assert_eq!(stage.status(), RunStatus::Waiting);
     let raised_at = stage.run.asks[1].ask.created_at;
     assert_eq!(stage.run.next_deadline(), Some(raised_at.plus_ms(QUESTION_DEADLINE_MS)));

@@ -7,12 +7,13 @@ use serde_json::Value;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{NewAsk, RunInput};
 use wharf_domain::{
-    Ask, AuditRecord, Caller, Resolution, RunSpec, Scope, WorldInput, WorldSettings,
+    Actor, Ask, AuditRecord, Caller, Resolution, RunSpec, Scope, Subject, WorldInput, WorldSettings,
 };
 use wharf_engine::shard::{Create, Input, RecordInput, Reply, Shard};
 use wharf_ports::Claim;
 use wharf_vocab::{
-    AskKind, AttemptId, Code, Digest, Durability, Fault, RunKey, ShardId, StreamId, WorldId,
+    AskKind, AttemptId, Code, Digest, Durability, Fault, GrantId, RunKey, ShardId, StreamId,
+    WorldId,
 };
 
 use super::Sim;
@@ -70,7 +71,10 @@ impl Sim {
             72..=91 => self.call_resolve(),
             92..=95 => self.call_world(),
             _ => {
-                let record = AuditRecord::new("security.denied", "grant:robot", "route:/v1/runs");
+                let record = AuditRecord::denied(
+                    &GrantId::new("robot").expect("a valid id"),
+                    Subject::route("/v1/runs"),
+                );
                 let shard = self.shards[self.chance.index(self.shards.len())];
                 self.call(None, shard, Input::Audit(vec![record]));
             }
@@ -186,7 +190,7 @@ impl Sim {
 
     fn call_cancel(&mut self) {
         let Some((key, request)) = self.chance.pick(&self.calls.made).cloned() else { return };
-        let by = format!("grant:{}", request.caller.grant);
+        let by = Actor::from(&request.caller.grant);
         self.cancel(key, by);
     }
 
@@ -194,11 +198,11 @@ impl Sim {
     fn call_cancel_parent(&mut self) {
         let parents = self.check.parents();
         if let Some(key) = self.chance.pick(&parents).cloned() {
-            self.cancel(key, "grant:owner".to_owned());
+            self.cancel(key, crate::sim::stage::owner());
         }
     }
 
-    pub(super) fn cancel(&mut self, key: RunKey, by: String) {
+    pub(super) fn cancel(&mut self, key: RunKey, by: Actor) {
         let input = RunInput::Cancel { by, reason: "It is not needed.".to_owned() };
         let shard = key.shard();
         self.call(Some(Call::Cancel), shard, Input::Run { key, input, ticket: None });

@@ -44,7 +44,7 @@ impl Sim {
     fn settle_families(&mut self, at: u64) {
         if at == FAMILIES_CANCELED_MS {
             for parent in self.check.parents() {
-                self.cancel(parent, "grant:owner".to_owned());
+                self.cancel(parent, crate::sim::stage::owner());
             }
         } else {
             let orphans = self.check.orphans();

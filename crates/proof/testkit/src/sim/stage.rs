@@ -102,6 +102,11 @@ pub(super) fn shards() -> Vec<ShardId> {
     all.into_iter().collect()
 }
 
+/// The owner, as whoever cancels a run.
+pub(crate) fn owner() -> wharf_domain::Actor {
+    wharf_domain::Actor::from(&Caller::owner().grant)
+}
+
 /// Whoever asks for something. The first two are people.
 pub(super) fn callers() -> [Caller; 4] {
     let token = |name| Caller::token(name, Rights::all());

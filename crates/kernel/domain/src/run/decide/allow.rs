@@ -1,6 +1,7 @@
 //! An approval of one of the run's children holds for others, too.
 
 use super::Draft;
+use crate::AuditEvent;
 use crate::run::{ChildrenAllowed, RunEntry};
 
 /// Allowances one run may remember.
@@ -12,7 +13,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, allowed: &ChildrenAllowed) {
         return;
     }
     let record = draft
-        .record("run.children_allowed", allowed.by.clone())
+        .record(AuditEvent::RUN_CHILDREN_ALLOWED, allowed.by.clone())
         .fact("allowed_tool", allowed.tool.as_str())
         .fact("ask_id", allowed.ask_id.as_str());
     draft.audit.push(record);

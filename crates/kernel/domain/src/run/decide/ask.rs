@@ -55,7 +55,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, new: &NewAsk) -> Result<(), Faul
         then_person: false,
         task: Some(draft.run.task(draft.run.attempt)),
     };
-    let actor = format!("provider:{}", spec.provider());
+    let actor = draft.provider();
     draft.raise(ask, false, actor);
     Ok(())
 }

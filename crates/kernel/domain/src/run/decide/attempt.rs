@@ -99,8 +99,9 @@ fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Mic
         // Losing the provider while it was told to stop is what was wanted.
         let lost = error.is(Code::ToolAgentLost) || error.is(Code::ToolCanceled);
         let outcome = if lost {
-            let error =
-                Fault::new(Code::ToolCanceled, cancel.reason).with("by", cancel.by).executed(acted);
+            let error = Fault::new(Code::ToolCanceled, cancel.reason)
+                .with("by", cancel.by.as_str())
+                .executed(acted);
             Outcome::Canceled { error }
         } else {
             Outcome::Failed { error: error.executed(acted) }

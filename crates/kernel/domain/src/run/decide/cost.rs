@@ -5,7 +5,7 @@ use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro};
 
 use super::{Draft, is_last_word};
 use crate::run::{CostReported, Phase, Run, RunEntry, RunInput};
-use crate::{Funds, LedgerOp, Severity};
+use crate::{AuditEvent, Funds, LedgerOp, Severity};
 
 /// What a provider says.
 pub(super) struct Report<'a> {
@@ -115,7 +115,7 @@ fn late(draft: &mut Draft<'_, '_>, entry: CostReported, last: bool) {
     note_cap(draft, &entry);
     if added > 0 && draft.run.spec.is_paid() {
         let record = draft
-            .record("run.cost_corrected", format!("provider:{}", draft.run.spec.provider()))
+            .record(AuditEvent::RUN_COST_CORRECTED, draft.provider())
             .fact("attempt_id", entry.attempt_id.as_str())
             .fact("cost_micro", entry.cost_micro)
             .fact("added_micro", added);
@@ -130,7 +130,7 @@ fn late(draft: &mut Draft<'_, '_>, entry: CostReported, last: bool) {
 fn note_cap(draft: &mut Draft<'_, '_>, entry: &CostReported) {
     if let Some(said) = entry.said_micro {
         let record = draft
-            .record("run.cost_capped", format!("provider:{}", draft.run.spec.provider()))
+            .record(AuditEvent::RUN_COST_CAPPED, draft.provider())
             .severity(Severity::Warn)
             .fact("attempt_id", entry.attempt_id.as_str())
             .fact("said_micro", said)

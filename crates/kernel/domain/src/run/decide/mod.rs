@@ -26,8 +26,8 @@ use super::{
     Held, Phase, ProviderAwaited, Run, RunEntry, RunInput, Verdict, legal,
 };
 use crate::{
-    ArtifactOp, AskEntry, AskSpec, AuditRecord, Availability, CallerRef, Delivery, Fresh, Funds,
-    LedgerOp, Move, Notice, Outcome, Resolution,
+    Actor, ArtifactOp, AskEntry, AskSpec, AuditEvent, AuditRecord, Availability, CallerRef,
+    Delivery, Fresh, Funds, LedgerOp, Move, Notice, Outcome, Resolution,
 };
 
 use settle::Bill;
@@ -255,6 +255,8 @@ impl<'a, 'b> Draft<'a, 'b> {
     }
 
     fn done(self) -> Decision {
+        let decided = !self.entries.is_empty();
+        debug_assert!(!decided || self.run.fits_its_phase(), "a broken run: {:?}", self.run);
         Decision {
             next: self.run,
             entries: self.entries,
@@ -339,9 +341,9 @@ impl<'a, 'b> Draft<'a, 'b> {
         self.effects.push(RunEffect::Dispatch { attempt_id, reattach: false });
     }
 
-    fn raise(&mut self, ask: AskSpec, gate: bool, actor: String) {
+    fn raise(&mut self, ask: AskSpec, gate: bool, actor: Actor) {
         let record = self
-            .record("ask.raised", actor)
+            .record(AuditEvent::ASK_RAISED, actor)
             .fact("ask_id", ask.ask_id.as_str())
             .fact("kind", ask.kind.as_str());
         self.audit.push(record);
@@ -351,7 +353,7 @@ impl<'a, 'b> Draft<'a, 'b> {
     }
 
     /// Ends an ask and tells the attempt that raised it.
-    fn resolve(&mut self, ask_id: &AskId, resolution: Resolution, by: &str) {
+    fn resolve(&mut self, ask_id: &AskId, resolution: Resolution, by: &Actor) {
         let Some(raised) = self.run.asks.iter().find(|r| r.ask.spec.ask_id == *ask_id) else {
             return;
         };
@@ -364,13 +366,13 @@ impl<'a, 'b> Draft<'a, 'b> {
             });
         }
         let record = self
-            .record("ask.decided", by.to_owned())
+            .record(AuditEvent::ASK_DECIDED, by.clone())
             .fact("ask_id", ask_id.as_str())
             .fact("decision", resolution.as_str());
         self.audit.push(record);
-        let entry = AskEntry::Resolved { resolution: resolution.clone(), by: by.to_owned() };
+        let entry = AskEntry::Resolved { resolution: resolution.clone(), by: by.clone() };
         self.asks.push((ask_id.clone(), entry));
-        let by = by.to_owned();
+        let by = by.clone();
         self.push(RunEntry::AskResolved(AskResolved { ask_id: ask_id.clone(), resolution, by }));
     }
 
@@ -411,7 +413,7 @@ impl<'a, 'b> Draft<'a, 'b> {
     fn withdraw_asks(&mut self) {
         let open: Vec<_> = self.run.open_asks().map(|r| r.ask.spec.ask_id.clone()).collect();
         for ask_id in open {
-            self.resolve(&ask_id, Resolution::Withdrawn, "core");
+            self.resolve(&ask_id, Resolution::Withdrawn, &Actor::CORE);
         }
         self.effects.retain(|effect| !matches!(effect, RunEffect::Answer { .. }));
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use wharf_vocab::limits::APPROVAL_DEADLINE_MS;
-use wharf_vocab::{AskId, AskKind, Code, Digest, Executed, Fault, Micro, Object, RunStatus};
+use wharf_vocab::{AskId, AskKind, Code, Digest, Executed, Fault, Micro, Object, RunStatus, shown};
 
 use super::Draft;
 use crate::run::{AttemptFailed, RunEntry};
@@ -69,8 +69,7 @@ fn given(draft: &Draft<'_, '_>, key: &str) -> Option<AskId> {
 
 fn title(error: &Fault, proposal: &Object) -> Option<String> {
     let said = error.details.get("title").or(proposal.get("title"))?.as_str()?;
-    let shown: String =
-        said.chars().filter(|c| !c.is_control()).take(TITLE_CHARS_MAX).collect::<String>();
+    let shown = shown(said, TITLE_CHARS_MAX);
     let shown = shown.trim();
     (!shown.is_empty()).then(|| shown.to_owned())
 }
@@ -96,6 +95,6 @@ fn raise(draft: &mut Draft<'_, '_>, key: String, title: Option<String>, proposal
         then_person: false,
         task: Some(draft.run.task(draft.run.attempt)),
     };
-    let actor = format!("provider:{}", spec.provider());
+    let actor = draft.provider();
     draft.raise(ask, true, actor);
 }

@@ -3,24 +3,29 @@
 use wharf_vocab::{AttemptId, Fault, RunStatus};
 
 use super::{Bill, Draft};
-use crate::{AuditRecord, Severity};
+use crate::{Actor, AuditEvent, AuditRecord, Severity};
 
 impl Draft<'_, '_> {
     /// A record about the run.
-    pub(super) fn record(&self, event: &str, actor: String) -> AuditRecord {
+    pub(super) fn record(&self, event: AuditEvent, actor: Actor) -> AuditRecord {
         let run = &self.run;
-        AuditRecord::new(event, actor, format!("run:{}", run.key))
-            .fact("tool", run.spec.tool.as_str())
+        AuditRecord::new(event, actor, &run.key).fact("tool", run.spec.tool.as_str())
     }
 
     /// Whoever started the run, as an actor.
-    pub(super) fn caller(&self) -> String {
-        format!("grant:{}", self.run.spec.caller.grant)
+    pub(super) fn caller(&self) -> Actor {
+        Actor::from(&self.run.spec.caller.grant)
+    }
+
+    /// Whoever executes the run, as an actor.
+    pub(super) fn provider(&self) -> Actor {
+        Actor::from(&self.run.spec.provider())
     }
 
     /// An attempt is handed to the provider.
     pub(super) fn routed(&self, attempt: u32, attempt_id: &AttemptId) -> AuditRecord {
-        let record = self.record("tool.call_routed", self.caller()).fact("attempt", attempt);
+        let record =
+            self.record(AuditEvent::TOOL_CALL_ROUTED, self.caller()).fact("attempt", attempt);
         self.correlated(record.fact("attempt_id", attempt_id.as_str()))
     }
 
@@ -40,7 +45,7 @@ impl Draft<'_, '_> {
         };
         let started = self.run.active.as_ref().map_or(self.cx.now, |attempt| attempt.started_at);
         let mut record = self
-            .record("tool.call_completed", format!("provider:{}", self.run.spec.provider()))
+            .record(AuditEvent::TOOL_CALL_COMPLETED, self.provider())
             .severity(severity)
             .fact("status", status.as_str())
             .fact("attempt", self.run.attempt)

@@ -4,7 +4,7 @@ use wharf_vocab::{AskId, Code, Fault};
 
 use super::{Draft, RunEffect, gate};
 use crate::run::{ChildrenAllowed, Phase};
-use crate::{Caller, Resolution, Scope};
+use crate::{Actor, Caller, Resolution, Scope};
 
 pub(super) fn decide(
     draft: &mut Draft<'_, '_>,
@@ -23,7 +23,7 @@ pub(super) fn decide(
         return Err(Fault::new(Code::AskExpired, "The time to decide this ask is over."));
     }
     let gated = draft.run.phase() == Phase::Gated && raised.gate;
-    draft.resolve(ask_id, resolution.clone(), &format!("grant:{}", by.grant));
+    draft.resolve(ask_id, resolution.clone(), &Actor::from(&by.grant));
     if gated {
         if whole && let Resolution::Allow { scope } = resolution {
             remember(draft, ask_id, *scope, by);
@@ -55,7 +55,7 @@ fn remember(draft: &mut Draft<'_, '_>, ask_id: &AskId, scope: Scope, by: &Caller
             tool_hash: spec.tool_hash.clone(),
             caller: spec.caller.grant.clone(),
             ask_id: ask_id.clone(),
-            by: format!("grant:{}", by.grant),
+            by: Actor::from(&by.grant),
         };
         draft.effects.push(RunEffect::AllowChildren { parent: parent.clone(), allowed });
     }

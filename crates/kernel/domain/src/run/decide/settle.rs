@@ -3,7 +3,7 @@
 use wharf_vocab::{Micro, UnknownCost};
 
 use super::Draft;
-use crate::{LedgerOp, Severity};
+use crate::{AuditEvent, LedgerOp, Severity};
 
 /// What is booked for an attempt.
 #[derive(Debug, Clone, Copy, Default)]
@@ -53,9 +53,8 @@ impl Draft<'_, '_> {
         let (tool, tool_hash) = (spec.tool.clone(), spec.tool_hash.clone());
         self.ledger.push(LedgerOp::Learn { tool, tool_hash, cost });
         if spec.free {
-            let provider = format!("provider:{}", spec.provider());
             let record = self
-                .record("tool.free_but_cost", provider)
+                .record(AuditEvent::TOOL_FREE_BUT_COST, self.provider())
                 .severity(Severity::Warn)
                 .fact("tool_hash", self.run.spec.tool_hash.as_str())
                 .fact("cost_micro", cost);

@@ -4,7 +4,7 @@ use wharf_vocab::{Code, Executed, Fault};
 
 use super::{Draft, resolve, room};
 use crate::run::{Pause, Timer};
-use crate::{Outcome, Resolution};
+use crate::{Actor, Outcome, Resolution};
 
 pub(super) fn decide(draft: &mut Draft<'_, '_>) {
     if draft.run.cancel.is_some() {
@@ -44,7 +44,7 @@ fn cancel_deadline(draft: &mut Draft<'_, '_>) {
     let Some(cancel) = draft.run.cancel.clone() else { return };
     if cancel.deadline <= draft.cx.now {
         let error = Fault::new(Code::ToolCanceled, cancel.reason)
-            .with("by", cancel.by)
+            .with("by", cancel.by.as_str())
             .with("provider", "did not stop in time")
             .executed(draft.run.acted_with(Executed::Maybe));
         draft.end(Outcome::Canceled { error }, 0);
@@ -63,7 +63,7 @@ fn expire_asks(draft: &mut Draft<'_, '_>) {
         if draft.run.is_over() {
             return;
         }
-        draft.resolve(&ask_id, Resolution::Expired, "core");
+        draft.resolve(&ask_id, Resolution::Expired, &Actor::CORE);
         if gate {
             resolve::after_gate(draft, &Resolution::Expired);
         }

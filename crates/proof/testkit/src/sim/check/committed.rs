@@ -1,6 +1,8 @@
 //! Rules on what is committed.
 
-use wharf_domain::{Entry, Outcome, Progress, Resolution, Run, RunEntry};
+use wharf_domain::{
+    Actor, AuditEvent, Entry, Outcome, Progress, Resolution, Run, RunEntry, Subject,
+};
 use wharf_memory::MemoryState;
 use wharf_ports::{Batch, Body};
 use wharf_vocab::limits::ATTEMPTS_MAX;
@@ -26,7 +28,8 @@ impl Checker {
             let before = self.model.claims.insert(name, claim.value.clone());
             self.require(before.is_none(), "a name is claimed once", || format!("{claim:?}"));
         }
-        let allowed = batch.audit.iter().any(|record| record.event == "world.tool_allowed");
+        let allowed =
+            batch.audit.iter().any(|record| record.event == AuditEvent::WORLD_TOOL_ALLOWED);
         if allowed {
             seen.note(Thing::ToolAllowed);
         }
@@ -240,7 +243,7 @@ pub(super) fn is_guarded(run: &Run) -> bool {
 /// Whether a person gave the permission the run needs.
 pub(super) fn is_allowed(run: &Run) -> bool {
     let mut gates = run.asks.iter().filter(|raised| raised.gate).peekable();
-    let allowed = |by: &str| by.strip_prefix("grant:").is_some_and(stage::is_person);
+    let allowed = |by: &Actor| by.as_str().strip_prefix("grant:").is_some_and(stage::is_person);
     gates.peek().is_some()
         && gates.all(
             |raised| matches!(&raised.ask.resolved, Some((Resolution::Allow { .. }, by)) if allowed(by)),
@@ -264,8 +267,8 @@ fn batch_of_run(key: &RunKey, entries: &[Entry], batch: &Batch) -> Vec<Broken> {
             broken.push(("a key is claimed with the run it stands for", name.clone()));
         }
     }
-    let subject = format!("run:{key}");
-    let audited = |event: &str| {
+    let subject = Subject::from(key);
+    let audited = |event: AuditEvent| {
         batch.audit.iter().filter(|r| r.event == event && r.subject == subject).count()
     };
     let ended = runs().filter(|entry| match entry {
@@ -275,7 +278,9 @@ fn batch_of_run(key: &RunKey, entries: &[Entry], batch: &Batch) -> Vec<Broken> {
     });
     let started = runs().filter(|entry| matches!(entry, RunEntry::AttemptStarted(_)));
     let (ended, started) = (ended.count(), started.count());
-    if audited("tool.call_completed") != ended || audited("tool.call_routed") != started {
+    if audited(AuditEvent::TOOL_CALL_COMPLETED) != ended
+        || audited(AuditEvent::TOOL_CALL_ROUTED) != started
+    {
         broken.push(("what happens to a run is audited with it", format!("{:?}", batch.audit)));
     }
     let recorded = files::recorded_with_the_end(entries, batch);

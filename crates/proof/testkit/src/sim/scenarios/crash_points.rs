@@ -65,7 +65,7 @@ fn a_core_that_dies_while_a_run_is_under_way_ends_it_once_and_repeats_only_what_
             let canceled = point == CrashPoint::AmidEffects;
             if canceled {
                 // Only what is told to several has a middle.
-                scene.sim.cancel(key.clone(), "grant:owner".to_owned());
+                scene.sim.cancel(key.clone(), crate::sim::stage::owner());
             }
             scene.until(|scene| scene.sim.seen.count(Thing::from(point)) > 0);
             scene.rest();

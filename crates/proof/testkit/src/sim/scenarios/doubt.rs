@@ -137,7 +137,7 @@ fn progress_is_not_lost_with_a_callers_input_that_fails() {
         let (key, attempt_id) = (key.clone(), attempt_id.clone());
         deliver(&mut scene, Input::Progress { key, attempt_id, pieces }, None);
     }
-    let stop = RunInput::Cancel { by: "grant:owner".to_owned(), reason: "Enough.".to_owned() };
+    let stop = RunInput::Cancel { by: crate::sim::stage::owner(), reason: "Enough.".to_owned() };
     let call = scene.sim.calls.open(Call::Cancel);
     let stop = Input::Run { key: key.clone(), input: stop, ticket: None };
     deliver(&mut scene, stop, Some(call));

@@ -18,7 +18,7 @@ fn reload(scene: &mut Scene, shard: ShardId) {
 }
 
 fn cancel(scene: &mut Scene, key: &RunKey) {
-    scene.sim.cancel(key.clone(), "grant:owner".to_owned());
+    scene.sim.cancel(key.clone(), crate::sim::stage::owner());
 }
 
 /// Whether the run was told to stop; its provider may still have been faster.
@@ -49,7 +49,7 @@ fn a_child_of_a_parent_that_succeeded_although_it_was_called_off_is_called_off()
     let attempt_id = scene.run(&parent).and_then(|run| run.active).expect("under way").id;
     let node = scene.owner(parent.shard());
     let forget = Input::Child { parent: parent.clone(), child: child.clone(), began: false };
-    let stop = RunInput::Cancel { by: "grant:owner".to_owned(), reason: "Enough.".to_owned() };
+    let stop = RunInput::Cancel { by: crate::sim::stage::owner(), reason: "Enough.".to_owned() };
     let report = AttemptReport::new(Ok(Object::new()), 0);
     let end = RunInput::AttemptEnded { attempt_id, report };
     let to_parent = |input| Input::Run { key: parent.clone(), input, ticket: None };

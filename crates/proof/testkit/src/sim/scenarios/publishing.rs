@@ -79,7 +79,7 @@ fn t047_a_cancel_comes_too_late_for_what_is_being_published() {
     let mut scene = Scene::new(Plan::Succeed);
     let key = scene.start("paid");
     scene.until(|scene| is_publishing(scene, &key));
-    scene.sim.cancel(key.clone(), "grant:owner".to_owned());
+    scene.sim.cancel(key.clone(), crate::sim::stage::owner());
     scene.rest();
     assert_published(&scene, &key, "canceled");
 }
