@@ -86,7 +86,7 @@ fn a_token_is_narrowed_without_a_core_and_never_widened() {
     let blind = home.run(&["token", "create", "--verb", "run"]).code(0).stdout;
     let id = ["run", "wharf/echo", "--run-id", "unseen"];
     let told = as_token(&home, &core, blind.trim(), &id).code(3);
-    assert!(told.stderr.contains("the run unseen goes on"), "{told:#?}");
+    assert!(told.stderr.contains("the run unseen continues"), "{told:#?}");
     wait_for("the run", || {
         let run = home.run(&["runs", "show", "unseen", "--json"]).code(0).json();
         (run["status"] == "succeeded").then_some(())
