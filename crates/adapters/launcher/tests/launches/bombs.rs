@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Bench, PROBE, can, tell};
+use crate::support::{Bench, PROBE, can, copy_program, tell};
 use wharf_vocab::SandboxLevel::Standard;
 
 /// An ordinary user; nobody needs to have heard of it.
@@ -57,7 +57,7 @@ fn said(text: &str, user: Option<u32>, limits: &[(&str, &str)]) -> Vec<String> {
     let dir = tempfile::tempdir().expect("a directory");
     // The probe may lie where an ordinary user cannot go.
     let probe = dir.path().join("probe");
-    fs::copy(PROBE, &probe).expect("copies");
+    copy_program(PROBE, &probe);
     let place = dir.path().join("place");
     fs::create_dir(&place).expect("makes it");
     for (path, mode) in [(dir.path(), 0o755), (&probe, 0o755), (&place, 0o777)] {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::support::{Bench, PROBE, can, ended, output, tell};
+use crate::support::{Bench, PROBE, can, copy_program, ended, output, tell, write_program};
 use wharf_ports::launcher::{ExitHow, LaunchSpec};
 use wharf_vocab::Code;
 use wharf_vocab::SandboxLevel::{self, Standard, Strict};
@@ -20,6 +20,9 @@ const PYTHON: &str = "/usr/bin/python3";
 
 fn write(path: &Path, text: &str, mode: u32) {
     fs::create_dir_all(path.parent().expect("a folder")).expect("makes it");
+    if mode == 0o755 {
+        return write_program(path, text);
+    }
     fs::write(path, text).expect("writes");
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("marks");
 }
@@ -78,7 +81,7 @@ async fn a_first_line_opens_neither_data_nor_somebodys_folder() {
     write(&notes, "#!/bin/sh\n# canary\n", 0o755);
     write(&ann.join(".ssh/id"), "canary", 0o600);
     write(&ann.join("lib/library"), "", 0o644);
-    fs::copy(PROBE, ann.join("bin/tool")).expect("copies");
+    copy_program(PROBE, &ann.join("bin/tool"));
     let read = |path: &Path| format!("read:{}", path.display());
     for level in FIRM {
         if !can(&bench, level).await {

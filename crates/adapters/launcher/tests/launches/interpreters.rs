@@ -2,10 +2,10 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Bench, PROBE, ended, output, tell};
+use crate::support::{Bench, PROBE, copy_program, ended, output, tell, write_program};
 use wharf_ports::launcher::{ExitHow, LaunchSpec, Launcher};
 use wharf_vocab::SandboxLevel::{Standard, Strict};
 
@@ -30,8 +30,7 @@ async fn runs(bench: &Bench, make: impl Fn(&mut LaunchSpec), expect: &[&str]) {
 fn script(bench: &Bench, name: &str, text: &str) {
     let dir = bench.dir.path().join("agent");
     fs::create_dir_all(&dir).expect("makes it");
-    fs::write(dir.join(name), text).expect("writes");
-    fs::set_permissions(dir.join(name), fs::Permissions::from_mode(0o755)).expect("marks");
+    write_program(&dir.join(name), text);
 }
 
 const PYTHON: &str = "import json, ssl, asyncio, threading, tempfile, os, sys\n\
@@ -127,7 +126,7 @@ async fn an_interpreter_behind_links_is_found() {
     // Its place is neither a part of the system nor of the agent's folder.
     let prefix = bench.dir.path().join("tools/probe-1.0");
     fs::create_dir_all(prefix.join("bin")).expect("makes it");
-    fs::copy(PROBE, prefix.join("bin/probe-1")).expect("copies");
+    copy_program(PROBE, &prefix.join("bin/probe-1"));
     symlink("probe-1", prefix.join("bin/probe")).expect("links");
     let links = bench.dir.path().join("links");
     fs::create_dir_all(&links).expect("makes it");

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Bench, PROBE, can, ended};
+use crate::support::{Bench, PROBE, can, copy_program, ended};
 use wharf_ports::launcher::ExitHow;
 use wharf_vocab::SandboxLevel::{self, Basic, Standard, Strict};
 
@@ -83,7 +83,7 @@ async fn a_folder_with_spaces_and_odd_letters_is_no_obstacle() {
     let bench = Bench::new();
     let folder = bench.dir.path().join("my agent's ü \\ folder");
     fs::create_dir(&folder).expect("makes it");
-    fs::copy(PROBE, folder.join("my program")).expect("copies");
+    copy_program(PROBE, &folder.join("my program"));
     for level in FIRM {
         if !can(&bench, level).await {
             continue;

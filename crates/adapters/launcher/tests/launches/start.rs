@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::support::{Bench, PROBE, ended, log_path, output, parent_of, read_until, stat, texts};
+use crate::support::{
+    Bench, PROBE, ended, log_path, output, parent_of, read_until, stat, texts, write_program,
+};
 use wharf_ports::launcher::{ExitHow, LaunchSpec, Launcher};
 use wharf_vocab::{Code, Fault};
 
@@ -187,8 +189,7 @@ async fn a_program_that_is_not_executable_is_named() {
 async fn a_missing_interpreter_is_told_from_a_missing_program() {
     let bench = Bench::new();
     let script = bench.dir.path().join("script");
-    fs::write(&script, "#!/no/such/interpreter\n").expect("writes");
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("marks");
+    write_program(&script, "#!/no/such/interpreter\n");
     let mut spec = bench.spec(&[]);
     spec.program = "./script".into();
     let fault = refused(&bench, spec).await;

@@ -1,6 +1,7 @@
 //! What the tests share: a launcher with a directory of its own, and ways to look at processes.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -95,6 +96,23 @@ impl Bench {
 }
 
 /// Waits for an end, for a bounded time.
+/// Copies a program to be run at once. Another process does it: a child that this one forks for
+/// another test at that moment would inherit what the copy is written through, and a file that
+/// is open for writing cannot be run.
+pub(crate) fn copy_program(from: impl AsRef<Path>, to: &Path) {
+    let copied = std::process::Command::new("cp").arg(from.as_ref()).arg(to).status();
+    assert!(copied.expect("cp runs").success(), "copies");
+}
+
+/// Writes a script to be run at once, for which the same is true.
+pub(crate) fn write_program(path: &Path, text: &str) {
+    let draft = path.with_extension("draft");
+    fs::write(&draft, text).expect("writes");
+    fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).expect("marks");
+    copy_program(&draft, path);
+    fs::remove_file(&draft).expect("removes");
+}
+
 pub(crate) async fn ended(exited: impl Future<Output = Exit>) -> Exit {
     timeout(DEADLINE, exited).await.expect("ends in time")
 }
