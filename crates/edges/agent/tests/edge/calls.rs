@@ -199,7 +199,7 @@ async fn r097_a_timeout_cancels_and_drops_the_late_result() {
     let mut stage = Stage::new().await;
     let (_launch, mut agent) = stage.joined(&["sleep"]).await;
     let mut wanted = new("sleep", object(json!({})));
-    wanted.timeout_ms = Some(30);
+    wanted.timeout_ms = Some(1_000);
     let run = stage.handle.create_run(&owner(), wanted).await.expect("accepted").run;
     let call = agent.call().await;
     let cancel = agent.receive().await;

@@ -48,10 +48,10 @@ async fn r093_no_call_fails_because_the_agent_has_no_place_for_it() {
     let mut part = Part::new(CALLER, &["echo"]);
     part.approve = approve(ProviderLimits { calls_max: Some(1), ..ProviderLimits::default() });
     let (_, mut agent) = part.enter(&mut stage).await;
-    let mut runs = Vec::new();
-    for _ in 0..514 {
-        runs.push(stage.run("echo", json!({})).await.expect("accepted"));
-    }
+    // All at once: the agent answers no ping meanwhile.
+    let many = (0..513).map(|_| stage.run("echo", json!({})));
+    let mut runs = futures::future::try_join_all(many).await.expect("accepted");
+    runs.push(stage.run("echo", json!({})).await.expect("accepted"));
     let last = stage.until_run(&runs[513].key, |run| run.awaits_room().is_some()).await;
     assert_eq!((last.status(), last.attempt), (RunStatus::Queued, 0));
     for _ in &runs {

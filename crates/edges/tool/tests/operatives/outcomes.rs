@@ -169,7 +169,7 @@ async fn k026_a_run_that_is_canceled_or_takes_too_long_stops_its_operative() {
     stage.until(&run, "canceled").await;
     // What it says now comes too late, and does no harm.
     page.accept(&id, json!({})).await;
-    let body = json!({"tool": "browser/a", "inputs": {}, "timeout_ms": 50});
+    let body = json!({"tool": "browser/a", "inputs": {}, "timeout_ms": 1_000});
     let started = stage.call("POST /v1/runs", &body).await;
     let run = started.body["run_id"].as_str().expect("an id").to_owned();
     let (id, _) = page.request().await;

@@ -102,7 +102,7 @@ async fn a_sleep_can_be_canceled_and_stays_canceled() {
 async fn a_timeout_ends_the_attempt_and_tells_why() {
     let bench = Bench::new().await;
     let mut wanted = new("wharf/sleep", json!({"ms": 600_000}));
-    wanted.timeout_ms = Some(20);
+    wanted.timeout_ms = Some(500);
     let accepted = bench.handle.create_and_wait(&owner(), wanted, LONG).await.expect("accepted");
     let error = accepted.run.outcome.as_ref().and_then(Outcome::error).expect("failed").clone();
     assert!(error.is(Code::ToolTimeout));
