@@ -121,8 +121,8 @@ impl Agent {
         }
         let bytes = serde_json::to_vec(&envelope).expect("JSON");
         let length = u32::try_from(bytes.len()).expect("small").to_be_bytes();
-        self.raw(&length).await;
-        self.raw(&bytes).await;
+        // As one write: two would wait for each other on TCP.
+        self.raw(&[&length[..], &bytes].concat()).await;
     }
 
     /// Writes bytes as they are; a core that has closed the connection does not matter.
