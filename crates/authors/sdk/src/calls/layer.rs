@@ -65,7 +65,7 @@ pub trait Layer<I, O, P>: Send + Sync + 'static {
 /// let scope = Scope::root();
 /// scope.layer(Lane::Outer, &FETCH, Cache::new());
 /// // Next to whoever executes it, whatever a child adds.
-/// scope.layer(Lane::ScopeState, &FETCH, Timeout::after_secs(5));
+/// scope.layer(Lane::Inner, &FETCH, Timeout::after_secs(5));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Lane {
@@ -73,7 +73,7 @@ pub enum Lane {
     #[default]
     Outer,
     /// Next to the implementation: children outside parents.
-    ScopeState,
+    Inner,
 }
 
 /// What comes after a layer: further layers, then whoever executes the tool. Cheap to clone.

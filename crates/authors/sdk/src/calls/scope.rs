@@ -229,7 +229,7 @@ impl Scope {
         F: Fn(I, Next<I, O, P>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O, Fault>> + Send + 'static,
     {
-        self.layer(Lane::ScopeState, tool, FromFn(layer));
+        self.layer(Lane::Inner, tool, FromFn(layer));
     }
 
     /// Puts a ready-made layer around calls of a tool; see [`layers`](crate::layers).

@@ -175,7 +175,7 @@ impl ScopeState {
             layers.extend(take(scope, Lane::Outer));
         }
         for scope in &lineage {
-            layers.extend(take(scope, Lane::ScopeState).into_iter().rev());
+            layers.extend(take(scope, Lane::Inner).into_iter().rev());
         }
         let core = match executed_by(&lineage, target) {
             // Elsewhere only the name counts, so a definition of other types must not be a way
