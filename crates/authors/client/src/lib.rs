@@ -22,7 +22,7 @@
 //! - The owner's token of a home is sent to the core of that home and to nobody else.
 //! - What is held in memory does not grow with the size of a file.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, missing_debug_implementations)]
 
 mod api;
 mod call;

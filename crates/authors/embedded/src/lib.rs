@@ -40,7 +40,7 @@
 //! - A folder belongs to one program at a time.
 //! - Runs have no files here, and there are no agents, tool servers or operators.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, missing_debug_implementations)]
 
 mod ask;
 mod core;

@@ -3,7 +3,7 @@
 //! `wharf tool serve` is this library with a handler in Python or any program; a Rust author
 //! serves a [`Handler`] of their own.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, missing_debug_implementations)]
 
 mod handler;
 pub mod server;
