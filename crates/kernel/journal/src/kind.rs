@@ -1,31 +1,15 @@
 //! Every kind of thing that is stored, and the version of its shape that is written now.
 
-use std::fmt;
+use wharf_vocab::text_enum;
 
 macro_rules! kinds {
     ($($variant:ident = $text:literal, $newest:literal;)+) => {
-        /// A kind of entry or of progress, by the name it is stored under.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Kind {
-            $(#[doc = concat!("`", $text, "`")] $variant),+
+        text_enum! {
+            /// A kind of entry or of progress; the text is the name it is stored under.
+            Kind { $(#[doc = concat!("`", $text, "`")] $variant = $text),+ }
         }
 
         impl Kind {
-            /// Every kind there is.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The name it is stored under.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text),+ }
-            }
-
-            /// Reads the name it is stored under.
-            #[must_use]
-            pub fn parse(text: &str) -> Option<Self> {
-                match text { $($text => Some(Self::$variant),)+ _ => None }
-            }
-
             /// The version that is written now; versions begin at 1.
             #[must_use]
             pub fn newest(self) -> u32 {
@@ -81,10 +65,4 @@ kinds! {
     ProgressPartial = "progress.partial", 1;
     ProgressPhase = "progress.phase", 1;
     ProgressGap = "progress.gap", 1;
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }

@@ -1,31 +1,15 @@
 //! The closed list of error codes. Each has a page under `docs/errors/`.
 
-use std::fmt;
+use crate::text_enum;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $text:literal, $status:literal, $retryable:literal;)+) => {
-        /// A stable, dotted error code.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Code {
-            $($(#[$doc])* $variant),+
+        text_enum! {
+            /// A stable, dotted error code.
+            Code { $($(#[$doc])* $variant = $text),+ }
         }
 
         impl Code {
-            /// Every code there is.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The code as peers see it.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text),+ }
-            }
-
-            /// Reads a code as peers see it.
-            #[must_use]
-            pub fn parse(text: &str) -> Option<Self> {
-                match text { $($text => Some(Self::$variant),)+ _ => None }
-            }
-
             /// The HTTP status that goes with the code when it refuses a request.
             #[must_use]
             pub fn http_status(self) -> u16 {
@@ -298,12 +282,6 @@ codes! {
     CoreUnreachable = "core.unreachable", 503, true;
     /// Something inside the core went wrong.
     CoreInternal = "core.internal", 500, false;
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use sha2::Digest as _;
 use crate::Object;
 
 /// A SHA-256 digest in lower-case hex.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Digest(String);
 
@@ -22,13 +22,13 @@ impl Digest {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         }
-        Self(hex(&hash.finalize()))
+        Self(hex::encode(hash.finalize()))
     }
 
     /// The plain SHA-256 of some bytes, as other programs compute it of a file.
     #[must_use]
     pub fn of_bytes(bytes: &[u8]) -> Self {
-        Self(hex(&sha2::Sha256::digest(bytes)))
+        Self(hex::encode(sha2::Sha256::digest(bytes)))
     }
 
     /// The digest of a JSON object; the order of its keys does not matter.
@@ -36,7 +36,7 @@ impl Digest {
     pub fn of_object(object: &Object) -> Self {
         let mut hash = sha2::Sha256::new();
         hash_object(&mut hash, object);
-        Self(hex(&hash.finalize()))
+        Self(hex::encode(hash.finalize()))
     }
 
     /// Reads a digest from its text.
@@ -56,12 +56,6 @@ impl Digest {
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Digest({})", self.0)
     }
 }
 
@@ -115,16 +109,6 @@ pub(crate) fn fnv1a(parts: &[&[u8]]) -> u64 {
         }
     }
     hash
-}
-
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    text
 }
 
 #[cfg(test)]

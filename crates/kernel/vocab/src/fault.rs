@@ -9,7 +9,7 @@ use crate::limits::MESSAGE_BYTES_MAX;
 use crate::{Code, Executed, Object};
 
 /// The code of a fault: one of ours, or a well-formed one that a provider made up.
-#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum FaultCode {
     /// One of Wharf's own codes.
@@ -46,12 +46,6 @@ impl FaultCode {
 impl fmt::Display for FaultCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-impl fmt::Debug for FaultCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FaultCode({self})")
     }
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::fnv1a;
 use crate::limits::{ID_BYTES_MAX, SHARDS};
+use crate::text_enum;
 
 /// Why a string is not an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,7 +29,7 @@ fn is_id(text: &str) -> bool {
 macro_rules! string_id {
     ($(#[$doc:meta])* $name:ident, $what:literal, $check:expr) => {
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
         pub struct $name(Arc<str>);
 
@@ -69,12 +70,6 @@ macro_rules! string_id {
         impl PartialEq<&str> for $name {
             fn eq(&self, text: &&str) -> bool {
                 &*self.0 == *text
-            }
-        }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{}({})", stringify!($name), self.0)
             }
         }
 
@@ -242,7 +237,7 @@ impl AccountId {
 }
 
 /// A run is known by its world and its id in it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunKey {
     /// The world that owns the run.
     pub world: WorldId,
@@ -270,47 +265,27 @@ impl fmt::Display for RunKey {
     }
 }
 
-impl fmt::Debug for RunKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RunKey({self})")
-    }
-}
-
-/// What kind of thing a stream is the truth of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StreamKind {
-    /// One run.
-    Run,
-    /// One world.
-    World,
-    /// One ask.
-    Ask,
-    /// One provider: an agent, a tool server or an operative. Its name is of the time when there
-    /// were only agents.
-    #[serde(rename = "agent")]
-    Provider,
-    /// One seat.
-    Seat,
-    /// One grant.
-    Grant,
-    /// One notice.
-    Notice,
-}
-
-impl StreamKind {
-    /// The kind's name in the store.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Run => "run",
-            Self::World => "world",
-            Self::Ask => "ask",
-            Self::Provider => "agent",
-            Self::Seat => "seat",
-            Self::Grant => "grant",
-            Self::Notice => "notice",
-        }
+text_enum! {
+    /// What kind of thing a stream is the truth of; the text is the kind's name in the store.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    StreamKind {
+        /// One run.
+        Run = "run",
+        /// One world.
+        World = "world",
+        /// One ask.
+        Ask = "ask",
+        /// One provider: an agent, a tool server or an operative. Its name is of the time when
+        /// there were only agents.
+        #[serde(rename = "agent")]
+        Provider = "agent",
+        /// One seat.
+        Seat = "seat",
+        /// One grant.
+        Grant = "grant",
+        /// One notice.
+        Notice = "notice",
     }
 }
 
@@ -366,18 +341,17 @@ impl StreamId {
 
     /// Reads back what [`StreamId::kind`] and [`StreamId::key`] wrote.
     pub fn parse(kind: &str, key: &str) -> Result<Self, IdError> {
-        match kind {
-            "run" => {
+        match StreamKind::parse(kind).ok_or(IdError { what: "a stream kind" })? {
+            StreamKind::Run => {
                 let (world, run) = key.split_once('/').ok_or(IdError { what: "a run's key" })?;
                 Ok(Self::Run(RunKey { world: WorldId::new(world)?, run: RunId::new(run)? }))
             }
-            "world" => Ok(Self::World(WorldId::new(key)?)),
-            "ask" => Ok(Self::Ask(AskId::new(key)?)),
-            "agent" => Ok(Self::Provider(ProviderId::new(key)?)),
-            "seat" => Ok(Self::Seat(SeatId::new(key)?)),
-            "grant" => Ok(Self::Grant(GrantId::new(key)?)),
-            "notice" => Ok(Self::Notice(AskId::new(key)?)),
-            _ => Err(IdError { what: "a stream kind" }),
+            StreamKind::World => Ok(Self::World(WorldId::new(key)?)),
+            StreamKind::Ask => Ok(Self::Ask(AskId::new(key)?)),
+            StreamKind::Provider => Ok(Self::Provider(ProviderId::new(key)?)),
+            StreamKind::Seat => Ok(Self::Seat(SeatId::new(key)?)),
+            StreamKind::Grant => Ok(Self::Grant(GrantId::new(key)?)),
+            StreamKind::Notice => Ok(Self::Notice(AskId::new(key)?)),
         }
     }
 

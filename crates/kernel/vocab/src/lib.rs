@@ -28,10 +28,10 @@ pub use ids::{
     WorldId,
 };
 pub use status::{
-    AllowScope, AskKind, AskOutcome, Decision, Direction, Durability, Executed, Health, Isolation,
-    Keeping, Level, LogSource, Mode, NoAnswer, ProviderState, Publish, Resource, RunStatus,
-    SandboxLevel, ServerKind, Severity, TokenState, ToolState, UnknownCost, Verb, Verdict,
-    WaitKind,
+    AllowScope, AskKind, AskOutcome, Choice, Decision, Direction, Durability, Executed, Health,
+    Isolation, Keeping, Level, LogSource, Mode, NoAnswer, ProviderState, Publish, Resource,
+    RunStatus, SandboxLevel, ServerKind, Severity, TokenState, ToolState, UnknownCost, Verb,
+    Verdict, WaitKind,
 };
 pub use time::{DateTime, Rfc3339Error, Timestamp, rfc3339_ms};
 

@@ -1,51 +1,84 @@
 //! Small closed choices that appear in every layer.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-macro_rules! choice {
+/// A closed choice whose values have one text each, whatever it is written in.
+pub trait Choice: Copy + Send + Sync + 'static {
+    /// Every value there is.
+    const ALL: &'static [Self];
+
+    /// The value as text.
+    fn as_str(self) -> &'static str;
+
+    /// Reads the text.
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|value| value.as_str() == text)
+    }
+}
+
+/// An enum whose values have one text each.
+#[macro_export]
+macro_rules! text_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {
-            $($(#[$vdoc])* #[serde(rename = $text)] $variant),+
+            $($(#[$vdoc])* $variant),+
         }
 
         impl $name {
-            /// Every choice there is.
+            /// Every value there is.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The choice as it is written in every API.
+            /// The value as text.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
             }
 
-            /// Reads the choice as it is written in every API.
+            /// Reads the text.
             #[must_use]
             pub fn parse(text: &str) -> Option<Self> {
                 match text { $($text => Some(Self::$variant),)+ _ => None }
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(self.as_str())
+            }
+        }
+    };
+}
+
+/// Words that are written in every API.
+macro_rules! choices {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? })+) => {$(
+        text_enum! {
+            $(#[$doc])*
+            #[derive(Serialize, Deserialize)]
+            $name { $($(#[$vdoc])* #[serde(rename = $text)] $variant = $text),+ }
+        }
+
+        impl Choice for $name {
+            const ALL: &'static [Self] = Self::ALL;
+
+            fn as_str(self) -> &'static str {
+                self.as_str()
             }
         }
 
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
-                crate::openapi::one_of([$($text),+])
+                $crate::openapi::one_of([$($text),+])
             }
         }
 
         impl utoipa::ToSchema for $name {}
-    };
+    )+};
 }
 
-choice! {
+choices! {
     /// Where a run stands.
     RunStatus {
         /// Accepted; no attempt is under way.
@@ -63,9 +96,7 @@ choice! {
         /// Ended because it was canceled.
         Canceled = "canceled",
     }
-}
 
-choice! {
     /// How firmly a launched provider is fenced in, from not at all to most.
     SandboxLevel {
         /// Not at all, beyond a process of its own.
@@ -77,9 +108,7 @@ choice! {
         /// Also a network of its own and no shared files beyond what its interpreter needs.
         Strict = "strict",
     }
-}
 
-choice! {
     /// Which runs share a process of a launched provider.
     Isolation {
         /// All of them.
@@ -89,9 +118,7 @@ choice! {
         /// None: each run has its own.
         Run = "run",
     }
-}
 
-choice! {
     /// What a grant lets its bearer do.
     Verb {
         /// Start and cancel runs.
@@ -109,9 +136,7 @@ choice! {
         /// Change worlds, agents, tokens and secrets, and read the audit.
         Admin = "admin",
     }
-}
 
-choice! {
     /// What a launched process can have too much of.
     Resource {
         /// Memory.
@@ -129,9 +154,7 @@ choice! {
         /// What it keeps where nobody can count it.
         Hidden = "hidden",
     }
-}
 
-choice! {
     /// How a limit of a launched process is kept.
     Keeping {
         /// The kernel refuses more, or ends the process at once.
@@ -141,17 +164,7 @@ choice! {
         /// Nobody can keep it here.
         Unkept = "unkept",
     }
-}
 
-impl RunStatus {
-    /// Whether the run is over. Terminal states are final.
-    #[must_use]
-    pub fn is_terminal(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Failed | Self::Refused | Self::Canceled)
-    }
-}
-
-choice! {
     /// Which way a file went.
     Direction {
         /// A run read it.
@@ -159,9 +172,7 @@ choice! {
         /// It was written.
         Out = "out",
     }
-}
 
-choice! {
     /// When the outputs of a world's runs can be seen.
     Publish {
         /// As soon as each is written.
@@ -169,9 +180,7 @@ choice! {
         /// All together, when the run has succeeded.
         Staged = "staged",
     }
-}
 
-choice! {
     /// What is booked for an attempt whose provider never gave a last account of its cost.
     #[derive(Default)]
     UnknownCost {
@@ -181,9 +190,7 @@ choice! {
         /// What was held for it, or what it had reported if that is more.
         Held = "held",
     }
-}
 
-choice! {
     /// Whether a run acts on the world or pretends to.
     Mode {
         /// Acts.
@@ -191,9 +198,7 @@ choice! {
         /// Pretends.
         Mock = "mock",
     }
-}
 
-choice! {
     /// Whether a run is written down.
     Durability {
         /// Every step is committed before it is shown.
@@ -201,9 +206,7 @@ choice! {
         /// Nothing is stored; the run is gone after a restart.
         Memory = "memory",
     }
-}
 
-choice! {
     /// What an ask asks for.
     AskKind {
         /// Information.
@@ -211,9 +214,7 @@ choice! {
         /// Permission.
         Approval = "approval",
     }
-}
 
-choice! {
     /// Whether a failed attempt acted on the world.
     Executed {
         /// It provably never started.
@@ -223,9 +224,7 @@ choice! {
         /// It did.
         Yes = "yes",
     }
-}
 
-choice! {
     /// How much a log line matters.
     Level {
         /// For whoever looks for a fault.
@@ -237,9 +236,7 @@ choice! {
         /// Something failed.
         Error = "error",
     }
-}
 
-choice! {
     /// How much a record of the audit matters.
     Severity {
         /// Ordinary work.
@@ -251,9 +248,7 @@ choice! {
         /// Somebody was refused, or tried what they may not.
         Security = "security",
     }
-}
 
-choice! {
     /// How a provider fares that the core looks after: an agent or a tool server.
     ProviderState {
         /// Known, not approved.
@@ -275,9 +270,7 @@ choice! {
         /// Its files are not those that were approved.
         Drifted = "drifted",
     }
-}
 
-choice! {
     /// What an agent says of its own health.
     Health {
         /// All is well.
@@ -287,9 +280,7 @@ choice! {
         /// It cannot work.
         Unhealthy = "unhealthy",
     }
-}
 
-choice! {
     /// How a tool with a server of its own is served.
     ServerKind {
         /// By a file that a worker of Wharf loads.
@@ -301,9 +292,7 @@ choice! {
         /// By a server that somebody else runs.
         Remote = "remote",
     }
-}
 
-choice! {
     /// Whether a tool can be called.
     ToolState {
         /// It can.
@@ -317,9 +306,7 @@ choice! {
         /// Its definition is not the one that was approved.
         Quarantined = "quarantined",
     }
-}
 
-choice! {
     /// Whether a token is still good.
     TokenState {
         /// It is.
@@ -329,9 +316,7 @@ choice! {
         /// It was revoked.
         Revoked = "revoked",
     }
-}
 
-choice! {
     /// What is decided about an approval.
     Decision {
         /// The run may go on.
@@ -339,9 +324,7 @@ choice! {
         /// It may not.
         Deny = "deny",
     }
-}
 
-choice! {
     /// How far an allowance reaches.
     AllowScope {
         /// This run only.
@@ -349,9 +332,7 @@ choice! {
         /// Also later runs of the same tool and caller within the same parent run.
         Parent = "parent",
     }
-}
 
-choice! {
     /// Why a question has no answer.
     NoAnswer {
         /// Whoever was asked does not want to say.
@@ -361,9 +342,7 @@ choice! {
         /// Whoever was asked says something else instead.
         OffScript = "off_script",
     }
-}
 
-choice! {
     /// How an ask ended.
     AskOutcome {
         /// An approval was given.
@@ -383,9 +362,7 @@ choice! {
         /// The run does not wait for it any more.
         Withdrawn = "withdrawn",
     }
-}
 
-choice! {
     /// What a queued run waits for.
     WaitKind {
         /// Room at its provider.
@@ -395,9 +372,7 @@ choice! {
         /// The time of its next attempt.
         Retry = "retry",
     }
-}
 
-choice! {
     /// What a check of the core's health found.
     Verdict {
         /// Nothing to do.
@@ -407,9 +382,7 @@ choice! {
         /// It does not work.
         Fail = "fail",
     }
-}
 
-choice! {
     /// Who wrote a line of a provider's log.
     LogSource {
         /// The program, on its standard output.
@@ -418,5 +391,13 @@ choice! {
         Stderr = "stderr",
         /// The launcher itself.
         Launcher = "launcher",
+    }
+}
+
+impl RunStatus {
+    /// Whether the run is over. Terminal states are final.
+    #[must_use]
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed | Self::Refused | Self::Canceled)
     }
 }
