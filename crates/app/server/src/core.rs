@@ -317,7 +317,7 @@ fn mounts(
     use wharf_tool::document as tool;
     // A browser names itself on a WebSocket of GraphQL only once that is open.
     let (known, owner) = (handle.clone(), owner.clone());
-    let bearer = move |token: &str| owner.bearer(token, |token| known.authenticate(token));
+    let bearer = move |token: &str| owner.bearer(token, |token| known.trust().authenticate(token));
     let graphql = wharf_graphql::router(handle.clone(), Arc::new(bearer));
     let graphql = Mount { own_doors: true, ..Mount::new("/graphql", graphql) };
     let seats = Mount { own_doors: true, ..Mount::new("/v1/operators", operators.seats()) };
@@ -355,7 +355,7 @@ fn prepare(home: &Home) -> Result<Prepared, Fault> {
 async fn furnish(handle: &Handle, model_tool: Option<ToolId>) -> Result<(), Fault> {
     wharf_builtin::register_with(handle, wharf_builtin::Options { model_tool }).await?;
     let world = WorldId::new("default").map_err(|_| internal())?;
-    let made = handle.create_world(&Caller::owner(), world, WorldSettings::default()).await;
+    let made = handle.worlds().create(&Caller::owner(), world, WorldSettings::default()).await;
     match made {
         Err(fault) if !fault.is(Code::WorldExists) => Err(fault),
         _ => Ok(()),

@@ -31,13 +31,13 @@ impl Sweeping {
 }
 
 async fn sweep(handle: &Handle) {
-    let worlds = match handle.worlds().await {
+    let worlds = match handle.worlds().list().await {
         Ok(worlds) => worlds,
         Err(fault) => return tracing::warn!(code = %fault.code, "worlds could not be swept"),
     };
     for view in worlds {
         let world = &view.world.id;
-        match handle.collect(&Caller::owner(), world, false).await {
+        match handle.files().collect(&Caller::owner(), world, false).await {
             Ok(done) if done.files + done.leftovers > 0 => {
                 let (files, leftovers, bytes) = (done.files, done.leftovers, done.bytes);
                 tracing::info!(%world, files, leftovers, bytes, "cleared away");
@@ -46,7 +46,7 @@ async fn sweep(handle: &Handle) {
             Err(fault) => tracing::warn!(%world, code = %fault.code, "a world was not swept"),
         }
     }
-    match handle.collect_removed().await {
+    match handle.files().collect_removed().await {
         Ok((0, _)) => {}
         Ok((leftovers, bytes)) => {
             tracing::info!(leftovers, bytes, "cleared away what late writers left");

@@ -49,7 +49,7 @@ pub async fn up(options: UpOptions, on_ready: impl FnOnce(&Ready) + Send) -> Res
     if demo {
         demo::furnish(&home, core.agents(), core.tools()).await;
     }
-    let tools = core.handle().tools().len();
+    let tools = core.handle().providers().tools().len();
     let ready = Ready { http: core.http_url(), home: path, tools };
     tracing::info!(http = ready.http, tools, "the core is ready");
     on_ready(&ready);

@@ -49,7 +49,7 @@ impl Embedded {
         let mut asks = Vec::new();
         let mut after = None;
         loop {
-            let page = self.inner.handle.inbox(after, PAGE).await?;
+            let page = self.inner.handle.asks().inbox(after, PAGE).await?;
             asks.extend(page.iter().map(|view| Ask::of(&view.ask.spec)));
             let last = page.iter().filter_map(|view| view.position).next_back();
             match last {
@@ -106,6 +106,6 @@ impl Embedded {
     }
 
     async fn resolve(&self, ask: &AskId, resolution: Resolution) -> Result<(), Fault> {
-        self.inner.handle.resolve_ask(&Caller::owner(), ask, resolution).await.map(drop)
+        self.inner.handle.asks().resolve(&Caller::owner(), ask, resolution).await.map(drop)
     }
 }

@@ -192,7 +192,7 @@ impl Embedded {
     /// Makes a world, unless it is there.
     pub async fn make_world(&self, world: &str) -> Result<(), Fault> {
         let (caller, settings) = (Caller::owner(), WorldSettings::default());
-        match self.inner.handle.create_world(&caller, world_id(world)?, settings).await {
+        match self.inner.handle.worlds().create(&caller, world_id(world)?, settings).await {
             Err(fault) if !fault.is(Code::WorldExists) => Err(fault),
             _ => Ok(()),
         }
@@ -223,13 +223,19 @@ impl Embedded {
 
     /// Takes back what was offered under a name. Runs that wait for it end.
     pub async fn withdraw(&self, provider: &str) -> Result<(), Fault> {
-        self.inner.handle.remove_provider(offer::provider_id(provider)?).await
+        self.inner.handle.providers().remove(offer::provider_id(provider)?).await
     }
 
     /// The ids of all tools, those of the core included.
     #[must_use]
     pub fn tools(&self) -> Vec<ToolId> {
-        self.inner.handle.tools().into_iter().map(|tool| tool.def.tool.clone()).collect()
+        self.inner
+            .handle
+            .providers()
+            .tools()
+            .into_iter()
+            .map(|tool| tool.def.tool.clone())
+            .collect()
     }
 
     /// Calls a tool of a provider by its definition. The call is a run in the world `default`;

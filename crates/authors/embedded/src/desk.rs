@@ -235,12 +235,12 @@ impl Drop for Withdrawn {
         let handle = self.handle.clone();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            let Some(run) = handle.live_run(&run) else { return };
+            let Some(run) = handle.runs().live(&run) else { return };
             let mut open = run.open_asks().map(|raised| &raised.ask.spec);
             let Some(spec) = open.find(|spec| spec.key == key) else { return };
             let ended = Resolution::Cancelled;
             // One that was decided meanwhile needs nothing.
-            let _ = handle.resolve_ask(&Caller::core(), &spec.ask_id, ended).await;
+            let _ = handle.asks().resolve(&Caller::core(), &spec.ask_id, ended).await;
         });
     }
 }

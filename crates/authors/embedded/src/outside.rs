@@ -46,7 +46,7 @@ impl Outside {
 
     async fn run(&self, new: NewRun, chunks: mpsc::Sender<Chunk>) -> Result<Object, Fault> {
         let (handle, caller) = (self.handle.clone(), Caller::owner());
-        let begun = async move { handle.create_run(&Caller::owner(), new).await };
+        let begun = async move { handle.runs().create(&Caller::owner(), new).await };
         followed(self.handle.clone(), caller, begun, chunks).await
     }
 
@@ -106,7 +106,8 @@ impl Host for Outside {
             let own = id.name();
             own == name || own.split_once('@').is_some_and(|(bare, _)| bare == name)
         };
-        let mut found = self.handle.tools().into_iter().filter(|tool| has_name(&tool.def.tool));
+        let mut found =
+            self.handle.providers().tools().into_iter().filter(|tool| has_name(&tool.def.tool));
         let tool = found.next().filter(|_| found.next().is_none())?;
         let def = &tool.def;
         Some(CoreTool::known(def.tool.as_str(), &def.input_schema, def.output_schema.as_ref()))

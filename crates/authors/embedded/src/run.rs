@@ -72,7 +72,7 @@ impl Request {
         new.timeout_ms = self.timeout.map(whole_ms);
         new.budget_micro = self.budget_micro;
         new.durability = self.in_memory.then_some(Durability::Memory);
-        let accepted = self.core.inner.handle.create_run(&Caller::owner(), new).await?;
+        let accepted = self.core.inner.handle.runs().create(&Caller::owner(), new).await?;
         Ok(accepted.run.key.clone())
     }
 }
@@ -149,13 +149,13 @@ impl Embedded {
 
     /// A run as it stands.
     pub async fn find(&self, run: &RunKey) -> Result<Run, Fault> {
-        self.inner.handle.run(run).await.map(|run| Run::of(&run))
+        self.inner.handle.runs().get(run).await.map(|run| Run::of(&run))
     }
 
     /// Waits for the end of a run and gives its output, or why there is none.
     pub async fn wait(&self, run: &RunKey) -> Result<Value, Fault> {
         loop {
-            let run = self.inner.handle.wait_run(run, LOOK).await?;
+            let run = self.inner.handle.runs().wait(run, LOOK).await?;
             if run.is_over() {
                 let outputs = outputs(&run)?;
                 return Ok(match self.form_of(&run.spec.tool) {
@@ -172,12 +172,12 @@ impl Embedded {
 
     /// Calls a run off. One that is over stays as it is.
     pub async fn cancel(&self, run: &RunKey) -> Result<(), Fault> {
-        self.inner.handle.cancel_run(&Caller::owner(), run, "").await.map(drop)
+        self.inner.handle.runs().cancel(&Caller::owner(), run, "").await.map(drop)
     }
 
     /// How values travel to and from a tool.
     fn form_of(&self, tool: &ToolId) -> Result<CoreTool, Fault> {
-        let known = self.inner.handle.tool(tool)?;
+        let known = self.inner.handle.providers().tool(tool)?;
         let def = &known.def;
         Ok(CoreTool::known(def.tool.as_str(), &def.input_schema, def.output_schema.as_ref()))
     }

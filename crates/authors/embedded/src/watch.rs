@@ -88,7 +88,10 @@ impl Watch {
 impl Embedded {
     /// Watches a run from its beginning. A slow reader never slows it down.
     pub async fn watch(&self, run: &RunKey) -> Result<Watch, Fault> {
-        Ok(Watch { events: self.inner.handle.watch(run, Seq(0)).await?, run: run.run.clone() })
+        Ok(Watch {
+            events: self.inner.handle.runs().watch(run, Seq(0)).await?,
+            run: run.run.clone(),
+        })
     }
 }
 

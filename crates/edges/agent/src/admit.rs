@@ -70,7 +70,7 @@ pub(crate) async fn admit(
     };
     let unknown = (Refusal::Unauthorized, "agent unknown");
     let agent = ProviderId::new(&hello.agent_id).map_err(|_| unknown)?;
-    let known = shared.options.handle.agent(&agent).map_err(|_| unknown)?;
+    let known = shared.options.handle.providers().get(&agent).map_err(|_| unknown)?;
     if !shared.owns(&known) {
         return Err(unknown);
     }

@@ -78,7 +78,7 @@ pub(crate) fn health(
     if json_weight(&details) > DETAILS_BYTES_MAX {
         details = Object::from_iter([("truncated".to_owned(), true.into())]);
     }
-    handle.redact(&mut details);
+    handle.trust().redact(&mut details);
     let status = match status {
         HealthStatus::Ok => Health::Ok,
         HealthStatus::Degraded => Health::Degraded,

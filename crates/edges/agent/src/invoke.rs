@@ -143,7 +143,8 @@ impl Child {
     /// Passes on what the child does until it is over. A child that is canceled still has to end,
     /// so that its end can be told.
     async fn watch(&mut self, key: &RunKey) -> Result<CallOutcome, Fault> {
-        let mut follow = self.handle.follow(self.caller.clone(), key, self.stop.clone()).await?;
+        let mut follow =
+            self.handle.runs().follow(self.caller.clone(), key, self.stop.clone()).await?;
         loop {
             match follow.next().await? {
                 FollowEvent::Progress(piece) => {

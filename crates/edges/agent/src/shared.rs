@@ -40,7 +40,7 @@ impl AgentBounds {
     }
 
     pub(crate) fn read(shared: &Shared, id: &ProviderId) -> Self {
-        let (limits, fenced) = match shared.options.handle.agent(id) {
+        let (limits, fenced) = match shared.options.handle.providers().get(id) {
             Ok(agent) => {
                 let level = agent.approval.as_ref().map(|approval| approval.terms.sandbox);
                 let fenced = level.is_some_and(|level| level != SandboxLevel::None);

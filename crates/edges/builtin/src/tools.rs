@@ -67,7 +67,7 @@ async fn echo(mut input: Anything, cx: Cx) -> Answer<Anything> {
         let mut body = cx.data().read(&name).await?;
         let mut text = Vec::new();
         while let Some(piece) = body.stream.next().await {
-            text.extend_from_slice(&piece.map_err(|error| error.to_fault())?);
+            text.extend_from_slice(&piece?);
         }
         let text = String::from_utf8(text).map_err(|_| {
             let message = format!("The file of `{name}` is not text.");

@@ -113,7 +113,7 @@ impl Gate {
 
     /// Writes down who was refused what and why, and nothing else of what they sent.
     fn audit(&self, target: &Target, reason: &str) {
-        let known = self.shared.handle.agent(&self.agent);
+        let known = self.shared.handle.providers().get(&self.agent);
         let of = known.map_or(ProviderType::Agent, |known| known.manifest.kind.of());
         let record = AuditRecord::denied(&self.agent, Subject::provider(of, &self.agent))
             .fact("host", target.host.to_string())
@@ -121,7 +121,7 @@ impl Gate {
             .fact("permission", target.permission())
             .fact("reason", reason)
             .fact("error_code", Code::PermissionDenied.as_str());
-        self.shared.handle.denied(record);
+        self.shared.handle.audit().denied(record);
     }
 }
 

@@ -42,7 +42,7 @@ impl Session {
     /// Whether the token is still good; it may have expired or been revoked since the request or
     /// the connection began.
     pub(crate) fn current(&self) -> Result<(), Fault> {
-        self.handle.check_current(&self.caller).map_err(|_| {
+        self.handle.trust().check_current(&self.caller).map_err(|_| {
             let message = "This token is not valid here; it may be expired or revoked.";
             Fault::new(Code::AuthInvalid, message)
         })
@@ -68,7 +68,7 @@ impl Session {
     /// The run, if this may be done with it.
     pub(crate) async fn run(&self, verb: Verb, key: &RunKey) -> Result<Arc<Run>, Fault> {
         self.world(verb, &key.world)?;
-        let run = self.handle.run(key).await?;
+        let run = self.handle.runs().get(key).await?;
         self.tool(&run.spec.tool)?;
         Ok(run)
     }
@@ -81,7 +81,7 @@ impl Session {
             let fault = Fault::new(Code::PermissionDenied, message);
             self.told(Err(fault.with("ask_id", id.as_str())))
         };
-        let ask = match self.handle.find_ask(id).await {
+        let ask = match self.handle.asks().get(id).await {
             Err(fault) if fault.is(Code::AskNotFound) && self.caller.rights.worlds.is_some() => {
                 return out_of_reach();
             }
@@ -116,7 +116,7 @@ impl Session {
                     record = record.fact(missing, value);
                 }
             }
-            self.handle.denied(record);
+            self.handle.audit().denied(record);
         }
         result
     }

@@ -52,7 +52,7 @@ async fn find(session: &Session, wanted: &Wanted, count: usize) -> Result<Vec<As
         None => (None, ""),
     };
     loop {
-        let read = session.handle.inbox(after, PAGE_ITEMS_MAX).await?;
+        let read = session.handle.asks().inbox(after, PAGE_ITEMS_MAX).await?;
         let (mut memory, stored): (Vec<_>, Vec<_>) =
             read.into_iter().partition(|view| view.position.is_none());
         memory.sort_by_key(|view| memory_place(&view.ask));

@@ -20,7 +20,7 @@ impl Mutation {
     async fn create_run(&self, ctx: &Context<'_>, input: CreateRunInput) -> Result<Run, Fault> {
         let session = Session::of(ctx)?;
         session.verb(Verb::Run)?;
-        let accepted = session.handle.create_run(&session.caller, input.read()?).await?;
+        let accepted = session.handle.runs().create(&session.caller, input.read()?).await?;
         Run::shown(&session.handle, accepted.run).await
     }
 
@@ -37,7 +37,7 @@ impl Mutation {
         let key = input::run_key(&id, world.as_deref())?;
         session.run(Verb::Run, &key).await?;
         let reason = reason.unwrap_or_default();
-        let run = session.handle.cancel_run(&session.caller, &key, &reason).await?;
+        let run = session.handle.runs().cancel(&session.caller, &key, &reason).await?;
         Run::shown(&session.handle, run).await
     }
 
@@ -58,7 +58,7 @@ impl Mutation {
         let id = input::ask(&id)?;
         let resolution = input::answer(value.map(|Json(value)| value), status.as_deref(), text)?;
         session.ask(Verb::Answer, &id).await?;
-        let run = session.handle.resolve_ask(&session.caller, &id, resolution).await?;
+        let run = session.handle.asks().resolve(&session.caller, &id, resolution).await?;
         Run::shown(&session.handle, run).await
     }
 
@@ -80,7 +80,7 @@ impl Mutation {
         let scope = scope.map(Into::into);
         let resolution = wharf_views::decision(DecideApproval { decision, scope, reason })?;
         session.ask(Verb::Approve, &id).await?;
-        let run = session.handle.resolve_ask(&session.caller, &id, resolution).await?;
+        let run = session.handle.asks().resolve(&session.caller, &id, resolution).await?;
         Run::shown(&session.handle, run).await
     }
 
@@ -96,7 +96,7 @@ impl Mutation {
         let id = input::world(&id)?;
         session.world(Verb::Admin, &id)?;
         let settings = settings.unwrap_or_default().read()?.applied_to(&WorldSettings::default());
-        let made = session.handle.create_world(&session.caller, id, settings).await?;
+        let made = session.handle.worlds().create(&session.caller, id, settings).await?;
         Ok(World::from(&made))
     }
 
@@ -112,7 +112,7 @@ impl Mutation {
         let id = input::world(&id)?;
         session.world(Verb::Admin, &id)?;
         let patch = settings.read()?;
-        Ok(World::from(&session.handle.patch_world(&session.caller, id, patch).await?))
+        Ok(World::from(&session.handle.worlds().patch(&session.caller, id, patch).await?))
     }
 
     /// Corrects what a world's account says was spent, by an entry that is audited.
@@ -132,7 +132,7 @@ impl Mutation {
         let by = by_micro.parse().map_err(|_| {
             Fault::invalid("byMicro", "The field `byMicro` must be a whole number.")
         })?;
-        Ok(World::from(&session.handle.correct_world(&session.caller, id, by, reason).await?))
+        Ok(World::from(&session.handle.worlds().correct(&session.caller, id, by, reason).await?))
     }
 
     /// Removes a world: an empty one, or with `force` also one that holds files, which go with
@@ -147,7 +147,7 @@ impl Mutation {
         session.verb(Verb::Admin)?;
         let id = input::world(&id)?;
         session.world(Verb::Admin, &id)?;
-        session.handle.remove_world(&session.caller, &id, force).await?;
+        session.handle.worlds().remove(&session.caller, &id, force).await?;
         Ok(id.to_string())
     }
 }

@@ -80,7 +80,7 @@ impl Query {
     ) -> Result<Connection<Tool>, Fault> {
         let session = Session::of(ctx)?;
         session.verb(Verb::Read)?;
-        let tools = session.handle.tools();
+        let tools = session.handle.providers().tools();
         let name = |tool: &wharf_engine::CatalogTool| tool.def.tool.as_str().to_owned();
         let tools = tools.into_iter().map(|tool| (name(&tool), tool)).collect();
         by_name(
@@ -100,7 +100,7 @@ impl Query {
     ) -> Result<Tool, Fault> {
         let session = Session::of(ctx)?;
         session.verb(Verb::Read)?;
-        Ok(Tool::from(&session.handle.tool(&input::tool(&id)?)?))
+        Ok(Tool::from(&session.handle.providers().tool(&input::tool(&id)?)?))
     }
 
     /// The worlds within the token's reach by name.
@@ -113,7 +113,7 @@ impl Query {
     ) -> Result<Connection<World>, Fault> {
         let session = Session::of(ctx)?;
         session.verb(Verb::Read)?;
-        let mut worlds = session.handle.worlds().await?;
+        let mut worlds = session.handle.worlds().list().await?;
         worlds.retain(|view| session.caller.rights.in_world(&view.world.id));
         let page = (first, after.as_deref());
         by_name(List::Worlds, page, worlds, |view| view.world.id.as_str(), |view| World::from(view))
@@ -129,7 +129,7 @@ impl Query {
         session.verb(Verb::Read)?;
         let id = input::world(&id)?;
         session.world(Verb::Read, &id)?;
-        Ok(World::from(&session.handle.world(&id).await?))
+        Ok(World::from(&session.handle.worlds().get(&id).await?))
     }
 
     /// Files of a world that are there now, by path.
@@ -158,7 +158,7 @@ impl Query {
         let asked = asked.each_ref().map(Vec::as_slice);
         let after = after.map(|after| cursor::read_asked(List::Files, &asked, &after));
         query.after = after.transpose()?.map(|name| input::path(&name)).transpose()?;
-        let page = session.handle.files(&session.caller, query).await?;
+        let page = session.handle.files().list(&session.caller, query).await?;
         let edge = |record: &wharf_engine::FileRecord| {
             let path = record.artifact.path.to_string();
             let cursor = cursor::write_asked(List::Files, &asked, &path);
@@ -180,7 +180,7 @@ impl Query {
         let world = input::world_or_default(world.as_deref())?;
         session.world(Verb::Read, &world)?;
         let path = input::path(&path)?;
-        let trace = session.handle.trace(&session.caller, &world, &path).await?;
+        let trace = session.handle.files().trace(&session.caller, &world, &path).await?;
         Ok(Trace::view(wharf_views::trace(&world, &path, &trace)))
     }
 
@@ -209,7 +209,7 @@ impl Query {
         }
         let by = by.map(Into::into).unwrap_or_default();
         let request = CostRequest { world, since, until, by };
-        Ok(Costs::from(&session.handle.costs(&session.caller, request).await?))
+        Ok(Costs::from(&session.handle.worlds().costs(&session.caller, request).await?))
     }
 
     /// All agents by id.
@@ -228,7 +228,8 @@ impl Query {
             page,
             session
                 .handle
-                .agents()
+                .providers()
+                .list()
                 .into_iter()
                 .filter(|it| matches!(it.manifest.kind, ProviderKind::Agent(_)))
                 .collect(),

@@ -35,7 +35,7 @@ impl Subscriptions {
         let key = input::run_key(&id, world.as_deref())?;
         session.run(Verb::Read, &key).await?;
         let after = Seq(after.map_or(0, |after| after.0));
-        let watch = session.handle.watch(&key, after).await?;
+        let watch = session.handle.runs().watch(&key, after).await?;
         let reader = Reader { watch, session, key, recheck: self.recheck };
         Ok(stream::unfold(Some(reader), |reader| async move {
             let mut reader = reader?;
@@ -64,7 +64,7 @@ impl Reader {
                 Err(fault) => return Some(Err(fault)),
             };
             if let Some(ended) = event.ended.take() {
-                match self.session.handle.with_inputs(ended).await {
+                match self.session.handle.runs().with_inputs(ended).await {
                     Ok(ended) => event.ended = Some(ended),
                     Err(fault) => return Some(Err(fault)),
                 }

@@ -33,7 +33,7 @@ impl Control {
     /// Takes up the providers of this kind that are known, and starts what is wanted.
     pub async fn start(kind: Arc<dyn HostedKind>) -> Result<Self, Fault> {
         let control = Self { kind };
-        for agent in control.handle().agents() {
+        for agent in control.handle().providers().list() {
             if !control.kind.owns(&agent) {
                 continue;
             }
@@ -83,10 +83,10 @@ impl Control {
         host.with(|providers| providers.insert(id.clone(), entry));
         let handle = self.handle();
         let (name, tools) = (id.clone(), agent.tools.clone());
-        if let Err(fault) = handle.register(name.clone(), tools, sink.clone()).await {
+        if let Err(fault) = handle.providers().register(name.clone(), tools, sink.clone()).await {
             // What it once offered may not be taken today; it can offer its tools again.
             tracing::warn!(agent = %id, %fault, "the tools of a provider were not taken");
-            handle.register(name, Vec::new(), sink).await?;
+            handle.providers().register(name, Vec::new(), sink).await?;
         }
         host.quarantine(agent);
         if !agent.wanted {
@@ -99,7 +99,7 @@ impl Control {
 
     /// A provider of this kind.
     fn known(&self, id: &ProviderId) -> Result<Provider, Fault> {
-        let agent = self.handle().agent(id);
+        let agent = self.handle().providers().get(id);
         agent.ok().filter(|agent| self.kind.owns(agent)).ok_or_else(|| self.kind.unknown(id))
     }
 
@@ -133,7 +133,7 @@ impl Control {
         input: ProviderInput,
     ) -> Result<Provider, Fault> {
         self.known(id)?;
-        self.handle().change_agent(caller, id, input).await
+        self.handle().providers().change(caller, id, input).await
     }
 
     async fn add_folder(&self, caller: &Caller, folder: PathBuf) -> Result<ProviderView, Fault> {
@@ -149,12 +149,12 @@ impl Control {
             manifest_hash: read.hash,
             manifest: read.manifest,
         };
-        if self.handle().agent(&read.id).is_ok_and(|known| known.wanted) {
+        if self.handle().providers().get(&read.id).is_ok_and(|known| known.wanted) {
             let word = self.kind.word();
             let message = format!("The {word} {} is running; stop it first.", read.id);
             return Err(Fault::new(Code::AgentRunning, message));
         }
-        let agent = self.handle().change_agent(caller, &read.id, input).await?;
+        let agent = self.handle().providers().change(caller, &read.id, input).await?;
         self.take_up(&agent).await?;
         Ok(self.view(agent))
     }
@@ -185,7 +185,7 @@ impl Control {
 /// A line of a log as people may see it: the launcher has cut secrets out of it, and here goes
 /// what the owner's patterns match.
 fn shown(handle: &Handle, line: LogLine) -> LogLine {
-    match handle.redacted(&line.text) {
+    match handle.trust().redacted(&line.text) {
         Some(text) => LogLine { text: text.into(), ..line },
         None => line,
     }
@@ -199,7 +199,8 @@ fn stop_for(reason: &str) -> impl FnOnce(oneshot::Sender<()>) -> SupervisorOrder
 
 impl ProviderControl for Control {
     fn list(&self) -> Vec<ProviderView> {
-        let own = self.handle().agents().into_iter().filter(|agent| self.kind.owns(agent));
+        let own =
+            self.handle().providers().list().into_iter().filter(|agent| self.kind.owns(agent));
         own.map(|agent| self.view(agent)).collect()
     }
 
@@ -287,7 +288,7 @@ impl ProviderControl for Control {
             self.change(&caller, &id, ProviderInput::Remove).await?;
             self.order(&id, stop_for("it was removed")).await?;
             self.kind.host().with(|providers| providers.remove(&id));
-            self.handle().remove_provider(id).await
+            self.handle().providers().remove(id).await
         }
         .boxed()
     }

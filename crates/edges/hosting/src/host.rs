@@ -83,7 +83,7 @@ impl Host {
     pub fn quarantine(&self, agent: &Provider) {
         let why = "its definition is not the one that was approved; compare and approve it again";
         let changed = agent.quarantined().map(|def| (def.tool.clone(), why.to_owned()));
-        self.options.handle.set_quarantine(&agent.id, changed.collect());
+        self.options.handle.providers().set_quarantine(&agent.id, changed.collect());
     }
 
     /// What the permissions of a provider in this folder are judged against.

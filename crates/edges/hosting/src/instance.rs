@@ -209,7 +209,7 @@ impl Instance {
             .fact("launch_id", self.launch.as_str());
         let stream = StreamId::Provider(self.id.clone());
         // When the engine is gone nothing can be written any more.
-        let _ = self.kind.host().options().handle.record(&stream, facts(record)).await;
+        let _ = self.kind.host().options().handle.audit().record(&stream, facts(record)).await;
     }
 }
 

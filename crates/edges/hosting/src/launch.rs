@@ -89,7 +89,7 @@ pub(crate) async fn approved(
     kind: &Arc<dyn HostedKind>,
     id: &ProviderId,
 ) -> Result<Provider, Fault> {
-    let agent = kind.host().options().handle.agent(id)?;
+    let agent = kind.host().options().handle.providers().get(id)?;
     if !agent.is_approved() && agent.drift.is_empty() {
         let message = format!("The {} {id} is not approved.", kind.word());
         return Err(Fault::new(Code::AgentNotApproved, message));
@@ -114,7 +114,7 @@ pub(crate) async fn record_drift(
     let fault = drifted(id, &difference);
     let input = ProviderInput::Drift { difference };
     let handle = &kind.host().options().handle;
-    if let Err(fault) = handle.change_agent(&Caller::core(), id, input).await {
+    if let Err(fault) = handle.providers().change(&Caller::core(), id, input).await {
         tracing::warn!(agent = %id, code = %fault.code, "a provider's drift was not recorded");
     }
     fault
@@ -172,7 +172,7 @@ pub async fn secret(kind: &dyn HostedKind, name: &SecretName) -> Result<Secret, 
         fault
     })?;
     if let Ok(text) = std::str::from_utf8(found.expose()) {
-        options.handle.know_secret(text);
+        options.handle.trust().know_secret(text);
     }
     Ok(found)
 }

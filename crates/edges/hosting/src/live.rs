@@ -207,7 +207,7 @@ impl Live {
         }
         *told = Some(availability.clone());
         // When the engine is gone nobody needs to know.
-        let _ = handle.set_availability(id.clone(), availability).await;
+        let _ = handle.providers().set_availability(id.clone(), availability).await;
     }
 
     fn availability(&self) -> Availability {

@@ -127,7 +127,7 @@ async fn recheck(kind: &Arc<dyn HostedKind>, id: &ProviderId, live: &Live) -> Re
     if blocking(move || Ok(seen.is_all_unchanged())).await? {
         return Ok(());
     }
-    let agent = kind.host().options().handle.agent(id)?;
+    let agent = kind.host().options().handle.providers().get(id)?;
     let file = kind.manifest_file();
     let (seen, difference) =
         blocking(move || Ok((FileWatch::of(file, &agent), files::differences(file, &agent))))
@@ -149,7 +149,7 @@ fn halt(kind: &Arc<dyn HostedKind>, id: &ProviderId, reason: String) {
     tasks.spawn("stopping a provider", async move {
         let host = kind.host();
         let input = ProviderInput::Stop { reason: None };
-        let changed = host.options().handle.change_agent(&Caller::core(), &id, input).await;
+        let changed = host.options().handle.providers().change(&Caller::core(), &id, input).await;
         if let Err(fault) = changed {
             tracing::warn!(agent = %id, code = %fault.code, "a stop was not recorded");
         }

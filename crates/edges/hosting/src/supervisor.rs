@@ -124,7 +124,7 @@ impl Supervisor {
         if self.up {
             return;
         }
-        let Ok(agent) = self.handle().agent(&self.id) else { return };
+        let Ok(agent) = self.handle().providers().get(&self.id) else { return };
         let isolation = agent.approval.as_ref().map(|approval| approval.terms.isolation);
         // Looked at before the files are compared, so that no change falls in between.
         let (file, upkeep) = (self.kind.manifest_file(), self.kind.upkeep(&agent));
@@ -228,7 +228,7 @@ impl Supervisor {
         // Drift is written down already, and says more than a reason could.
         let reason = (!fault.is(Code::AgentDrifted)).then_some(reason);
         let input = ProviderInput::Stop { reason };
-        let changed = self.handle().change_agent(&Caller::core(), &self.id, input).await;
+        let changed = self.handle().providers().change(&Caller::core(), &self.id, input).await;
         if let Err(fault) = changed {
             tracing::warn!(agent = %self.id, code = %fault.code, "a provider's end was not recorded");
         }
@@ -252,7 +252,7 @@ impl Supervisor {
         let record = AuditRecord::new(event, Actor::CORE, subject).severity(severity);
         let stream = StreamId::Provider(self.id.clone());
         // When the engine is gone nothing can be written any more.
-        let _ = self.handle().record(&stream, facts(record)).await;
+        let _ = self.handle().audit().record(&stream, facts(record)).await;
     }
 }
 

@@ -40,7 +40,7 @@ pub async fn copy_in(
         let piece = piece.map_err(|error| match error.kind {
             // Both mean that the store gave less than it said; it may do better next time.
             ObjectErrorKind::Interrupted | ObjectErrorKind::Mismatch => cut_off(name),
-            _ => error.to_fault().with("key", name),
+            _ => Fault::from(error).with("key", name),
         })?;
         bytes += piece.len() as u64;
         file.write_all(&piece).await.map_err(unwritable)?;
@@ -136,7 +136,7 @@ fn read(file: &mut File, left: u64) -> Option<Bytes> {
 /// Waits until a run is over, however that came.
 pub async fn over(handle: &Handle, run: &RunKey) {
     loop {
-        match handle.wait_run(run, LOOK_AGAIN).await {
+        match handle.runs().wait(run, LOOK_AGAIN).await {
             Ok(run) if !run.is_over() => {}
             // A run that is not known any more is over too.
             _ => return,

@@ -59,7 +59,7 @@ pub(crate) fn world(caller: &Caller, verb: Verb, world: &WorldId) -> Result<(), 
 /// expired or been revoked in the meantime.
 pub(crate) fn still(handle: &Handle, caller: Caller, verb: Verb, world: WorldId) -> Allowed {
     let handle = handle.clone();
-    Box::new(move || handle.authorise(&caller, verb, &world).is_ok())
+    Box::new(move || handle.trust().authorise(&caller, verb, &world).is_ok())
 }
 
 /// A provider as a caller may see it. Which start of its process is current tells where its sockets
@@ -83,7 +83,7 @@ pub(crate) async fn run(
     key: &RunKey,
 ) -> Result<Arc<Run>, Refused> {
     world(caller, verb, &key.world)?;
-    let run = handle.run(key).await?;
+    let run = handle.runs().get(key).await?;
     tool(caller, &run.spec.tool)?;
     Ok(run)
 }
@@ -101,7 +101,7 @@ pub(crate) async fn ask(
         let fault = Fault::new(Code::PermissionDenied, message);
         Refused::denied(fault.with("ask_id", id.as_str()))
     };
-    let ask = match handle.find_ask(id).await {
+    let ask = match handle.asks().get(id).await {
         Err(fault) if fault.is(Code::AskNotFound) && caller.rights.worlds.is_some() => {
             return Err(out_of_reach());
         }

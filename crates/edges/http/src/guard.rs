@@ -113,7 +113,7 @@ fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Admitted, Box<
     let looks_itself = need == Some(Need::Itself) || routes::has_own_doors(app, route);
     let caller = match tickets::presented(parts, routes::is_stream(app, route)) {
         Some(ticket) => by_ticket(app, parts, ticket),
-        None => match app.owner.caller(parts, |token| app.handle.authenticate(token)) {
+        None => match app.owner.caller(parts, |token| app.handle.trust().authenticate(token)) {
             Err(fault) if looks_itself => return Ok(Admitted::Stranger(fault)),
             caller => caller,
         },
@@ -128,7 +128,7 @@ fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Admitted, Box<
 /// Who has sent a ticket, if the token that it was made with is still good.
 fn by_ticket(app: &App, parts: &Parts, ticket: &str) -> Result<Caller, Fault> {
     let caller = app.tickets.take(ticket, parts, app.handle.now())?;
-    app.handle.check_current(&caller).map_err(|_| tickets::invalid())?;
+    app.handle.trust().check_current(&caller).map_err(|_| tickets::invalid())?;
     // What a seat's token opens is its socket and nothing else.
     if caller.kind == CallerKind::Seat && !parts.uri.path().starts_with("/v1/operators/") {
         return Err(tickets::invalid());
@@ -184,7 +184,7 @@ impl Peer {
                 record = record.fact(missing, value);
             }
         }
-        app.handle.denied(record);
+        app.handle.audit().denied(record);
     }
 }
 

@@ -95,7 +95,7 @@ fn describe() {
 pub(crate) fn render(handle: &Handle) -> String {
     let recorder = recorder();
     #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 open runs")]
-    gauge!("wharf_runs_open").set(handle.open_runs() as f64);
+    gauge!("wharf_runs_open").set(handle.runs().open_count() as f64);
     #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 bytes of memory")]
     gauge!("wharf_held_bytes").set(handle.held_bytes() as f64);
     gauge!("wharf_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);

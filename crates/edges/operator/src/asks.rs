@@ -53,7 +53,7 @@ pub(crate) async fn look_again(shared: &Arc<Shared>) {
     let handle = &shared.options.handle;
     let mut after = None;
     loop {
-        let page = match handle.inbox(after, PAGE).await {
+        let page = match handle.asks().inbox(after, PAGE).await {
             Ok(page) => page,
             Err(fault) => {
                 tracing::warn!(code = %fault.code, "the inbox could not be read");
@@ -93,7 +93,7 @@ fn escalate(shared: &Arc<Shared>, ask: &Arc<Ask>, after: Duration) {
             () = shared.stop.cancelled() => return,
             () = tokio::time::sleep(after) => {}
         }
-        let Ok(ask) = shared.options.handle.find_ask(&id).await else { return };
+        let Ok(ask) = shared.options.handle.asks().get(&id).await else { return };
         if ask.is_open() {
             route(&shared, &Arc::new(ask), false);
         }
@@ -106,7 +106,7 @@ fn concerns(shared: &Shared, desk: &Desk, ask: &Ask) -> bool {
     let handle = &shared.options.handle;
     if let Audience::Seat(seat) = ask.spec.audience_at(handle.now())
         && seat != desk.seat.id
-        && handle.seat(&seat).is_ok()
+        && handle.seats().get(&seat).is_ok()
     {
         return false;
     }
@@ -114,7 +114,7 @@ fn concerns(shared: &Shared, desk: &Desk, ask: &Ask) -> bool {
         AskKind::Question => Resolution::Answered { value: Value::Null },
         AskKind::Approval => Resolution::ALLOW,
     };
-    handle.may_resolve(&desk.caller, ask, &resolution).is_ok()
+    handle.asks().may_resolve(&desk.caller, ask, &resolution).is_ok()
 }
 
 /// An ask is over: whoever still has it is told so.
@@ -133,7 +133,7 @@ pub(crate) async fn reply(
     message: OperatorMessage,
 ) -> Result<(), Fault> {
     // A token that was revoked a moment ago may not have ended its connections yet.
-    shared.options.handle.check_current(&desk.caller)?;
+    shared.options.handle.trust().check_current(&desk.caller)?;
     let id = RequestId::read(message.req_id()).ok_or_else(unknown)?;
     let decide = |resolution| decide(shared, (desk, epoch), &id, resolution);
     match message {
@@ -215,7 +215,7 @@ async fn decide(
     };
     let how = resolution.as_str();
     let handle = &shared.options.handle;
-    let decided = handle.resolve_ask(&desk.caller, &ask.spec.ask_id, resolution).await.map(drop);
+    let decided = handle.asks().resolve(&desk.caller, &ask.spec.ask_id, resolution).await.map(drop);
     match &decided {
         Err(fault) if fault.is(Code::AskDecided) => drop(desk.remove(id)),
         Err(_) => drop(desk.decides(id, None)),
@@ -307,5 +307,5 @@ async fn conflict(shared: &Shared, seat: &SeatId, run: &RunKey, task_id: &str) {
         .fact("task_id", task_id)
         .fact("run_id", run.run.as_str());
     // When the engine is gone nothing can be written any more.
-    let _ = shared.options.handle.record(&run.stream(), record).await;
+    let _ = shared.options.handle.audit().record(&run.stream(), record).await;
 }

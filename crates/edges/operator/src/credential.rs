@@ -60,7 +60,7 @@ impl Past {
             (Given::Journaled, Some(key)) => key,
             _ => return Ok(None),
         };
-        let run = handle.run(key).await?;
+        let run = handle.runs().get(key).await?;
         let finals = run.finals.iter().find(|(attempt, _)| *attempt == self.attempt);
         Ok(finals.map(|(_, digest)| digest.clone()))
     }
@@ -130,7 +130,8 @@ struct State {
 
 impl Tasks {
     pub(crate) fn open(&self, handle: &Handle, task: &Arc<Task>) {
-        let digest = handle.worker_handle(&task.id, task.number()).map(|text| digest(&text));
+        let digest =
+            handle.trust().worker_handle(&task.id, task.number()).map(|text| digest(&text));
         let mut state = self.state.lock();
         // It may have been read from the store before it was taken up again.
         if state.forget(&task.id) {
@@ -152,7 +153,7 @@ impl Tasks {
 
     /// A task is over; what is known of it is small.
     pub(crate) fn over(&self, handle: &Handle, task: &Task) {
-        let short = handle.worker_handle(&task.id, task.number()).map(|text| digest(&text));
+        let short = handle.trust().worker_handle(&task.id, task.number()).map(|text| digest(&text));
         let past = Past { handle: short, ..Past::of(task) };
         let mut state = self.state.lock();
         if state.open.remove(&task.id).is_none() {
@@ -178,9 +179,9 @@ impl Tasks {
         let mut query = RunQuery { limit: RECALL_PAGE, ..RunQuery::default() };
         let mut seen = 0;
         while seen < RECALL_RUNS_MAX {
-            let page = handle.runs(query.clone()).await?;
+            let page = handle.runs().list(query.clone()).await?;
             seen += page.runs.len();
-            for run in page.runs.iter().filter(|run| handle.is_seat(&run.tool.provider())) {
+            for run in page.runs.iter().filter(|run| handle.seats().is_seat(&run.tool.provider())) {
                 for attempt in 1..=run.attempt {
                     let task = TaskRef::of(&run.key, run.created_at, attempt);
                     if !self.remember(handle, run, task) {
@@ -199,7 +200,7 @@ impl Tasks {
     /// Remembers a task of before the start; `false` if there is no room for more.
     fn remember(&self, handle: &Handle, run: &RunSummary, task: TaskRef) -> bool {
         let TaskRef { task_id, attempt } = task;
-        let short = handle.worker_handle(&task_id, attempt).map(|text| digest(&text));
+        let short = handle.trust().worker_handle(&task_id, attempt).map(|text| digest(&text));
         let mut state = self.state.lock();
         if state.order.len() >= PAST_MAX {
             return false;
@@ -244,7 +245,7 @@ impl Tasks {
         if text.starts_with(HANDLE_PREFIX) {
             return self.state.lock().handles.contains_key(&digest(text));
         }
-        handle.verify_worker(text).is_some_and(|grant| self.find(&grant.task_id).is_some())
+        handle.trust().verify_worker(text).is_some_and(|grant| self.find(&grant.task_id).is_some())
     }
 
     /// Checks what a worker carries, in this order: form and seal, time, scope, task. Whoever
@@ -260,7 +261,7 @@ impl Tasks {
         let (grant, found) = match text.starts_with(HANDLE_PREFIX) {
             true => self.by_handle(handle, text, task_id)?,
             false => {
-                let grant = handle.verify_worker(text).ok_or_else(unknown)?;
+                let grant = handle.trust().verify_worker(text).ok_or_else(unknown)?;
                 let gone = || Found::Past(Past::unknown(grant.attempt));
                 let found = self.find(&grant.task_id).unwrap_or_else(gone);
                 (grant, found)
@@ -270,7 +271,7 @@ impl Tasks {
             return Err(unknown());
         }
         // A worker's right ends with the token that its seat was made with.
-        if found.seat().is_some_and(|seat| handle.check_seat_current(seat).is_err()) {
+        if found.seat().is_some_and(|seat| handle.seats().check_current(seat).is_err()) {
             return Err(unknown());
         }
         let allowed = match wanted {
@@ -301,7 +302,10 @@ impl Tasks {
             (None, Some(named)) => {
                 let wanted = digest(text);
                 let is_of = |attempt: &u32| {
-                    handle.worker_handle(named, *attempt).is_some_and(|it| digest(&it) == wanted)
+                    handle
+                        .trust()
+                        .worker_handle(named, *attempt)
+                        .is_some_and(|it| digest(&it) == wanted)
                 };
                 let attempt = (1..=ATTEMPTS_TRIED).find(is_of).ok_or_else(unknown)?;
                 (Found::Past(Past::unknown(attempt)), named.to_owned())

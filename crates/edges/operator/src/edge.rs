@@ -56,8 +56,8 @@ impl OperatorEdge {
             background: TaskTracker::new(),
             desks: RwLock::default(),
         });
-        let news = shared.options.handle.ask_news();
-        for seat in shared.options.handle.seats() {
+        let news = shared.options.handle.asks().news();
+        for seat in shared.options.handle.seats().list() {
             let id = seat.id.clone();
             if let Err(fault) = shared.take_up(seat).await {
                 tracing::error!(seat = %id, %fault, "a seat was not taken up");
@@ -123,7 +123,7 @@ impl Shared {
         let tools = tools(&id)?;
         let token_digest = Digest::of(&[token.as_bytes()]);
         let new = NewSeat { desc, token: token_digest, roles, tools, person };
-        let seat = self.options.handle.create_seat(caller, id, new).await?;
+        let seat = self.options.handle.seats().create(caller, id, new).await?;
         self.take_up(seat.clone()).await?;
         asks::look_again(self).await;
         Ok((seat, token))
@@ -136,14 +136,14 @@ impl Shared {
         let (id, tools) = (seat.id.clone(), seat.tools.clone());
         let desk = Arc::new(Desk::new(seat, handle.now()));
         self.desks.write().insert(id.clone(), desk);
-        handle.register(provider.clone(), tools, Arc::new(Sink::new(self, id))).await?;
+        handle.providers().register(provider.clone(), tools, Arc::new(Sink::new(self, id))).await?;
         // A seat that is away takes attempts, too: they wait for it until their deadline.
-        handle.set_availability(provider, Availability::Up).await
+        handle.providers().set_availability(provider, Availability::Up).await
     }
 
     /// Lets a seat execute one more tool.
     pub(crate) async fn add_tool(&self, seat: &SeatId, def: ToolDef) -> Result<(), Fault> {
-        let known = self.options.handle.seat(seat)?;
+        let known = self.options.handle.seats().get(seat)?;
         if known.tools.iter().any(|tool| tool.tool == def.tool) {
             return Ok(());
         }
@@ -151,8 +151,8 @@ impl Shared {
         Caller::seat(&known).rights.check_tool(&def.tool)?;
         let mut tools = known.tools;
         tools.push(def);
-        let seat = self.options.handle.set_seat_tools(seat, tools).await?;
-        self.options.handle.set_tools(&provider(&seat.id)?, seat.tools)
+        let seat = self.options.handle.seats().set_tools(seat, tools).await?;
+        self.options.handle.providers().set_tools(&provider(&seat.id)?, seat.tools)
     }
 
     /// Gives a seat up: its connection ends, its tasks fail, and asks that were for it alone go to
@@ -163,7 +163,7 @@ impl Shared {
         id: &SeatId,
         (code, reason): (u16, &str),
     ) -> Result<(), Fault> {
-        self.options.handle.close_seat(caller, id, reason.to_owned()).await?;
+        self.options.handle.seats().close(caller, id, reason.to_owned()).await?;
         let desk = self.desks.write().remove(id);
         let Some(desk) = desk else { return Ok(()) };
         desk.drain();
@@ -183,7 +183,7 @@ impl Shared {
             self.tasks.over(&self.options.handle, &task);
         }
         asks::look_again(self).await;
-        self.options.handle.remove_provider(provider(id)?).await
+        self.options.handle.providers().remove(provider(id)?).await
     }
 
     /// Lets a request wait for a seat, and sends it if somebody sits there.
@@ -202,8 +202,8 @@ impl Shared {
             }
             Waiting::Spawn(task) => {
                 let grant = credential::grant(handle, &task);
-                let short = handle.worker_handle(&task.id, task.number());
-                let credentials = (handle.mint_worker(&grant), short);
+                let short = handle.trust().worker_handle(&task.id, task.number());
+                let credentials = (handle.trust().mint_worker(&grant), short);
                 to_wire::spawn(&task, &self.options, credentials, parent, redelivered)
             }
         }
@@ -264,7 +264,7 @@ async fn recheck(shared: Arc<Shared>) {
             _ = look.tick() => {}
         }
         for desk in shared.desks() {
-            if shared.options.handle.check_current(&desk.caller).is_ok() {
+            if shared.options.handle.trust().check_current(&desk.caller).is_ok() {
                 continue;
             }
             let id = &desk.seat.id;

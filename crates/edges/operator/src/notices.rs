@@ -19,7 +19,7 @@ const ENVELOPE_BYTES: usize = 4 * 1024;
 
 /// Reads what is owed to seats.
 pub(crate) async fn look_again(shared: &Arc<Shared>) {
-    let notices = match shared.options.handle.notices().await {
+    let notices = match shared.options.handle.asks().notices().await {
         Ok(notices) => notices,
         Err(fault) => {
             tracing::warn!(code = %fault.code, "the notices could not be read");
@@ -45,7 +45,7 @@ pub(crate) async fn owe(shared: &Arc<Shared>, notice: Notice, run: &Run) {
 async fn add(shared: &Arc<Shared>, owed: Owed, message: CoreMessage) {
     let Some(desk) = shared.desk(&owed.notice.seat) else {
         // A seat that is there and could not be taken up is told after the next start.
-        if shared.options.handle.seat(&owed.notice.seat).is_err() {
+        if shared.options.handle.seats().get(&owed.notice.seat).is_err() {
             end(shared, &owed.notice.ask_id, NoticeEnd::Dropped).await;
         }
         return;
@@ -57,7 +57,7 @@ async fn add(shared: &Arc<Shared>, owed: Owed, message: CoreMessage) {
 
 /// A notice as it is sent; `None` if its run is gone.
 pub(crate) async fn message(shared: &Arc<Shared>, owed: &Owed) -> Option<CoreMessage> {
-    let run = shared.options.handle.run(&owed.notice.run).await.ok()?;
+    let run = shared.options.handle.runs().get(&owed.notice.run).await.ok()?;
     Some(written(shared, owed, &run))
 }
 
@@ -85,7 +85,7 @@ pub(crate) async fn forgive(shared: &Arc<Shared>, desk: &Desk) {
 }
 
 async fn end(shared: &Arc<Shared>, id: &AskId, how: NoticeEnd) {
-    if let Err(fault) = shared.options.handle.end_notice(id, how).await {
+    if let Err(fault) = shared.options.handle.asks().end_notice(id, how).await {
         tracing::warn!(ask = %id, code = %fault.code, "a notice's end was not kept");
     }
 }

@@ -30,7 +30,12 @@ impl ProviderSink for Sink {
         let gone = || Fault::new(Code::ToolUnavailable, "The seat was given up.");
         let desk = shared.desk(&self.seat).ok_or_else(gone)?;
         let (seat, tool) = (&desk.seat, &dispatch.spec.tool);
-        shared.options.handle.check_seat(seat, &dispatch.run.world, tool).map_err(not_for_seat)?;
+        shared
+            .options
+            .handle
+            .seats()
+            .check(seat, &dispatch.run.world, tool)
+            .map_err(not_for_seat)?;
         let again = dispatch.reattach;
         let handle = shared.options.handle.clone();
         let task = Arc::new(Task::new(self.seat.clone(), handle, dispatch));
@@ -65,7 +70,7 @@ impl ProviderSink for Sink {
         let resolution = resolution.clone();
         let tasks = shared.background.clone();
         tasks.spawn(async move {
-            let run = shared.options.handle.run(task.run()).await;
+            let run = shared.options.handle.runs().get(task.run()).await;
             let original = run.ok().and_then(|run| {
                 let asks = run.asks.iter().map(|raised| &raised.ask.spec);
                 asks.filter(|spec| spec.key == SENIOR).find_map(|spec| spec.detail.clone())
@@ -87,7 +92,7 @@ fn not_for_seat(fault: Fault) -> Fault {
 /// What the worker gave when it failed, if the senior was asked about it before the core was
 /// started again.
 fn asked_before(shared: &Shared, task: &Task) -> Option<Value> {
-    let run = shared.options.handle.live_run(task.run())?;
+    let run = shared.options.handle.runs().live(task.run())?;
     let attempt = &task.attempt.dispatch().attempt_id;
     let active = run.active.as_ref().is_some_and(|active| active.id == *attempt);
     let mut asks = run.asks.iter().map(|raised| &raised.ask);

@@ -132,7 +132,7 @@ impl Task {
 
     /// What kind of worker the tool asks for, if it does.
     pub(crate) fn worker(&self) -> Option<WorkerKind> {
-        let seat = self.handle.seat(&self.seat).ok()?;
+        let seat = self.handle.seats().get(&self.seat).ok()?;
         let tool = &self.attempt.dispatch().spec.tool;
         seat.tools.into_iter().find(|def| def.tool == *tool)?.worker
     }

@@ -21,7 +21,7 @@ pub(crate) fn ask_task_id(ask: &Ask) -> String {
 /// What is executed, by the name under which it was asked for: a seat's own tools are known by
 /// their names alone.
 pub(crate) fn agent(handle: &Handle, tool: &ToolId) -> String {
-    match handle.is_seat(&tool.provider()) {
+    match handle.seats().is_seat(&tool.provider()) {
         true => tool.name().to_owned(),
         false => tool.to_string(),
     }

@@ -51,7 +51,7 @@ pub(crate) async fn note_late(
         .fact("task_id", task_id)
         .fact("attempt", past.attempt);
     let record = numbers(stats).fold(record, |record, (name, number)| record.fact(&name, number));
-    shared.options.handle.record(&run.stream(), record).await
+    shared.options.handle.audit().record(&run.stream(), record).await
 }
 
 /// The numbers of a report, those of `usage` among them. Texts are not the audit's business.
@@ -77,9 +77,9 @@ pub(crate) async fn cost(shared: &Shared, found: &Found, so_far: Micro) -> Resul
 async fn late_cost(shared: &Shared, past: &Past, so_far: Micro) -> Result<(), Fault> {
     let handle = &shared.options.handle;
     let Some(key) = &past.run else { return Ok(()) };
-    let run = handle.run(key).await?;
+    let run = handle.runs().get(key).await?;
     match run.attempt_id(past.attempt).cloned() {
-        Some(attempt) => handle.report_cost(key, &attempt, so_far).await,
+        Some(attempt) => handle.runs().report_cost(key, &attempt, so_far).await,
         None => Ok(()),
     }
 }

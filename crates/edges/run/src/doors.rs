@@ -53,7 +53,7 @@ impl Doors {
     /// The token that the server asks for, if the owner lets the server have it.
     async fn bearer(&self) -> Result<Option<Secret>, Fault> {
         let Some(name) = &self.token else { return Ok(None) };
-        let agent = self.tools.host.options().handle.agent(&self.id)?;
+        let agent = self.tools.host.options().handle.providers().get(&self.id)?;
         server_of(&agent)?;
         let given = agent.permissions();
         let allows = |permission: &Permission| matches!(permission, Permission::Secret(allowed) if allowed == name);

@@ -241,12 +241,12 @@ impl Children {
 
 /// Ends a question that nobody waits for, so that its run goes on.
 async fn withdraw(handle: Handle, run: RunKey, key: String) {
-    let Some(run) = handle.live_run(&run) else { return };
+    let Some(run) = handle.runs().live(&run) else { return };
     let mut open = run.open_asks().map(|raised| &raised.ask.spec);
     let Some(ask_id) = open.find(|spec| spec.key == key).map(|spec| spec.ask_id.clone()) else {
         return;
     };
-    let ended = handle.resolve_ask(&Caller::core(), &ask_id, Resolution::Cancelled).await;
+    let ended = handle.asks().resolve(&Caller::core(), &ask_id, Resolution::Cancelled).await;
     if let Err(fault) = ended.map(drop)
         && !fault.is(Code::AskDecided)
     {

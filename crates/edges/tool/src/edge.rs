@@ -59,7 +59,7 @@ impl ToolEdge {
             stations: RwLock::default(),
             options,
         });
-        let known = shared.options.handle.agents().into_iter();
+        let known = shared.options.handle.providers().list().into_iter();
         for agent in known.filter(|known| !known.manifest.kind.is_launched()) {
             if let Err(fault) = shared.take_up(&agent.id, agent.tools).await {
                 tracing::error!(operative = %agent.id, %fault, "an operative was not taken up");
@@ -133,7 +133,7 @@ impl Shared {
     async fn take_up(self: &Arc<Self>, id: &ProviderId, tools: Vec<ToolDef>) -> Result<(), Fault> {
         let station = self.station_or_new(id)?;
         let sink = Arc::new(Sink::new(self, Arc::clone(&station)));
-        self.options.handle.register(id.clone(), tools, sink).await?;
+        self.options.handle.providers().register(id.clone(), tools, sink).await?;
         // It is known, whoever asks next.
         let _ = station.known.set(());
         self.wait_for(&station);
@@ -146,7 +146,7 @@ impl Shared {
         caller: &Caller,
         name: &ProviderId,
     ) -> Result<Arc<Station>, Fault> {
-        let known = self.options.handle.agent(name);
+        let known = self.options.handle.providers().get(name);
         if known.is_ok_and(|known| known.manifest.kind.is_launched()) {
             return Err(taken(name));
         }
@@ -163,11 +163,13 @@ impl Shared {
     async fn make(self: &Arc<Self>, caller: &Caller, station: &Arc<Station>) -> Result<(), Fault> {
         let handle = &self.options.handle;
         let sink = Arc::new(Sink::new(self, Arc::clone(station)));
-        handle.register(station.name.clone(), Vec::new(), sink).await?;
-        let added =
-            handle.change_agent(caller, &station.name, Manifest::operative(&station.name)).await;
+        handle.providers().register(station.name.clone(), Vec::new(), sink).await?;
+        let added = handle
+            .providers()
+            .change(caller, &station.name, Manifest::operative(&station.name))
+            .await;
         if let Err(fault) = added {
-            handle.remove_provider(station.name.clone()).await?;
+            handle.providers().remove(station.name.clone()).await?;
             return Err(fault);
         }
         Ok(())
@@ -193,7 +195,9 @@ impl Shared {
     pub(crate) async fn tell(&self, station: &Station) {
         while let Some((changes, availability)) = station.standing() {
             let name = station.name.clone();
-            if let Err(fault) = self.options.handle.set_availability(name, availability).await {
+            if let Err(fault) =
+                self.options.handle.providers().set_availability(name, availability).await
+            {
                 tracing::debug!(operative = %station.name, code = %fault.code, "the engine has ended");
                 return;
             }
@@ -208,10 +212,10 @@ impl Shared {
         let unknown = || Fault::new(Code::AgentNotFound, format!("There is no operative {name}."));
         let station = self.station(name).ok_or_else(unknown)?;
         let handle = &self.options.handle;
-        handle.change_agent(caller, name, ProviderInput::Remove).await?;
+        handle.providers().change(caller, name, ProviderInput::Remove).await?;
         station.forget();
         self.remove_station(&station);
-        handle.remove_provider(name.clone()).await
+        handle.providers().remove(name.clone()).await
     }
 }
 

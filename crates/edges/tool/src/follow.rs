@@ -92,7 +92,8 @@ impl Follower {
 
     /// Passes on what the run does until it is over; nothing if nobody waits for the end.
     async fn watch(&self, key: &RunKey, reading: Reading) -> Result<Option<Answer>, Fault> {
-        let mut follow = self.handle.follow(self.caller.clone(), key, self.stop.clone()).await?;
+        let mut follow =
+            self.handle.runs().follow(self.caller.clone(), key, self.stop.clone()).await?;
         loop {
             let event = tokio::select! {
                 biased;

@@ -79,16 +79,16 @@ impl Operative {
 
     async fn take(&self, offered: &[OfferedTool]) -> Result<Vec<ToolId>, Fault> {
         let (handle, name) = (&self.shared.options.handle, &self.station.name);
-        handle.check_current(&self.caller)?;
+        handle.trust().check_current(&self.caller)?;
         let defs = offer::definitions(name, &self.caller, offered)?;
         let tools: Vec<ToolId> = defs.iter().map(|def| def.tool.clone()).collect();
         if !self.station.is_current(self.epoch) {
             let message = format!("Another connection serves {name} now.");
             return Err(Fault::new(Code::ToolConflict, message));
         }
-        let before = handle.agent(name)?.tools;
+        let before = handle.providers().get(name)?.tools;
         if before != defs {
-            handle.may_offer(name.as_str()).map_err(|_| {
+            handle.providers().may_offer(name.as_str()).map_err(|_| {
                 let message =
                     format!("The tools of {name} change too often; try again in a moment.");
                 Fault::new(Code::CoreBusy, message)
@@ -96,7 +96,7 @@ impl Operative {
             self.keep(before, defs).await?;
         } else {
             // The catalog may have less than the journal after a change that did not come through.
-            handle.set_tools(name, defs)?;
+            handle.providers().set_tools(name, defs)?;
         }
         if self.station.ready(self.epoch) {
             self.shared.tell(&self.station).await;
@@ -107,11 +107,11 @@ impl Operative {
     /// Writes down what is offered. The catalog has it first, because it may find it wrong.
     async fn keep(&self, before: Vec<ToolDef>, defs: Vec<ToolDef>) -> Result<(), Fault> {
         let (handle, name) = (&self.shared.options.handle, &self.station.name);
-        handle.set_tools(name, defs.clone())?;
+        handle.providers().set_tools(name, defs.clone())?;
         let offered = ProviderInput::Offer { tools: defs };
-        let kept = handle.change_agent(&self.caller, name, offered).await;
+        let kept = handle.providers().change(&self.caller, name, offered).await;
         if let Err(fault) = kept {
-            handle.set_tools(name, before)?;
+            handle.providers().set_tools(name, before)?;
             return Err(fault);
         }
         Ok(())
@@ -125,7 +125,7 @@ impl Operative {
         place: Place,
     ) {
         let handle = &self.shared.options.handle;
-        let tool = handle.tool(&dispatch.spec.tool).ok();
+        let tool = handle.providers().tool(&dispatch.spec.tool).ok();
         let form = |schema: Option<&Value>| schema.map_or(Form::Object, Form::of);
         let input = form(tool.as_ref().map(|tool| &tool.def.input_schema));
         let output = form(tool.as_ref().and_then(|tool| tool.def.output_schema.as_ref()));
@@ -185,7 +185,12 @@ impl Operative {
             }
             None => match self.over.iter().find(|(over, _)| over.as_str() == id) {
                 Some((attempt_id, run)) => {
-                    self.shared.options.handle.report_cost(run, attempt_id, so_far_micro).await
+                    self.shared
+                        .options
+                        .handle
+                        .runs()
+                        .report_cost(run, attempt_id, so_far_micro)
+                        .await
                 }
                 None => return,
             },

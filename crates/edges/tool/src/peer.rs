@@ -216,7 +216,7 @@ impl Peer {
 
     /// Ends a connection whose token is not good any more.
     fn check(&mut self) {
-        if self.shared.options.handle.check_current(&self.caller).is_err() {
+        if self.shared.options.handle.trust().check_current(&self.caller).is_err() {
             self.session.close(close::POLICY, "the token is not good any more");
         }
     }

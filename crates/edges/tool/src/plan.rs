@@ -95,7 +95,7 @@ impl Plan {
 
 fn run(handle: &Handle, tool: ToolId, payload: Value) -> Plan {
     // A tool that is not there is told of when its run is asked for.
-    let known = handle.tool(&tool).ok();
+    let known = handle.providers().tool(&tool).ok();
     let form = |schema: Option<&Value>| schema.map_or(Form::Object, Form::of);
     let input = form(known.as_ref().map(|tool| &tool.def.input_schema));
     let output = form(known.as_ref().and_then(|tool| tool.def.output_schema.as_ref()));
@@ -112,7 +112,7 @@ fn named(handle: &Handle, caller: &Caller, method: &str) -> Result<Option<ToolId
         let name = id.name();
         name == method || name.split_once('@').is_some_and(|(bare, _)| bare == method)
     };
-    let tools = handle.tools().into_iter().map(|tool| tool.def.tool.clone());
+    let tools = handle.providers().tools().into_iter().map(|tool| tool.def.tool.clone());
     let may_use = |id: &ToolId| caller.rights.check_tool(id).is_ok();
     let mut found: Vec<ToolId> = tools.filter(|id| has_name(id) && may_use(id)).collect();
     if found.len() > 1 {

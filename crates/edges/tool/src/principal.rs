@@ -43,7 +43,7 @@ impl Principal {
         tidings: mpsc::Sender<Tidings>,
     ) -> Self {
         let slots = follow::slots(shared.options.limits.served_max);
-        let (session, open) = (shared.options.handle.new_session(), HashMap::new());
+        let (session, open) = (shared.options.handle.runs().new_session(), HashMap::new());
         Self { shared, caller, world, session, detach, tidings, open, serial: 0, slots }
     }
 
@@ -84,7 +84,7 @@ impl Principal {
         new.correlation_id = Some(self.session.clone());
         let caller = self.caller.clone();
         let begun = async move {
-            let accepted = handle.create_run(&caller, new).await?;
+            let accepted = handle.runs().create(&caller, new).await?;
             Ok(accepted.run.key.clone())
         };
         self.shared.followers.spawn(follower.follow(begun, reading));
@@ -95,7 +95,7 @@ impl Principal {
         handle: &Handle,
         incoming: ToolRequest,
     ) -> Result<(ToolId, Object, Reading), Fault> {
-        handle.check_current(&self.caller)?;
+        handle.trust().check_current(&self.caller)?;
         let built_in = |name: &str| {
             let missing = |_| Fault::new(Code::CoreInternal, "A built-in tool is missing.");
             ToolId::new(name).map_err(missing)

@@ -102,7 +102,7 @@ async fn admit(
     }
     checked?;
     if let Role::Principal { world, .. } = &role {
-        shared.options.handle.world(world).await?;
+        shared.options.handle.worlds().get(world).await?;
     }
     if shared.draining.is_cancelled() {
         return Err(Fault::new(Code::CoreStopping, "The core is stopping."));
@@ -124,7 +124,7 @@ fn audit(shared: &Shared, caller: &Caller, fault: &Fault) {
             record = record.fact(missing, value);
         }
     }
-    shared.options.handle.denied(record);
+    shared.options.handle.audit().denied(record);
 }
 
 /// Opens the stream of a session's events.
@@ -230,7 +230,8 @@ async fn list(State(shared): State<Arc<Shared>>, Extension(caller): Extension<Ca
 
 fn item(shared: &Shared, station: &Station) -> Operative {
     let name = &station.name;
-    let tools = shared.options.handle.tools().into_iter().map(|tool| tool.def.tool.clone());
+    let tools =
+        shared.options.handle.providers().tools().into_iter().map(|tool| tool.def.tool.clone());
     let own = tools.filter(|tool| tool.provider() == *name);
     Operative {
         name: name.to_string(),

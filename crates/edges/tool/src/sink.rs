@@ -31,7 +31,7 @@ impl ProviderSink for Sink {
         let handle = self.handle()?;
         // A token that was revoked a moment ago may not have ended its connection yet.
         if let Some(caller) = self.station.caller()
-            && handle.check_current(&caller).is_err()
+            && handle.trust().check_current(&caller).is_err()
         {
             let message = format!("Nobody is connected as {}.", self.station.name);
             return Err(Fault::new(Code::ToolUnavailable, message));

@@ -332,7 +332,7 @@ fn stream(
             }
             let quiet_until = Instant::now() + shared.options.keep_alive;
             loop {
-                if shared.options.handle.check_current(&caller).is_err() {
+                if shared.options.handle.trust().check_current(&caller).is_err() {
                     return Some((Ok(": the token is not good any more\n\n".into()), None));
                 }
                 match cursor.take() {

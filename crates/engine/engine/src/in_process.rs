@@ -121,8 +121,8 @@ impl InProcess {
             tools,
             under_way: Arc::default(),
         });
-        handle.register(self.id.clone(), defs, sink).await?;
-        handle.set_availability(self.id, Availability::Up).await
+        handle.providers().register(self.id.clone(), defs, sink).await?;
+        handle.providers().set_availability(self.id, Availability::Up).await
     }
 }
 
@@ -316,7 +316,7 @@ impl Cx {
     /// Whether there is a tool of this name.
     #[must_use]
     pub fn has_tool(&self, tool: &ToolId) -> bool {
-        self.handle.tool(tool).is_ok()
+        self.handle.providers().tool(tool).is_ok()
     }
 
     /// Runs another tool as a child of this run in the same mode, passes on the text that it
@@ -328,7 +328,7 @@ impl Cx {
         new.correlation_id.clone_from(&dispatch.spec.correlation_id);
         let caller = self.attempt.caller(vec![ToolPattern::any()]);
         let accepted = self.attempt.invoke(&caller, new).await?;
-        let mut watch = self.handle.watch(&accepted.run.key, Seq(0)).await?;
+        let mut watch = self.handle.runs().watch(&accepted.run.key, Seq(0)).await?;
         while let Some(event) = watch.next().await {
             let event = event?;
             if let Some(run) = event.ended {
@@ -351,7 +351,7 @@ impl Cx {
         let accepted = self.attempt.invoke(&caller, new).await?;
         loop {
             let key = &accepted.run.key;
-            let run = self.handle.wait_run(key, std::time::Duration::from_secs(60)).await?;
+            let run = self.handle.runs().wait(key, std::time::Duration::from_secs(60)).await?;
             if run.is_over() {
                 return Ok(run);
             }

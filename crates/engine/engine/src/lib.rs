@@ -24,9 +24,10 @@ pub use admission::{InputCheck, InputChecks};
 pub use catalog::CatalogTool;
 pub use fresh::Seeded;
 pub use handle::{
-    Accepted, AskFeed, AskNews, AskView, Attempt, AttemptData, AttemptRef, Collected, CostRequest,
-    Costs, EventKind, FilePage, Follow, FollowEvent, Handle, NameLimit, NameLimits, NewFile,
-    NewRun, Options, PublicEvent, Reach, Retry, RunEvent, RunSeats, Trace, UploadView, Watch,
+    Accepted, AskCalls, AskFeed, AskNews, AskView, Attempt, AttemptData, AttemptRef, AuditCalls,
+    Collected, CostRequest, Costs, EventKind, FileCalls, FilePage, Follow, FollowEvent, Handle,
+    NameLimit, NameLimits, NewFile, NewRun, Options, ProviderCalls, PublicEvent, Reach, Retry,
+    RunCalls, RunEvent, RunSeats, SeatCalls, Trace, TrustCalls, UploadView, Watch, WorldCalls,
     WorldView, progress_value,
 };
 pub use redact::Redaction;

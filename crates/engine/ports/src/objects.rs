@@ -294,11 +294,12 @@ impl ObjectError {
     pub fn new(kind: ObjectErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
+}
 
-    /// The error as whoever asked may see it.
-    #[must_use]
-    pub fn to_fault(&self) -> Fault {
-        match self.kind {
+/// The error as whoever asked may see it.
+impl From<ObjectError> for Fault {
+    fn from(error: ObjectError) -> Self {
+        match error.kind {
             ObjectErrorKind::Unavailable => Fault::new(
                 Code::StorageUnavailable,
                 "The artifact store cannot be reached or does not answer; try again.",

@@ -247,11 +247,10 @@ pub struct StoreError {
     pub message: String,
 }
 
-impl StoreError {
-    /// The error as whoever asked may see it.
-    #[must_use]
-    pub fn to_fault(&self) -> Fault {
-        match self.kind {
+/// The error as whoever asked may see it.
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        match error.kind {
             StoreErrorKind::Full => Fault::new(
                 Code::StoreFull,
                 "The store has no room left; free some space and try again.",

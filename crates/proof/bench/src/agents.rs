@@ -144,7 +144,7 @@ async fn many_callers(
 async fn call(handle: &Handle, durability: Durability) -> anyhow::Result<()> {
     let mut new = core::request(TOOL, json!({"name": "x".repeat(100)}))?;
     new.durability = Some(durability);
-    let accepted = handle.create_and_wait(&Caller::owner(), new, LONG).await?;
+    let accepted = handle.runs().create_and_wait(&Caller::owner(), new, LONG).await?;
     ensure!(
         accepted.run.status() == RunStatus::Succeeded,
         "a run ended {:?}",

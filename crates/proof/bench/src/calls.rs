@@ -81,7 +81,7 @@ async fn many_callers(
 async fn call(handle: &Handle, n: usize, durability: Durability) -> anyhow::Result<()> {
     let mut new = core::request("wharf/echo", json!({"n": n, "text": "x".repeat(100)}))?;
     new.durability = Some(durability);
-    let accepted = handle.create_and_wait(&Caller::owner(), new, LONG).await?;
+    let accepted = handle.runs().create_and_wait(&Caller::owner(), new, LONG).await?;
     ensure!(accepted.run.status() == RunStatus::Succeeded, "a run ended {}", accepted.run.status());
     Ok(())
 }

@@ -31,11 +31,11 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
 /// How long the run takes while so many readers follow it.
 async fn counted(handle: &Handle, readers: usize) -> anyhow::Result<Duration> {
     let new = core::request("wharf/count", json!({"n": NUMBERS, "delay_ms": 1}))?;
-    let run = handle.create_run(&Caller::owner(), new).await?.run;
+    let run = handle.runs().create(&Caller::owner(), new).await?.run;
     let started = Instant::now();
     let tasks: Vec<_> =
         (0..readers).map(|_| tokio::spawn(read(handle.clone(), run.key.clone()))).collect();
-    let over = handle.wait_run(&run.key, LONG).await?;
+    let over = handle.runs().wait(&run.key, LONG).await?;
     ensure!(over.is_over(), "the run takes too long");
     let took = started.elapsed();
     let expected: String = (1..=NUMBERS).map(|n| format!("{n}\n")).collect();
@@ -46,7 +46,7 @@ async fn counted(handle: &Handle, readers: usize) -> anyhow::Result<Duration> {
 }
 
 async fn read(handle: Handle, key: RunKey) -> anyhow::Result<String> {
-    let mut watch = handle.watch(&key, Seq(0)).await?;
+    let mut watch = handle.runs().watch(&key, Seq(0)).await?;
     let mut text = String::new();
     let mut ended = false;
     while let Some(event) = watch.next().await {

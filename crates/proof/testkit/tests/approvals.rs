@@ -54,8 +54,8 @@ async fn core(folder: &Path, now: Timestamp) -> (Handle, UnboundedReceiver<Dispa
     let mut tool = ToolDef::new(send(), "Sends a mail.", json!({"type": "object"}));
     tool.requires_directive = true;
     let sink = Arc::new(Sink(sender));
-    handle.register(provider.clone(), vec![tool], sink).await.expect("registers");
-    handle.set_availability(provider, Availability::Up).await.expect("up");
+    handle.providers().register(provider.clone(), vec![tool], sink).await.expect("registers");
+    handle.providers().set_availability(provider, Availability::Up).await.expect("up");
     (handle, dispatched)
 }
 
@@ -73,10 +73,10 @@ async fn first_life(folder: &Path) {
     let (handle, mut dispatched) = core(folder, BEGIN).await;
     let owner = Caller::owner();
     let world = key().world;
-    handle.create_world(&owner, world.clone(), WorldSettings::default()).await.expect("made");
+    handle.worlds().create(&owner, world.clone(), WorldSettings::default()).await.expect("made");
     let mut wanted = NewRun::new(send(), Object::new(), world);
     wanted.run_id = Some(key().run);
-    let run = handle.create_run(&owner, wanted).await.expect("accepted").run;
+    let run = handle.runs().create(&owner, wanted).await.expect("accepted").run;
     assert_eq!(run.status(), RunStatus::Waiting);
     println!("\nwaiting");
     let sent = dispatched.recv().await;
@@ -102,18 +102,18 @@ async fn r087_an_approval_outlives_a_kill_and_a_day() {
     assert!(waits, "the run was accepted and waits");
 
     let (handle, mut dispatched) = core(folder.path(), BEGIN.plus_ms(DAY_MS)).await;
-    let inbox = handle.inbox(None, 10).await.expect("lists");
+    let inbox = handle.asks().inbox(None, 10).await.expect("lists");
     assert_eq!(inbox.len(), 1, "the approval is still open");
     let id = inbox[0].ask.spec.ask_id.clone();
     let owner = Caller::owner();
-    handle.resolve_ask(&owner, &id, Resolution::ALLOW).await.expect("allowed");
+    handle.asks().resolve(&owner, &id, Resolution::ALLOW).await.expect("allowed");
     let dispatch = tokio::time::timeout(LONG, dispatched.recv()).await.expect("in time");
     let dispatch = dispatch.expect("the engine is there");
     assert_eq!((&dispatch.run, &dispatch.approval), (&key(), &Some(id.clone())));
     Attempt::new(handle.clone(), dispatch).succeeded(Object::new(), 0).await.expect("told");
-    let run = handle.wait_run(&key(), LONG).await.expect("known");
+    let run = handle.runs().wait(&key(), LONG).await.expect("known");
     assert_eq!((run.status(), run.attempt), (RunStatus::Succeeded, 1));
     assert!(dispatched.try_recv().is_err(), "it is sent once");
-    let again = handle.resolve_ask(&owner, &id, Resolution::ALLOW).await;
+    let again = handle.asks().resolve(&owner, &id, Resolution::ALLOW).await;
     assert!(again.expect_err("decided").is(Code::AskDecided));
 }

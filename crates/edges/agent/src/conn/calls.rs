@@ -134,7 +134,8 @@ impl AgentConnection {
         } else if let Some((attempt_id, run)) =
             self.given_up.iter().find(|(attempt_id, _)| attempt_id.as_str() == call_id.as_str())
         {
-            let _ = self.shared.options.handle.report_cost(run, attempt_id, so_far_micro).await;
+            let _ =
+                self.shared.options.handle.runs().report_cost(run, attempt_id, so_far_micro).await;
         }
     }
 

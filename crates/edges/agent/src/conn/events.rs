@@ -123,7 +123,11 @@ impl AgentConnection {
         let keys = hello.idempotency;
         let options = &self.shared.options;
         let origin = options.storage_origin.as_deref();
-        let reach = options.handle.agent(&agent).map(|agent| wharf_hosting::reach(&agent, origin));
+        let reach = options
+            .handle
+            .providers()
+            .get(&agent)
+            .map(|agent| wharf_hosting::reach(&agent, origin));
         let reach = reach.unwrap_or(Reach::Folder);
         Ok((AgentPeer { agent, launch, live, keys, bounds, reach, places, rooms: None }, inbox))
     }
@@ -148,18 +152,18 @@ impl AgentConnection {
             self.offered.iter().filter_map(|tool| from_wire::tool(tool, keys)).collect();
         let handle = &self.shared.options.handle;
         let agent = peer.agent.clone();
-        if handle.agent(&agent).is_ok_and(|known| known.tools != tools)
-            && let Err(wait) = handle.may_offer(agent.as_str())
+        if handle.providers().get(&agent).is_ok_and(|known| known.tools != tools)
+            && let Err(wait) = handle.providers().may_offer(agent.as_str())
         {
             self.offer_at = Some(Instant::now() + wait);
             return;
         }
         let offered = async {
             let input = ProviderInput::Offer { tools: tools.clone() };
-            let known = handle.change_agent(&Caller::core(), &agent, input).await?;
+            let known = handle.providers().change(&Caller::core(), &agent, input).await?;
             // What changed is set apart before it can be seen.
             self.shared.host.quarantine(&known);
-            handle.set_tools(&agent, tools)
+            handle.providers().set_tools(&agent, tools)
         };
         if let Err(fault) = offered.await {
             tracing::warn!(%agent, code = %fault.code, "the tools of an agent were not taken");
@@ -180,7 +184,11 @@ impl AgentConnection {
             return;
         };
         let handle = self.shared.options.handle.clone();
-        let given = handle.agent(&peer.agent).map(|agent| agent.permissions()).unwrap_or_default();
+        let given = handle
+            .providers()
+            .get(&peer.agent)
+            .map(|agent| agent.permissions())
+            .unwrap_or_default();
         let tools = given.into_iter().filter_map(|permission| match permission {
             Permission::Invoke(pattern) => Some(pattern),
             _ => None,
@@ -306,7 +314,7 @@ impl AgentConnection {
         }
         let record = facts(record);
         // When the engine is gone nothing can be written any more.
-        let _ = self.shared.options.handle.record(&StreamId::Provider(agent), record).await;
+        let _ = self.shared.options.handle.audit().record(&StreamId::Provider(agent), record).await;
     }
 }
 

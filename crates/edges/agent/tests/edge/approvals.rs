@@ -12,7 +12,7 @@ use crate::troupe::{CALLER, Part, tool};
 async fn approval(stage: &Stage) -> Ask {
     let deadline = tokio::time::Instant::now() + LONG;
     loop {
-        if let Some(view) = stage.handle.inbox(None, 10).await.expect("lists").pop() {
+        if let Some(view) = stage.handle.asks().inbox(None, 10).await.expect("lists").pop() {
             assert_eq!(view.ask.spec.kind, AskKind::Approval);
             return view.ask;
         }
@@ -23,7 +23,7 @@ async fn approval(stage: &Stage) -> Ask {
 
 async fn allow(stage: &Stage, ask: &Ask) {
     let allow = Resolution::Allow { scope: Scope::Run };
-    stage.handle.resolve_ask(&owner(), &ask.spec.ask_id, allow).await.expect("open");
+    stage.handle.asks().resolve(&owner(), &ask.spec.ask_id, allow).await.expect("open");
 }
 
 /// The next call; nothing else came before it.
@@ -41,7 +41,10 @@ async fn r087_nothing_is_sent_before_the_approval_which_then_is_the_cause() {
     let (_, mut agent) = part.enter(&mut stage).await;
     let run = stage.run("act", json!({"n": 1})).await.expect("accepted");
     let ask = approval(&stage).await;
-    assert_eq!(stage.handle.run(&run.key).await.expect("known").status(), RunStatus::Waiting);
+    assert_eq!(
+        stage.handle.runs().get(&run.key).await.expect("known").status(),
+        RunStatus::Waiting
+    );
     // A call that needs nobody's word overtakes it, so nothing of it has been sent.
     stage.run("echo", json!({})).await.expect("accepted");
     let call = next_call(&mut agent).await;
@@ -64,7 +67,7 @@ async fn r087_a_proposal_of_the_agent_is_approved_and_the_call_made_again() {
     let (_, mut agent) = Part::new(CALLER, &["send"]).enter(&mut stage).await;
     let mut wanted = new("send", object(json!({"to": "all"})));
     wanted.idempotency_key = Some("k1".into());
-    let run = stage.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+    let run = stage.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
     let first = next_call(&mut agent).await;
     let payload = json!({
         "call_id": first["payload"]["call_id"], "status": "failed",
@@ -76,7 +79,7 @@ async fn r087_a_proposal_of_the_agent_is_approved_and_the_call_made_again() {
     agent.send("agent.tool.result", payload, json!({"request_id": first["request_id"]})).await;
     let ask = approval(&stage).await;
     assert!(ask.spec.title.contains("Send 40 letters"), "{}", ask.spec.title);
-    assert!(!stage.handle.run(&run.key).await.expect("known").is_over());
+    assert!(!stage.handle.runs().get(&run.key).await.expect("known").is_over());
     allow(&stage, &ask).await;
     let second = next_call(&mut agent).await;
     assert_ne!(second["payload"]["call_id"], first["payload"]["call_id"]);
@@ -113,7 +116,7 @@ async fn r103_r166_a_call_holds_what_the_caller_gave_and_nothing_of_the_core() {
         resource_paths: vec!["/srv/project/a.txt".into()],
         ui: Some(object(json!({"theme": "dark"}))),
     };
-    let run = stage.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+    let run = stage.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
     let call = next_call(&mut agent).await;
     let context = &call["payload"]["context"];
     assert_eq!(context["project_root"], "/srv/project");

@@ -16,7 +16,7 @@ async fn r033_r034_r038_r085_a_call_says_who_asks_and_what_for() {
     wanted.correlation_id = Some("chat:7".into());
     wanted.timeout_ms = Some(5_000);
     wanted.idempotency_key = Some("k1".into());
-    let run = stage.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+    let run = stage.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
     let call = agent.call().await;
     assert_eq!(call["request_id"], run.key.run.as_str());
     assert_eq!(call["correlation_id"], "chat:7");
@@ -81,7 +81,7 @@ async fn r167_chunks_are_shown_as_they_come_in_order_with_their_gaps() {
     let (_launch, mut agent) = stage.joined(&["count"]).await;
     let run = stage.run("count", json!({})).await.expect("accepted");
     let call = agent.call().await;
-    let mut watch = stage.handle.watch(&run.key, Seq(2)).await.expect("known");
+    let mut watch = stage.handle.runs().watch(&run.key, Seq(2)).await.expect("known");
     let mut shown = async || {
         let next = tokio::time::timeout(LONG, watch.next()).await.expect("comes");
         next.expect("an event").expect("readable").item
@@ -102,7 +102,7 @@ async fn r116_a_stalled_reader_stops_neither_reading_nor_other_calls() {
     let mut stage = Stage::new().await;
     let (_launch, mut agent) = stage.joined(&["count"]).await;
     let run = stage.run("count", json!({})).await.expect("accepted");
-    let stalled = stage.handle.watch(&run.key, Seq(0)).await.expect("known");
+    let stalled = stage.handle.runs().watch(&run.key, Seq(0)).await.expect("known");
     let call = agent.call().await;
     for seq in 1..=2_000 {
         agent.stream(&call, seq, "stdout", json!({"text": "x"})).await;
@@ -176,7 +176,7 @@ async fn r129_r135_a_cancel_reaches_the_agent_and_is_decided_at_its_deadline() {
     let others_call = agent.call().await;
     let run = stage.run("sleep", json!({})).await.expect("accepted");
     let call = agent.call().await;
-    stage.handle.cancel_run(&owner(), &run.key, "enough").await.expect("known");
+    stage.handle.runs().cancel(&owner(), &run.key, "enough").await.expect("known");
     let cancel = agent.receive().await;
     assert_eq!(cancel["type"], "core.tool.cancel");
     assert_eq!(cancel["payload"]["call_id"], call["payload"]["call_id"]);
@@ -191,7 +191,7 @@ async fn r129_r135_a_cancel_reaches_the_agent_and_is_decided_at_its_deadline() {
     agent.succeed(&call, json!({"late": true})).await;
     agent.succeed(&others_call, json!({})).await;
     assert_eq!(stage.end_of(&other.key).await.status(), RunStatus::Succeeded);
-    assert_eq!(stage.handle.run(&run.key).await.expect("known").outcome, ended.outcome);
+    assert_eq!(stage.handle.runs().get(&run.key).await.expect("known").outcome, ended.outcome);
 }
 
 #[tokio::test]
@@ -200,7 +200,7 @@ async fn r097_a_timeout_cancels_and_drops_the_late_result() {
     let (_launch, mut agent) = stage.joined(&["sleep"]).await;
     let mut wanted = new("sleep", object(json!({})));
     wanted.timeout_ms = Some(1_000);
-    let run = stage.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+    let run = stage.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
     let call = agent.call().await;
     let cancel = agent.receive().await;
     assert_eq!(cancel["type"], "core.tool.cancel");
@@ -212,7 +212,7 @@ async fn r097_a_timeout_cancels_and_drops_the_late_result() {
     let call = agent.call().await;
     agent.succeed(&call, json!({})).await;
     stage.end_of(&other.key).await;
-    assert_eq!(stage.handle.run(&run.key).await.expect("known").outcome, ended.outcome);
+    assert_eq!(stage.handle.runs().get(&run.key).await.expect("known").outcome, ended.outcome);
 }
 
 #[tokio::test]
@@ -231,7 +231,7 @@ async fn r128_r151_every_call_is_audited_and_nothing_of_its_payload_is() {
     assert_eq!(completed[0].facts["attempt_id"], call_id);
     assert_eq!(completed[0].facts["status"], "succeeded");
     assert!(completed[0].facts.contains_key("duration_ms"));
-    let all = format!("{:?}", stage.handle.audit(0, 10_000).await.expect("readable"));
+    let all = format!("{:?}", stage.handle.audit().list(0, 10_000).await.expect("readable"));
     assert!(!all.contains("canary"), "{all}");
 }
 
@@ -245,7 +245,7 @@ async fn r119_a_result_for_a_call_that_was_never_made_changes_nothing() {
     stolen["payload"]["call_id"] = json!("somebody-elses-call");
     agent.succeed(&stolen, json!({"stolen": true})).await;
     stage.audited("agent.protocol_violation").await;
-    assert!(!stage.handle.run(&run.key).await.expect("known").is_over());
+    assert!(!stage.handle.runs().get(&run.key).await.expect("known").is_over());
     agent.succeed(&call, json!({"mine": true})).await;
     let run = stage.end_of(&run.key).await;
     assert!(
@@ -269,15 +269,18 @@ async fn r161_a_question_of_an_agent_waits_in_the_inbox_and_is_answered_once() {
     agent.send("agent.question.ask", question, json!({"request_id": call["request_id"]})).await;
     let deadline = tokio::time::Instant::now() + LONG;
     let ask = loop {
-        if let Some(view) = stage.handle.inbox(None, 10).await.expect("lists").pop() {
+        if let Some(view) = stage.handle.asks().inbox(None, 10).await.expect("lists").pop() {
             break view.ask;
         }
         assert!(tokio::time::Instant::now() < deadline, "no question came");
         tokio::task::yield_now().await;
     };
-    assert_eq!(stage.handle.run(&run.key).await.expect("known").status(), RunStatus::Waiting);
+    assert_eq!(
+        stage.handle.runs().get(&run.key).await.expect("known").status(),
+        RunStatus::Waiting
+    );
     let answer = Resolution::Answered { value: json!("aisle") };
-    stage.handle.resolve_ask(&owner(), &ask.spec.ask_id, answer).await.expect("open");
+    stage.handle.asks().resolve(&owner(), &ask.spec.ask_id, answer).await.expect("open");
     let answered = agent.receive().await;
     assert_eq!(answered["type"], "core.question.answer");
     assert_eq!(answered["payload"]["status"], "answered");
@@ -294,7 +297,7 @@ async fn r096_the_smallest_of_all_timeouts_is_sent() {
     for (asked, sent) in [(None, 60_000), (Some(1_500), 1_500), (Some(10 * DAY_MS), DAY_MS)] {
         let mut wanted = new("echo", object(json!({})));
         wanted.timeout_ms = asked;
-        let run = stage.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+        let run = stage.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
         let call = agent.call().await;
         assert_eq!(call["payload"]["timeout_ms"], sent);
         agent.succeed(&call, json!({})).await;
@@ -312,7 +315,7 @@ async fn r136_nobody_cancels_a_call_from_the_agents_side() {
     let cancel = json!({"call_id": call["payload"]["call_id"]});
     stranger.send("core.tool.cancel", cancel, json!({})).await;
     while stranger.next().await.is_some() {}
-    assert!(!stage.handle.run(&run.key).await.expect("known").is_over());
+    assert!(!stage.handle.runs().get(&run.key).await.expect("known").is_over());
     agent.succeed(&call, json!({})).await;
     assert_eq!(stage.end_of(&run.key).await.status(), RunStatus::Succeeded);
 }
@@ -325,13 +328,13 @@ async fn r152_what_is_displayed_is_not_what_is_audited() {
     let call = agent.call().await;
     agent.stream(&call, 1, "stdout", json!({"text": "canary-shown"})).await;
     agent.succeed(&call, json!({})).await;
-    let mut watch = stage.handle.watch(&run.key, Seq(0)).await.expect("known");
+    let mut watch = stage.handle.runs().watch(&run.key, Seq(0)).await.expect("known");
     let mut shown = String::new();
     while let Some(event) = watch.next().await {
         shown.push_str(&format!("{:?}", event.expect("readable").item));
     }
     assert!(shown.contains("canary-shown"), "{shown}");
-    let audit = format!("{:?}", stage.handle.audit(0, 10_000).await.expect("readable"));
+    let audit = format!("{:?}", stage.handle.audit().list(0, 10_000).await.expect("readable"));
     assert!(!audit.contains("canary-shown"));
 }
 

@@ -227,7 +227,7 @@ async fn r163_a_call_that_is_being_prepared_can_be_canceled_and_others_go_on() {
     assert_eq!(call["payload"]["input"], json!({}), "the call without files is not held up");
     agent.succeed(&call, json!({})).await;
     assert_eq!(stage.end_of(&quick.key).await.status(), RunStatus::Succeeded);
-    stage.handle.cancel_run(&owner(), &slow.key, "unwanted").await.expect("canceled");
+    stage.handle.runs().cancel(&owner(), &slow.key, "unwanted").await.expect("canceled");
     let slow = stage.end_of(&slow.key).await;
     assert_eq!(slow.status(), RunStatus::Canceled, "{slow:?}");
     assert_eq!(fault_of(&slow).details["executed"], "no", "{slow:?}");
@@ -336,7 +336,7 @@ async fn r163_files_that_nobody_wants_any_more_are_not_stored() {
     stage.objects.answer(false);
     agent.succeed(&call, json!({"x": {"$written": true}})).await;
     stage.objects.asked(asked + 1).await;
-    stage.handle.cancel_run(&owner(), &run.key, "unwanted").await.expect("canceled");
+    stage.handle.runs().cancel(&owner(), &run.key, "unwanted").await.expect("canceled");
     let run = stage.end_of(&run.key).await;
     assert_eq!(run.status(), RunStatus::Canceled, "{run:?}");
     gone(&folder(&call, "outputs_dir")).await;

@@ -39,7 +39,7 @@ async fn r143_going_silent_does_not_fail_what_is_under_way_but_disconnecting_doe
     let run = stage.run("echo", json!({})).await.expect("accepted");
     let _call = agent.call().await;
     stage.until(|view| view.state == ProviderState::Unhealthy).await;
-    assert!(!stage.handle.run(&run.key).await.expect("known").is_over());
+    assert!(!stage.handle.runs().get(&run.key).await.expect("known").is_over());
     drop(agent);
     let run = stage.end_of(&run.key).await;
     let error = run.outcome.as_ref().and_then(Outcome::error).expect("failed");
@@ -113,7 +113,7 @@ async fn r010_an_oversize_frame_closes_the_connection_with_one_record_and_no_con
 /// What the audit has of an agent after it has offered its tools and before its process was gone.
 async fn wire_records(stage: &Stage) -> Vec<AuditRecord> {
     stage.audited("agent.run_stopped").await;
-    let all = stage.handle.audit(0, 10_000).await.expect("readable");
+    let all = stage.handle.audit().list(0, 10_000).await.expect("readable");
     let records = all.into_iter().map(|sealed| sealed.record);
     let after = records.skip_while(|record| record.event != "agent.tools_registered").skip(1);
     let of_wire = after.take_while(|record| record.event != "agent.run_stopped");

@@ -29,7 +29,7 @@ async fn r159_r160_a_call_of_an_agent_is_a_child_of_the_run_it_works_on() {
     let (mut a, mut b) = two(&mut stage).await;
     let mut wanted = new("relay", Object::new());
     wanted.correlation_id = Some("chat:7".into());
-    let run = stage.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+    let run = stage.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
     let outer = a.call().await;
     let more = json!({"timeout_ms": 4_321});
     invoke(&mut a, "i-1", &outer, ECHO, more).await;
@@ -61,7 +61,7 @@ async fn r159_r160_a_call_of_an_agent_is_a_child_of_the_run_it_works_on() {
         world: run.key.world.clone(),
         run: wharf_vocab::RunId::new(child).expect("valid"),
     };
-    let child = stage.handle.run(&child).await.expect("known");
+    let child = stage.handle.runs().get(&child).await.expect("known");
     assert_eq!(child.spec.parent.as_ref(), Some(&run.key));
     assert_eq!(child.spec.depth, 1);
 }
@@ -200,7 +200,7 @@ async fn r159_children_end_when_nobody_wants_them_any_more() {
     let outer = a.call().await;
     invoke(&mut a, "i-3", &outer, ECHO, json!({})).await;
     let inner = b.call().await;
-    stage.handle.cancel_run(&owner(), &run.key, "enough").await.expect("known");
+    stage.handle.runs().cancel(&owner(), &run.key, "enough").await.expect("known");
     canceled(&mut b, &inner).await;
     // Its connection ends.
     stage.run("relay", json!({})).await.expect("accepted");
@@ -250,7 +250,7 @@ async fn r161_a_question_of_a_child_is_answered_from_the_one_inbox() {
     b.send("agent.question.ask", question, echo).await;
     let deadline = Instant::now() + LONG;
     let ask = loop {
-        if let Some(view) = stage.handle.inbox(None, 10).await.expect("lists").pop() {
+        if let Some(view) = stage.handle.asks().inbox(None, 10).await.expect("lists").pop() {
             break view.ask;
         }
         assert!(Instant::now() < deadline, "no question came");
@@ -258,7 +258,7 @@ async fn r161_a_question_of_a_child_is_answered_from_the_one_inbox() {
     };
     assert_eq!(ask.spec.title, "Window or aisle?");
     let answer = Resolution::Answered { value: json!("aisle") };
-    stage.handle.resolve_ask(&owner(), &ask.spec.ask_id, answer).await.expect("open");
+    stage.handle.asks().resolve(&owner(), &ask.spec.ask_id, answer).await.expect("open");
     let answered = b.receive().await;
     assert_eq!(answered["payload"]["value"], "aisle", "{answered}");
     b.succeed(&inner, json!({"seat": "aisle"})).await;
@@ -296,8 +296,8 @@ async fn with_talkative(stage: &Stage) {
     let tool = ToolId::new("talk/much").expect("valid");
     let def = ToolDef::new(tool, "talks", json!({"type": "object"}));
     let sink = Arc::new(Talkative(stage.handle.clone()));
-    stage.handle.register(provider.clone(), vec![def], sink).await.expect("registered");
-    stage.handle.set_availability(provider, Availability::Up).await.expect("known");
+    stage.handle.providers().register(provider.clone(), vec![def], sink).await.expect("registered");
+    stage.handle.providers().set_availability(provider, Availability::Up).await.expect("known");
 }
 
 #[tokio::test]
@@ -320,7 +320,7 @@ async fn r115_r116_an_agent_that_reads_slowly_delays_nobody_and_gets_bounded_out
             limit: 10,
             ..wharf_engine::RunQuery::default()
         };
-        if stage.handle.runs(query).await.expect("lists").runs.len() == 3 {
+        if stage.handle.runs().list(query).await.expect("lists").runs.len() == 3 {
             break;
         }
         assert!(Instant::now() < deadline, "a slow reader holds up its children");
@@ -367,7 +367,7 @@ async fn r160_what_children_cost_counts_for_the_whole_tree() {
         world: run.key.world.clone(),
         run: wharf_vocab::RunId::new(child).expect("valid"),
     };
-    let child = stage.handle.run(&key).await.expect("known");
+    let child = stage.handle.runs().get(&key).await.expect("known");
     assert_eq!(child.cost_micro, 5);
     assert_eq!(child.spec.account, run.spec.account, "both are paid from one account");
 }

@@ -145,7 +145,7 @@ async fn a_cancel_kills_the_process_of_a_run_at_its_deadline() {
     let (first, mut a) = started(&mut stage, Isolation::Run).await;
     let run = stage.run("echo", json!({})).await.expect("accepted");
     a.call().await;
-    stage.handle.cancel_run(&owner(), &run.key, "enough").await.expect("known");
+    stage.handle.runs().cancel(&owner(), &run.key, "enough").await.expect("known");
     assert_eq!(a.receive().await["type"], "core.tool.cancel");
     first.over().await;
     assert_eq!(first.exit_of(), Some(ExitHow::Signal(9)), "killed, not asked");
@@ -160,7 +160,7 @@ async fn a_run_that_is_canceled_while_it_waits_for_a_process_was_never_sent() {
     a.call().await;
     let waiting = stage.run("echo", json!({})).await.expect("accepted");
     stage.launch().await;
-    stage.handle.cancel_run(&owner(), &waiting.key, "enough").await.expect("known");
+    stage.handle.runs().cancel(&owner(), &waiting.key, "enough").await.expect("known");
     assert_eq!(stage.end_of(&waiting.key).await.status(), RunStatus::Canceled);
 }
 
@@ -173,7 +173,7 @@ async fn an_agent_that_ignores_a_cancel_is_replaced_and_its_other_calls_may_end(
         a.call().await;
         let other = stage.run("echo", json!({})).await.expect("accepted");
         let others_call = a.call().await;
-        stage.handle.cancel_run(&owner(), &ignored.key, "enough").await.expect("known");
+        stage.handle.runs().cancel(&owner(), &ignored.key, "enough").await.expect("known");
         assert_eq!(a.receive().await["type"], "core.tool.cancel");
         assert_eq!(stage.end_of(&ignored.key).await.status(), RunStatus::Canceled);
         assert_eq!(a.receive().await["payload"]["reason"], "core.replaced");
@@ -197,7 +197,7 @@ async fn an_agent_that_answers_a_cancel_stays() {
     let (first, mut a) = started(&mut stage, Isolation::Shared).await;
     let run = stage.run("echo", json!({})).await.expect("accepted");
     let call = a.call().await;
-    stage.handle.cancel_run(&owner(), &run.key, "enough").await.expect("known");
+    stage.handle.runs().cancel(&owner(), &run.key, "enough").await.expect("known");
     assert_eq!(a.receive().await["type"], "core.tool.cancel");
     a.fail(&call, "tool.canceled", false).await;
     stage.end_of(&run.key).await;
@@ -225,7 +225,7 @@ async fn an_agent_has_no_more_processes_than_it_may() {
     assert_eq!(view.state, ProviderState::Running);
     let mut new = crate::stage::new("echo", wharf_vocab::Object::new());
     new.timeout_ms = Some(2_000);
-    let run = stage.handle.create_run(&owner(), new).await.expect("accepted").run;
+    let run = stage.handle.runs().create(&owner(), new).await.expect("accepted").run;
     let fault = stage.failure_of(&run).await;
     assert!(fault.is(Code::ToolBusy) || fault.is(Code::ToolTimeout), "{fault}");
     assert_eq!(stage.edge.control().show(&id()).expect("known").instances, 64);

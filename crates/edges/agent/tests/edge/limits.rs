@@ -30,7 +30,7 @@ async fn r093_calls_beyond_what_the_agent_takes_wait_for_a_place() {
     }
     let (first, second) = (agent.call().await, agent.call().await);
     // A call that waits for a place is canceled without the agent's knowing of it.
-    stage.handle.cancel_run(&owner(), &runs[3].key, "enough").await.expect("known");
+    stage.handle.runs().cancel(&owner(), &runs[3].key, "enough").await.expect("known");
     assert_eq!(stage.end_of(&runs[3].key).await.status(), RunStatus::Canceled);
     agent.succeed(&first, json!({})).await;
     let third = agent.call().await;

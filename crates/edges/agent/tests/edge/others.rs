@@ -44,10 +44,10 @@ fn tool_server() -> ProviderInput {
 async fn t042_a_tool_server_is_no_agent_and_is_left_alone() {
     let stage = Stage::new().await;
     let id = ProviderId::new(REFERENCE).expect("valid");
-    stage.handle.change_agent(&owner(), &id, tool_server()).await.expect("added");
+    stage.handle.providers().change(&owner(), &id, tool_server()).await.expect("added");
     // A core that starts with such a record does not take it up either.
     let stage = stage.restarted().await;
-    assert!(stage.handle.agent(&id).is_ok(), "it is known");
+    assert!(stage.handle.providers().get(&id).is_ok(), "it is known");
     assert!(stage.edge.control().list().is_empty());
     let approve = stage.edge.control().approve(owner(), id.clone(), Default::default()).await;
     for refused in [
@@ -65,5 +65,5 @@ async fn t042_a_tool_server_is_no_agent_and_is_left_alone() {
         let fault = refused.expect_err("not an agent");
         assert!(fault.is(Code::AgentNotFound), "{fault}");
     }
-    assert!(stage.handle.agent(&id).expect("still there").approval.is_none());
+    assert!(stage.handle.providers().get(&id).expect("still there").approval.is_none());
 }

@@ -26,7 +26,7 @@ async fn offered(stage: &Stage, agent: &mut Agent, definition: Value) {
     let id = ToolId::new(definition["tool_id"].as_str().expect("text")).expect("valid");
     agent.offer(&[definition]).await;
     stage.until(|view| view.state == ProviderState::Running).await;
-    stage.until(|_| stage.handle.tool(&id).is_ok()).await;
+    stage.until(|_| stage.handle.providers().tool(&id).is_ok()).await;
 }
 
 /// An agent with two tools, of which the first declares a capability.
@@ -45,7 +45,7 @@ async fn one_of_two(stage: &mut Stage, (able, capability): (&str, &str), other: 
 /// All progress of a run, up to its end.
 async fn progress_of(stage: &Stage, key: &RunKey) -> Vec<Progress> {
     stage.end_of(key).await;
-    let mut watch = stage.handle.watch(key, Seq(0)).await.expect("known");
+    let mut watch = stage.handle.runs().watch(key, Seq(0)).await.expect("known");
     let mut pieces = Vec::new();
     while let Some(event) = watch.next().await {
         if let HistoryItem::Progress(piece) = event.expect("readable").item {
@@ -64,13 +64,14 @@ async fn r068_tags_and_capabilities_of_a_tool_are_kept() {
     definition["capabilities"] = json!(["streaming", "cancellation"]);
     definition["tags"] = json!(["text", "demo", ""]);
     offered(&stage, &mut agent, definition).await;
-    let known = stage.handle.tool(&ToolId::new("dev.example.hello/echo").expect("valid"));
+    let known =
+        stage.handle.providers().tool(&ToolId::new("dev.example.hello/echo").expect("valid"));
     let def = known.expect("known").def;
     assert_eq!(def.capabilities, ["streaming", "cancellation"]);
     assert_eq!(def.tags, ["text", "demo"]);
     assert!(!def.mock, "it did not say that it can pretend");
     let stage = stage.restarted().await;
-    let known = stage.handle.tool(&def.tool).expect("its place is kept");
+    let known = stage.handle.providers().tool(&def.tool).expect("its place is kept");
     assert_eq!(known.def.tags, def.tags);
 }
 
@@ -79,9 +80,10 @@ async fn r085_a_tool_that_can_pretend_is_called_so_and_another_is_not() {
     let mut stage = Stage::new().await;
     let mut agent = one_of_two(&mut stage, ("act", "mock"), "real").await;
     let pretend = |name: &str| NewRun { mode: Mode::Mock, ..new(name, object(json!({}))) };
-    let refused = stage.handle.create_run(&owner(), pretend("real")).await.expect_err("real only");
+    let refused =
+        stage.handle.runs().create(&owner(), pretend("real")).await.expect_err("real only");
     assert!(refused.is(Code::RunModeUnsupported), "{refused}");
-    let run = stage.handle.create_run(&owner(), pretend("act")).await.expect("accepted").run;
+    let run = stage.handle.runs().create(&owner(), pretend("act")).await.expect("accepted").run;
     let call = agent.call().await;
     assert_eq!(call["payload"]["tool_id"], "dev.example.hello/act");
     assert_eq!(call["payload"]["context"]["mode"], "mock");
@@ -95,7 +97,7 @@ async fn r068_only_a_tool_that_says_so_is_free() {
     let _agent = one_of_two(&mut stage, ("look", "free"), "buy").await;
     let is_free = |name: &str| {
         let id = ToolId::new(format!("dev.example.hello/{name}")).expect("valid");
-        stage.handle.tool(&id).expect("known").def.free
+        stage.handle.providers().tool(&id).expect("known").def.free
     };
     assert!(is_free("look") && !is_free("buy"));
 }
@@ -111,16 +113,16 @@ async fn r034_r170_a_call_always_names_what_it_is_part_of_and_its_trace() {
     agent.succeed(&call, json!({})).await;
     let mut traced = new("echo", object(json!({})));
     traced.traceparent = Some(TRACE.to_owned());
-    let run = stage.handle.create_run(&owner(), traced).await.expect("accepted").run;
+    let run = stage.handle.runs().create(&owner(), traced).await.expect("accepted").run;
     let call = agent.call().await;
     assert_eq!(call["traceparent"], TRACE);
     agent.succeed(&call, json!({})).await;
     assert_eq!(stage.end_of(&run.key).await.status(), RunStatus::Succeeded);
     let mut odd = new("echo", object(json!({})));
     odd.traceparent = Some("not a trace".to_owned());
-    stage.handle.create_run(&owner(), odd).await.expect("accepted");
+    stage.handle.runs().create(&owner(), odd).await.expect("accepted");
     assert_eq!(agent.call().await.get("traceparent"), None, "what is no trace is none");
-    assert!(!format!("{:?}", stage.handle.audit(0, 1_000).await).contains("violation"));
+    assert!(!format!("{:?}", stage.handle.audit().list(0, 1_000).await).contains("violation"));
 }
 
 #[tokio::test]
@@ -135,7 +137,7 @@ async fn r034_r170_a_child_belongs_to_what_its_parent_belongs_to() {
         .await;
     let mut traced = new("parent", object(json!({})));
     traced.traceparent = Some(TRACE.to_owned());
-    let run = stage.handle.create_run(&owner(), traced).await.expect("accepted").run;
+    let run = stage.handle.runs().create(&owner(), traced).await.expect("accepted").run;
     let parent = agent.call().await;
     let invoke = json!({
         "invoke_id": "i-1", "tool_id": "dev.example.hello/child", "input": {},
@@ -159,10 +161,10 @@ async fn r038_whoever_is_behind_a_call_has_a_name_for_people() {
     assert_eq!(call["actor"]["display"], "owner");
     let (label, rights) = ("Ada's phone".to_owned(), Rights::all());
     let wanted = NewGrant { label, rights, person: true, budget_micro: None };
-    let (_, token) = stage.handle.make_grant(&owner(), wanted).await.expect("made");
-    let caller = stage.handle.authenticate(token.expose()).expect("good");
+    let (_, token) = stage.handle.trust().make_grant(&owner(), wanted).await.expect("made");
+    let caller = stage.handle.trust().authenticate(token.expose()).expect("good");
     let wanted = new("echo", object(json!({})));
-    stage.handle.create_run(&caller, wanted).await.expect("accepted");
+    stage.handle.runs().create(&caller, wanted).await.expect("accepted");
     assert_eq!(agent.call().await["actor"]["display"], "Ada's phone");
 }
 
@@ -285,7 +287,7 @@ async fn keeping(promise: &Value) -> (Stage, Launch, Agent) {
 
 async fn keyed(stage: &Stage) -> RunKey {
     let wanted = NewRun { idempotency_key: Some("k".into()), ..new("act", object(json!({}))) };
-    stage.handle.create_run(&owner(), wanted).await.expect("accepted").run.key.clone()
+    stage.handle.runs().create(&owner(), wanted).await.expect("accepted").run.key.clone()
 }
 
 #[tokio::test]
@@ -405,7 +407,7 @@ async fn r152_the_owner_may_turn_it_off_and_name_patterns_of_their_own() {
     let kept = leaked(&stage, &mut agent).await;
     assert!(kept.contains(SECRET), "off is off: {kept}");
     assert!(!kept.contains("4711-0815"), "{kept}");
-    let audit = format!("{:?}", stage.handle.audit(0, 10_000).await.expect("readable"));
+    let audit = format!("{:?}", stage.handle.audit().list(0, 10_000).await.expect("readable"));
     assert!(!audit.contains(SECRET), "the audit has no payload, on or off");
 }
 
@@ -436,7 +438,7 @@ async fn r165_a_call_that_passes_the_budget_of_its_run_is_stopped() {
     let mut stage = Stage::new().await;
     let (_launch, mut agent) = stage.joined(&["echo"]).await;
     let wanted = NewRun { budget_micro: Some(500), ..new("echo", object(json!({}))) };
-    let run = stage.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+    let run = stage.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
     let call = agent.call().await;
     let cost = json!({
         "call_id": call["payload"]["call_id"], "seq": 1, "channel": "status",

@@ -15,7 +15,7 @@ async fn r128_every_call_leaves_who_what_how_long_and_why_and_nothing_of_its_pay
     for (n, code) in [None, Some("acme.sold_out")].into_iter().enumerate() {
         let mut wanted = new("echo", object(json!({"in": "canary-in"})));
         wanted.correlation_id = Some(format!("trace-{n}"));
-        let run = stage.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+        let run = stage.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
         let call = agent.call().await;
         match code {
             None => agent.succeed(&call, json!({"out": "canary-out"})).await,
@@ -40,7 +40,7 @@ async fn r128_every_call_leaves_who_what_how_long_and_why_and_nothing_of_its_pay
         let told = completed[n].facts.get("error_code").and_then(Value::as_str);
         assert_eq!(told, code);
     }
-    let all = format!("{:?}", stage.handle.audit(0, 10_000).await.expect("readable"));
+    let all = format!("{:?}", stage.handle.audit().list(0, 10_000).await.expect("readable"));
     assert!(!all.contains("canary"), "{all}");
 }
 

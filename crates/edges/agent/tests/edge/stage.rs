@@ -99,7 +99,7 @@ impl Stage {
 
     pub(crate) async fn make_world(&self, name: &str) {
         let world = WorldId::new(name).expect("valid");
-        let made = self.handle.create_world(&owner(), world, WorldSettings::default()).await;
+        let made = self.handle.worlds().create(&owner(), world, WorldSettings::default()).await;
         made.expect("made");
     }
 
@@ -181,19 +181,19 @@ impl Stage {
     pub(crate) async fn run_in(&self, world: &str, name: &str) -> Arc<Run> {
         let mut new = new(name, Object::new());
         new.world = WorldId::new(world).expect("valid");
-        self.handle.create_run(&owner(), new).await.expect("accepted").run
+        self.handle.runs().create(&owner(), new).await.expect("accepted").run
     }
 
     pub(crate) async fn run(&self, name: &str, inputs: Value) -> Result<Arc<Run>, Fault> {
         let new = new(name, object(inputs));
-        self.handle.create_run(&owner(), new).await.map(|accepted| accepted.run)
+        self.handle.runs().create(&owner(), new).await.map(|accepted| accepted.run)
     }
 
     /// Starts a run that reads and writes files.
     pub(crate) async fn run_with(&self, name: &str, inputs: Value, outputs: Value) -> Arc<Run> {
         let mut new = new(name, object(inputs));
         new.outputs = object(outputs);
-        self.handle.create_run(&owner(), new).await.expect("accepted").run
+        self.handle.runs().create(&owner(), new).await.expect("accepted").run
     }
 
     /// Puts a file into the world.
@@ -206,19 +206,19 @@ impl Stage {
             b3: None,
         };
         let body = futures::stream::iter([Ok(content.into())]).boxed();
-        self.handle.put_file(&owner(), new, body).await.expect("put");
+        self.handle.files().put(&owner(), new, body).await.expect("put");
     }
 
     /// What a file of the world holds.
     pub(crate) async fn file(&self, path: &str) -> String {
         let path = WorldPath::parse_any(path).expect("a path");
-        let body = self.handle.read_file(&owner(), &world(), &path, None).await.expect("there");
+        let body = self.handle.files().read(&owner(), &world(), &path, None).await.expect("there");
         let pieces: Vec<Bytes> = body.stream.try_collect().await.expect("readable");
         String::from_utf8(pieces.concat()).expect("text")
     }
 
     pub(crate) async fn end_of(&self, key: &RunKey) -> Arc<Run> {
-        let run = self.handle.wait_run(key, LONG).await.expect("known");
+        let run = self.handle.runs().wait(key, LONG).await.expect("known");
         assert!(run.is_over(), "{key} is still {}", run.status());
         run
     }
@@ -227,7 +227,7 @@ impl Stage {
     pub(crate) async fn until_run(&self, key: &RunKey, wanted: impl Fn(&Run) -> bool) -> Arc<Run> {
         let deadline = tokio::time::Instant::now() + LONG;
         loop {
-            let run = self.handle.run(key).await.expect("known");
+            let run = self.handle.runs().get(key).await.expect("known");
             if wanted(&run) {
                 return run;
             }
@@ -253,7 +253,7 @@ impl Stage {
     pub(crate) async fn audited(&self, event: &str) -> Vec<AuditRecord> {
         let deadline = tokio::time::Instant::now() + LONG;
         loop {
-            let all = self.handle.audit(0, 10_000).await.expect("readable");
+            let all = self.handle.audit().list(0, 10_000).await.expect("readable");
             let records = all.into_iter().map(|sealed| sealed.record);
             let found: Vec<_> = records.filter(|record| record.event == event).collect();
             if !found.is_empty() {

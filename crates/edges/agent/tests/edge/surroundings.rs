@@ -163,7 +163,7 @@ async fn approved_secrets_go_by_file_and_stay_out_of_environment_and_log() {
     }
     let around = format!("{:?} {:?}", launch.spec.env, launch.spec.args);
     assert!(!around.contains("canary"), "{around}");
-    let audited = stage.handle.audit(0, 1_000).await.expect("readable");
+    let audited = stage.handle.audit().list(0, 1_000).await.expect("readable");
     assert!(!format!("{audited:?}").contains("canary"));
 }
 

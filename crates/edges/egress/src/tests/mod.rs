@@ -108,7 +108,7 @@ impl Stage {
     async fn denied(&self, wanted: usize) -> Vec<AuditRecord> {
         let written = async {
             loop {
-                let audit = self.handle.audit(0, 100).await.expect("read");
+                let audit = self.handle.audit().list(0, 100).await.expect("read");
                 let denied = audit.into_iter().map(|sealed| sealed.record);
                 let denied: Vec<_> = denied.filter(|r| r.event == "security.denied").collect();
                 if denied.len() >= wanted {

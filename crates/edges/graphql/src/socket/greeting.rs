@@ -98,7 +98,7 @@ fn token(bytes: &[u8]) -> Option<String> {
 /// Writes down that somebody was refused, and nothing of what was sent.
 fn denied(core: &Core, code: Code) {
     let record = AuditRecord::denied(Actor::NOBODY, Subject::route("/graphql"));
-    core.handle.denied(record.fact("error_code", code.as_str()));
+    core.handle.audit().denied(record.fact("error_code", code.as_str()));
 }
 
 #[cfg(test)]

@@ -134,7 +134,7 @@ impl View<wire::Run> for RunSummary {
 impl Run {
     /// A run with its inputs, wherever they are kept.
     pub(crate) async fn shown(handle: &Handle, run: Arc<wharf_domain::Run>) -> Result<Self, Fault> {
-        Ok(Self::from(&*handle.with_inputs(run).await?))
+        Ok(Self::from(&*handle.runs().with_inputs(run).await?))
     }
 }
 

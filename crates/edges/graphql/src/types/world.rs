@@ -64,7 +64,7 @@ impl World {
     async fn usage(&self, ctx: &Context<'_>) -> Result<Usage, Fault> {
         let session = Session::of(ctx)?;
         session.world(Verb::Read, &self.id)?;
-        let usage = session.handle.usage(&session.caller, &self.id).await?;
+        let usage = session.handle.files().usage(&session.caller, &self.id).await?;
         Ok(Usage::view(wharf_views::usage(&self.id, usage)))
     }
 }

@@ -200,7 +200,7 @@ async fn t045_refusals_are_written_down_without_what_was_asked() {
     assert_eq!(answer.code(), Some("permission.denied"));
     assert_eq!(answer.body["errors"][0]["extensions"]["details"]["world"], "default");
     let found = crate::support::eventually(async || {
-        let audit = stage.handle.audit(0, 1000).await.expect("the audit");
+        let audit = stage.handle.audit().list(0, 1000).await.expect("the audit");
         audit.into_iter().find(|sealed| sealed.record.subject == "route:/graphql")
     })
     .await;

@@ -79,12 +79,14 @@ impl Stage {
         wharf_builtin::register(&handle).await.expect("registers");
         for world in ["default", "lab"] {
             let world = WorldId::new(world).expect("valid");
-            let made = handle.create_world(&Caller::owner(), world, WorldSettings::default()).await;
+            let made =
+                handle.worlds().create(&Caller::owner(), world, WorldSettings::default()).await;
             made.expect("a world");
         }
         let mut options = Options::new(OwnerToken::new(OWNER));
         let (known, owner) = (handle.clone(), options.owner.clone());
-        let bearer = move |token: &str| owner.bearer(token, |token| known.authenticate(token));
+        let bearer =
+            move |token: &str| owner.bearer(token, |token| known.trust().authenticate(token));
         let router = wharf_graphql::router_with(handle.clone(), Arc::new(bearer), limits);
         options.mounts = vec![Mount { own_doors: true, ..Mount::new("/graphql", router) }];
         let addr = "127.0.0.1:0".parse().expect("an address");

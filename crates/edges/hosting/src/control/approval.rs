@@ -59,11 +59,11 @@ impl Control {
         let handle = &host.options().handle;
         let (core, tools) = (Caller::core(), vec![tool.tool.clone()]);
         let offer = ProviderInput::Offer { tools: vec![tool.clone()] };
-        handle.change_agent(&core, id, offer).await?;
+        handle.providers().change(&core, id, offer).await?;
         let taken = ProviderInput::ApproveTools { tools };
         // What changed is set apart before it can be seen.
-        host.quarantine(&handle.change_agent(&core, id, taken).await?);
-        handle.set_tools(id, vec![tool])?;
+        host.quarantine(&handle.providers().change(&core, id, taken).await?);
+        handle.providers().set_tools(id, vec![tool])?;
         self.start_one(caller, id).await
     }
 

@@ -57,7 +57,7 @@ pub(super) async fn list(
         after: after.transpose()?.and_then(|path| WorldPath::try_from(path).ok()),
         ..FileQuery::new(world, params.limit()?)
     };
-    let page = app.handle.files(&caller, query).await?;
+    let page = app.handle.files().list(&caller, query).await?;
     let next = page.next.map(String::from);
     let next = next.map(|path| cursor::write_asked(List::Files, &question, &path));
     let items = page.files.iter().map(wharf_views::file).collect();
@@ -98,7 +98,7 @@ pub(super) async fn trace(
     let world = from_wire::world_id(segments.get("world"))?;
     access::world(&caller, Verb::Read, &world)?;
     let path = from_wire::path_param(&params)?;
-    let trace = app.handle.trace(&caller, &world, &path).await?;
+    let trace = app.handle.files().trace(&caller, &world, &path).await?;
     Ok(answer::json(StatusCode::OK, &wharf_views::trace(&world, &path, &trace)))
 }
 
@@ -120,7 +120,7 @@ pub(super) async fn usage(
 ) -> Answer {
     let world = from_wire::world_id(segments.get("world"))?;
     access::world(&caller, Verb::Read, &world)?;
-    let usage = app.handle.usage(&caller, &world).await?;
+    let usage = app.handle.files().usage(&caller, &world).await?;
     Ok(answer::json(StatusCode::OK, &wharf_views::usage(&world, usage)))
 }
 
@@ -148,6 +148,7 @@ pub(super) async fn collect(
     access::world(&caller, Verb::Admin, &world)?;
     let dry = params.is_on("dry")?;
     let (handle, at) = (app.handle.clone(), world.clone());
-    let collected = to_its_end(async move { handle.collect(&caller, &at, dry).await }).await?;
+    let collected =
+        to_its_end(async move { handle.files().collect(&caller, &at, dry).await }).await?;
     Ok(answer::json(StatusCode::OK, &wharf_views::collected(&world, dry, collected)))
 }

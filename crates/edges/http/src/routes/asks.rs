@@ -88,7 +88,7 @@ async fn find(
         None => (None, String::new()),
     };
     loop {
-        let read = app.handle.inbox(after, PAGE_ITEMS_MAX).await?;
+        let read = app.handle.asks().inbox(after, PAGE_ITEMS_MAX).await?;
         let (mut memory, stored): (Vec<_>, Vec<_>) =
             read.into_iter().partition(|view| view.position.is_none());
         memory.sort_by_key(|view| memory_place(&view.ask));
@@ -138,7 +138,7 @@ pub(super) async fn answer(
     let id = from_wire::ask_id(segments.get("ask_id"))?;
     let resolution = wharf_views::answer(request)?;
     access::ask(&app.handle, &caller, Verb::Answer, &id).await?;
-    app.handle.resolve_ask(&caller, &id, resolution).await?;
+    app.handle.asks().resolve(&caller, &id, resolution).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -166,6 +166,6 @@ pub(super) async fn decide(
     let id = from_wire::ask_id(segments.get("ask_id"))?;
     let resolution = wharf_views::decision(request)?;
     access::ask(&app.handle, &caller, Verb::Approve, &id).await?;
-    app.handle.resolve_ask(&caller, &id, resolution).await?;
+    app.handle.asks().resolve(&caller, &id, resolution).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

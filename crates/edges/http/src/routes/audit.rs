@@ -34,7 +34,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer 
     };
     // Ids are signed numbers in the store; behind the largest there is nothing.
     let after = after.min(i64::MAX as u64);
-    let mut records = app.handle.audit(after, limit + 1).await?;
+    let mut records = app.handle.audit().list(after, limit + 1).await?;
     let more = records.len() > limit;
     records.truncate(limit);
     let next = records.last().filter(|_| more);

@@ -56,6 +56,6 @@ pub(super) async fn list(
     })?;
     let (since, until) = moment::span(&params, app.handle.now())?;
     let request = CostRequest { world, since, until, by: by.unwrap_or_default() };
-    let costs = app.handle.costs(&caller, request).await?;
+    let costs = app.handle.worlds().costs(&caller, request).await?;
     Ok(answer::json(StatusCode::OK, &wharf_views::costs(&costs)))
 }

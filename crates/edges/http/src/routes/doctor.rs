@@ -44,12 +44,16 @@ fn core(app: &App) -> Finding {
     if app.handle.is_stopping() || app.stops.draining.is_cancelled() {
         return finding("core", Verdict::Fail, "the core is stopping and takes no new runs");
     }
-    finding("core", Verdict::Ok, format!("takes runs; {} are under way", app.handle.open_runs()))
+    finding(
+        "core",
+        Verdict::Ok,
+        format!("takes runs; {} are under way", app.handle.runs().open_count()),
+    )
 }
 
 /// Whether the database answers; runs are read from it.
 async fn database(app: &App) -> Finding {
-    match app.handle.runs(RunQuery { limit: 1, ..RunQuery::default() }).await {
+    match app.handle.runs().list(RunQuery { limit: 1, ..RunQuery::default() }).await {
         Ok(_) => finding("database", Verdict::Ok, "answers"),
         Err(fault) => finding("database", Verdict::Fail, fault.code.as_str()),
     }

@@ -67,7 +67,7 @@ pub(super) async fn stream(
         // Browsers come back for ever, unless they are told that there is nothing to come back for.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let source = events(app.handle.watch(&key, after).await?, key.run.clone());
+    let source = events(app.handle.runs().watch(&key, after).await?, key.run.clone());
     let farewell = "the core is stopping; come back with Last-Event-ID";
     let allowed = access::still(&app.handle, caller, Verb::Read, key.world);
     Ok(app.stream(source, allowed, farewell))
@@ -75,7 +75,7 @@ pub(super) async fn stream(
 
 /// Whether anything after `after` is shown of a run that is over.
 async fn has_more(app: &App, key: &RunKey, after: Seq) -> Result<bool, Fault> {
-    let mut watch = app.handle.watch(key, after).await?;
+    let mut watch = app.handle.runs().watch(key, after).await?;
     while let Some(event) = watch.next_known().await {
         if event?.public(&key.run).is_some() {
             return Ok(true);
@@ -110,7 +110,7 @@ pub(super) async fn trace(
     access::world(&caller, Verb::Read, &key.world)?;
     let latest = params.number("latest")?.unwrap_or(TRACE_DEFAULT).clamp(1, TRACE_MAX);
     access::run(&app.handle, &caller, Verb::Read, &key).await?;
-    let mut watch = app.handle.watch(&key, Seq(0)).await?;
+    let mut watch = app.handle.runs().watch(&key, Seq(0)).await?;
     let mut items = VecDeque::new();
     while let Some(event) = watch.next_known().await {
         let Some(event) = event?.public(&key.run) else { continue };

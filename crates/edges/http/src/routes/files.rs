@@ -112,7 +112,7 @@ async fn sent(
     (world, path): (WorldId, WorldPath),
     (method, headers): (&Method, &HeaderMap),
 ) -> Answer {
-    let record = app.handle.file(caller, &world, &path).await?;
+    let record = app.handle.files().get(caller, &world, &path).await?;
     let mut known = Known::of_record(&record);
     for _ in 0..LOOKS_MAX {
         if known.is_known_to(headers) {
@@ -126,14 +126,14 @@ async fn sent(
         if *method == Method::HEAD {
             return Ok(known.answer(range, Body::empty()));
         }
-        match app.handle.read_file(caller, &world, &path, range.clone()).await {
+        match app.handle.files().read(caller, &world, &path, range.clone()).await {
             Ok(body) if known.is(&body) => {
                 return Ok(known.answer(range, Body::from_stream(body.stream)));
             }
             // The file was replaced in between: the answer must speak of what is sent.
             Ok(body) => known = Known::of_body(&body),
             Err(fault) if fault.is(Code::RequestRangeInvalid) => {
-                known = Known::of_record(&app.handle.file(caller, &world, &path).await?);
+                known = Known::of_record(&app.handle.files().get(caller, &world, &path).await?);
             }
             Err(fault) => return Err(fault.into()),
         }
@@ -315,7 +315,7 @@ async fn keep(
     let handle = app.handle.clone();
     // A lost connection ends the body, and with it the writing; once all has arrived, the file is
     // put in its place whether or not anybody waits for the answer.
-    let file = to_its_end(async move { handle.put_file(&caller, new, pieces).await });
+    let file = to_its_end(async move { handle.files().put(&caller, new, pieces).await });
     let file = file.await.map_err(|fault| broken.or(fault))?;
     Ok(answer::json(StatusCode::CREATED, &wharf_views::file(&file)))
 }
@@ -373,7 +373,7 @@ pub(super) async fn remove_by_path(
 
 async fn drop_file(app: &App, caller: Caller, (world, path): (WorldId, WorldPath)) -> Answer {
     let handle = app.handle.clone();
-    to_its_end(async move { handle.remove_file(&caller, &world, &path).await }).await?;
+    to_its_end(async move { handle.files().remove(&caller, &world, &path).await }).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

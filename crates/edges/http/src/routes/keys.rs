@@ -38,11 +38,11 @@ pub(super) async fn rotate(
         let keyring = vault.rotate(drop_old).await?;
         let keys =
             Keys { current: keyring.current.clone(), keys: keyring.keys.keys().cloned().collect() };
-        handle.set_keyring(keyring);
+        handle.trust().set_keyring(keyring);
         let record = AuditRecord::new(AuditEvent::GRANT_KEYS_ROTATED, &caller.grant, Subject::CORE)
             .fact("key", keys.current.as_str())
             .fact("drop_old", drop_old);
-        handle.record(&StreamId::Grant(caller.grant), record).await?;
+        handle.audit().record(&StreamId::Grant(caller.grant), record).await?;
         Ok(keys)
     })
     .await?;

@@ -52,7 +52,7 @@ pub(super) async fn create(
     let mut new = wharf_views::new_run(request)?;
     let trace = headers.get("traceparent").and_then(|value| value.to_str().ok());
     new.traceparent = trace.map(str::to_owned);
-    let mut run = app.handle.create_run(&caller, new).await?.run;
+    let mut run = app.handle.runs().create(&caller, new).await?.run;
     if let Some(wait) = wait
         && !run.is_over()
     {
@@ -60,7 +60,7 @@ pub(super) async fn create(
     }
     Ok(match wait {
         Some(_) if run.is_over() => {
-            let run = app.handle.with_inputs(run).await?;
+            let run = app.handle.runs().with_inputs(run).await?;
             answer::json(StatusCode::OK, &wharf_views::run(&run))
         }
         _ => answer::json(StatusCode::ACCEPTED, &wharf_views::accepted(&run)),
@@ -70,8 +70,8 @@ pub(super) async fn create(
 /// Waits for a run's end, but not longer than the core goes on.
 async fn over_or_as_it_is(app: &App, run: &Run, wait: Duration) -> Result<Arc<Run>, Fault> {
     tokio::select! {
-        waited = app.handle.wait_run(&run.key, wait) => waited,
-        () = app.stops.draining.cancelled() => app.handle.run(&run.key).await,
+        waited = app.handle.runs().wait(&run.key, wait) => waited,
+        () = app.stops.draining.cancelled() => app.handle.runs().get(&run.key).await,
     }
 }
 
@@ -97,7 +97,7 @@ pub(super) async fn show(
 ) -> Answer {
     let key = from_wire::run_key(segments.get("run_id"), &params)?;
     let run = access::run(&app.handle, &caller, Verb::Read, &key).await?;
-    let run = app.handle.with_inputs(run).await?;
+    let run = app.handle.runs().with_inputs(run).await?;
     Ok(answer::json(StatusCode::OK, &wharf_views::run(&run)))
 }
 
@@ -126,7 +126,7 @@ pub(super) async fn cancel(
     let key = from_wire::run_key(segments.get("run_id"), &params)?;
     access::run(&app.handle, &caller, Verb::Run, &key).await?;
     let reason = request.and_then(|request| request.reason).unwrap_or_default();
-    let run = app.handle.cancel_run(&caller, &key, &reason).await?;
+    let run = app.handle.runs().cancel(&caller, &key, &reason).await?;
     Ok(answer::json(StatusCode::ACCEPTED, &wharf_views::accepted(&run)))
 }
 
@@ -153,7 +153,7 @@ pub(super) async fn remove(
 ) -> Answer {
     let key = from_wire::run_key(segments.get("run_id"), &params)?;
     access::run(&app.handle, &caller, Verb::Admin, &key).await?;
-    app.handle.purge_run(&caller, &key).await?;
+    app.handle.runs().purge(&caller, &key).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -221,7 +221,7 @@ async fn page_within(
         return Ok((Vec::new(), None));
     }
     loop {
-        let RunPage { mut runs, places, next } = app.handle.runs(query.clone()).await?;
+        let RunPage { mut runs, places, next } = app.handle.runs().list(query.clone()).await?;
         runs.retain(|run| {
             worlds.is_none_or(|worlds| worlds.contains(&run.key.world))
                 && rights.check_tool(&run.tool).is_ok()

@@ -109,5 +109,5 @@ async fn audit(
     name: &SecretName,
 ) -> Result<(), Fault> {
     let record = AuditRecord::new(event, &caller.grant, name);
-    app.handle.record(&StreamId::Grant(caller.grant.clone()), record).await
+    app.handle.audit().record(&StreamId::Grant(caller.grant.clone()), record).await
 }

@@ -43,7 +43,7 @@ pub(super) async fn create(
     let caller = match (&request.seat, caller, auth::sent(&headers)) {
         (None, Some(Extension(caller)), _) => caller,
         (Some(seat), None, Some(token)) => {
-            app.handle.authenticate_seat(seat, token).map_err(Refused::denied)?
+            app.handle.seats().authenticate(seat, token).map_err(Refused::denied)?
         }
         (Some(_), Some(_), _) => return Err(Refused::denied(not_of_the_seat())),
         _ => {

@@ -35,7 +35,8 @@ pub(super) async fn create(
 ) -> Answer {
     let now = app.handle.now();
     let new = from_wire::new_grant(request, now)?;
-    let (grant, token) = app.handle.make_grant(&caller, new).await.map_err(Refused::denied)?;
+    let (grant, token) =
+        app.handle.trust().make_grant(&caller, new).await.map_err(Refused::denied)?;
     let shown = Token { token: Some(token.expose().to_owned()), ..wharf_views::token(&grant, now) };
     Ok(answer::json(StatusCode::CREATED, &shown))
 }
@@ -60,7 +61,7 @@ pub(super) async fn list(
     params: Params,
 ) -> Answer {
     let now = app.handle.now();
-    let mut grants = app.handle.grants();
+    let mut grants = app.handle.trust().grants();
     grants.retain(|grant| access::knows(&caller, grant));
     // Ids begin with the time they were made at, so this is oldest first.
     page::by_name(
@@ -89,13 +90,13 @@ pub(super) async fn revoke(
     segments: Segments,
 ) -> Answer {
     let id = from_wire::grant_id(segments.get("token_id"))?;
-    let known = app.handle.grants().into_iter().find(|grant| grant.id == id);
+    let known = app.handle.trust().grants().into_iter().find(|grant| grant.id == id);
     let reached = known.as_ref().is_some_and(|grant| access::knows(&caller, grant));
     if caller.rights.worlds.is_some() && !reached {
         let message = "This token is not for all worlds of that token, or there is none such.";
         let fault = Fault::new(Code::PermissionDenied, message).with("world", "*");
         return Err(Refused::denied(fault));
     }
-    app.handle.revoke_grant(&caller, id).await?;
+    app.handle.trust().revoke_grant(&caller, id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

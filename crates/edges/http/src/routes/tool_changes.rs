@@ -85,7 +85,7 @@ pub(super) async fn approve(
     }
     let tools = vec![id.clone()];
     to_its_end(async move { control.approve_tools(caller, agent, tools).await }).await?;
-    Ok(answer::json(StatusCode::OK, &wharf_views::tool(&app.handle.tool(&id)?)))
+    Ok(answer::json(StatusCode::OK, &wharf_views::tool(&app.handle.providers().tool(&id)?)))
 }
 
 /// What was taken on and what is offered. A tool that no agent offers cannot change.
@@ -93,7 +93,7 @@ fn definitions(app: &App, id: &ToolId) -> Result<(Option<ToolDef>, Option<ToolDe
     let control = if id.is_reference() { &app.tools } else { &app.agents };
     let agent = control.as_ref().and_then(|control| control.show(&id.provider()).ok());
     let Some(agent) = agent.map(|view| view.provider) else {
-        let def = app.handle.tool(id)?.def;
+        let def = app.handle.providers().tool(id)?.def;
         return Ok((Some(def.as_ref().clone()), Some(def.as_ref().clone())));
     };
     // A tool server offers its tool by its manifest.

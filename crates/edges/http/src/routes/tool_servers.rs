@@ -221,7 +221,7 @@ pub(super) fn steered(
         let message = format!("{id} is a tool of the agent {provider}; steer the agent instead.");
         return Err(invalid("tool", message).with("agent_id", provider.as_str()));
     }
-    if app.handle.tool(id).is_ok() {
+    if app.handle.providers().tool(id).is_ok() {
         let message = format!("{id} has no server of its own, so there is nothing to steer.");
         return Err(invalid("tool", message));
     }

@@ -34,7 +34,7 @@ use crate::{access, from_wire, page};
 )]
 pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
     let mut all: BTreeMap<String, Known> = BTreeMap::new();
-    for tool in app.handle.tools() {
+    for tool in app.handle.providers().tools() {
         let known = all.entry(tool.def.tool.to_string()).or_default();
         known.tool = Some(tool);
     }
@@ -83,7 +83,7 @@ pub(super) fn shown(
     server: Option<ProviderView>,
 ) -> Result<wire::Tool, Fault> {
     let server = server.map(|view| access::seen_by(caller, view));
-    let known = app.handle.tool(id);
+    let known = app.handle.providers().tool(id);
     let details = server.as_ref().and_then(wharf_views::tool_server);
     match (known, server) {
         (Err(fault), None) => Err(fault),

@@ -42,7 +42,7 @@ pub(super) async fn begin(
     let world = from_wire::world_id(segments.get("world"))?;
     access::world(&caller, Verb::Run, &world)?;
     let new = from_wire::begin_upload(world.clone(), request)?;
-    let upload = app.handle.begin_upload(&caller, new).await?;
+    let upload = app.handle.files().begin_upload(&caller, new).await?;
     Ok(answer::json(StatusCode::CREATED, &wharf_views::upload(&world, &upload)))
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn show(
 ) -> Answer {
     let named = Named::of(&caller, &segments, &params)?;
     let Named { world, path, id } = &named;
-    let upload = app.handle.upload(&caller, world, path, id).await?;
+    let upload = app.handle.files().upload(&caller, world, path, id).await?;
     Ok(answer::json(StatusCode::OK, &wharf_views::upload(world, &upload)))
 }
 
@@ -115,7 +115,7 @@ pub(super) async fn put_part(
     let part = to_its_end(async move {
         let Named { world, path, id } = &named;
         let upload = (world, path, id.as_str());
-        handle.put_part(&caller, upload, (number, bytes), pieces).await
+        handle.files().put_part(&caller, upload, (number, bytes), pieces).await
     });
     let part = part.await.map_err(|fault| broken.or(fault))?;
     Ok(answer::json(StatusCode::OK, &wharf_views::upload_part(&part)))
@@ -148,7 +148,8 @@ pub(super) async fn complete(
     let Named { world, path, id } = Named::of(&caller, &segments, &params)?;
     let new = from_wire::complete_upload(world, path, request.unwrap_or_default())?;
     let handle = app.handle.clone();
-    let file = to_its_end(async move { handle.complete_upload(&caller, new, &id).await }).await?;
+    let file =
+        to_its_end(async move { handle.files().complete_upload(&caller, new, &id).await }).await?;
     Ok(answer::json(StatusCode::CREATED, &wharf_views::file(&file)))
 }
 
@@ -174,7 +175,7 @@ pub(super) async fn abort(
     params: Params,
 ) -> Answer {
     let Named { world, path, id } = Named::of(&caller, &segments, &params)?;
-    app.handle.abort_upload(&caller, &world, &path, &id).await?;
+    app.handle.files().abort_upload(&caller, &world, &path, &id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -38,7 +38,7 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
     params: Params,
 ) -> Answer {
-    let mut worlds = app.handle.worlds().await?;
+    let mut worlds = app.handle.worlds().list().await?;
     worlds.retain(|view| caller.rights.in_world(&view.world.id));
     page::by_name(&params, List::Worlds, worlds, |view| view.world.id.as_str(), wharf_views::world)
 }
@@ -61,7 +61,7 @@ pub(super) async fn create(
 ) -> Answer {
     let (id, settings) = from_wire::new_world(request)?;
     access::world(&caller, Verb::Admin, &id)?;
-    let view = app.handle.create_world(&caller, id, settings).await?;
+    let view = app.handle.worlds().create(&caller, id, settings).await?;
     Ok(answer::json(StatusCode::CREATED, &wharf_views::world(&view)))
 }
 
@@ -83,7 +83,7 @@ pub(super) async fn show(
 ) -> Answer {
     let id = from_wire::world_id(segments.get("world"))?;
     access::world(&caller, Verb::Read, &id)?;
-    Ok(answer::json(StatusCode::OK, &wharf_views::world(&app.handle.world(&id).await?)))
+    Ok(answer::json(StatusCode::OK, &wharf_views::world(&app.handle.worlds().get(&id).await?)))
 }
 
 /// Changes the named settings of a world.
@@ -107,7 +107,7 @@ pub(super) async fn set(
     let id = from_wire::world_id(segments.get("world"))?;
     access::world(&caller, Verb::Admin, &id)?;
     let patch = from_wire::changed(request)?;
-    let view = app.handle.patch_world(&caller, id, patch).await?;
+    let view = app.handle.worlds().patch(&caller, id, patch).await?;
     Ok(answer::json(StatusCode::OK, &wharf_views::world(&view)))
 }
 
@@ -136,7 +136,7 @@ pub(super) async fn remove(
     access::world(&caller, Verb::Admin, &id)?;
     let force = params.is_on("force")?;
     let handle = app.handle.clone();
-    to_its_end(async move { handle.remove_world(&caller, &id, force).await }).await?;
+    to_its_end(async move { handle.worlds().remove(&caller, &id, force).await }).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -160,7 +160,7 @@ pub(super) async fn set_budget(
 ) -> Answer {
     let id = from_wire::world_id(segments.get("world"))?;
     access::world(&caller, Verb::Admin, &id)?;
-    let view = app.handle.patch_world(&caller, id, from_wire::budget(&request)?).await?;
+    let view = app.handle.worlds().patch(&caller, id, from_wire::budget(&request)?).await?;
     Ok(answer::json(StatusCode::OK, &wharf_views::world(&view)))
 }
 
@@ -185,6 +185,6 @@ pub(super) async fn correct(
     let id = from_wire::world_id(segments.get("world"))?;
     access::world(&caller, Verb::Admin, &id)?;
     let CorrectWorld { by_micro, reason } = request;
-    let view = app.handle.correct_world(&caller, id, by_micro, reason).await?;
+    let view = app.handle.worlds().correct(&caller, id, by_micro, reason).await?;
     Ok(answer::json(StatusCode::OK, &wharf_views::world(&view)))
 }

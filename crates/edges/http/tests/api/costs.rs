@@ -50,8 +50,8 @@ async fn edge() -> Edge {
         let mut tool = ToolDef::new(tool, "Costs something.", json!({"type": "object"}));
         tool.max_cost_micro = Some(100);
         let sink = Arc::new(Dear(edge.handle.clone()));
-        edge.handle.register(id.clone(), vec![tool], sink).await.expect("registers");
-        edge.handle.set_availability(id, Availability::Up).await.expect("up");
+        edge.handle.providers().register(id.clone(), vec![tool], sink).await.expect("registers");
+        edge.handle.providers().set_availability(id, Availability::Up).await.expect("up");
     }
     edge
 }

@@ -160,7 +160,7 @@ async fn a_tools_state_is_that_of_its_provider() {
     def.mock = true;
     let tools = vec![def];
     let idle = Arc::new(Idle::default());
-    edge.handle.register(provider.clone(), tools, idle).await.expect("registers");
+    edge.handle.providers().register(provider.clone(), tools, idle).await.expect("registers");
     let unhealthy = "its provider is not healthy";
     for (availability, state, reason) in [
         (Availability::Coming, "starting", json!(null)),
@@ -168,7 +168,11 @@ async fn a_tools_state_is_that_of_its_provider() {
         (Availability::Unhealthy, "unavailable", json!(unhealthy)),
         (Availability::Down { reason: "exit code 1".into() }, "unavailable", json!("exit code 1")),
     ] {
-        edge.handle.set_availability(provider.clone(), availability).await.expect("set");
+        edge.handle
+            .providers()
+            .set_availability(provider.clone(), availability)
+            .await
+            .expect("set");
         let shown = edge.get("/v1/tools/dev.example.hello/echo").await.json();
         let said = (&shown["tags"], &shown["capabilities"], &shown["mock"]);
         assert_eq!(said, (&json!(["demo"]), &json!(["mock"]), &json!(true)), "r068");

@@ -174,7 +174,7 @@ async fn r166_where_a_caller_stands_is_part_of_the_request_and_kept_only_when_al
         world: WorldId::new("default").expect("valid"),
         run: RunId::new(made["run_id"].as_str().expect("an id")).expect("valid"),
     };
-    let kept = edge.handle.run(&key).await.expect("there").spec.context.clone();
+    let kept = edge.handle.runs().get(&key).await.expect("there").spec.context.clone();
     assert_eq!(kept.paths().count(), 0);
 }
 
@@ -198,7 +198,7 @@ async fn r170_the_trace_of_a_request_goes_with_its_run() {
         let run = call.json(&body).send().await.json();
         let run = RunId::new(run["run_id"].as_str().expect("an id")).expect("valid");
         let key = RunKey { world: WorldId::new("default").expect("valid"), run };
-        let known = edge.handle.run(&key).await.expect("known");
+        let known = edge.handle.runs().get(&key).await.expect("known");
         assert_eq!(known.spec.traceparent.as_deref(), kept);
     }
 }

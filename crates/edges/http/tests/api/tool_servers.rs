@@ -243,16 +243,24 @@ async fn what_the_catalog_knows_of_a_served_tool_counts_while_it_is_enabled() {
     servers.set(SHOUT, |view| view.state = ProviderState::Running);
     let provider = ProviderId::new(SHOUT).expect("valid");
     let def = ToolDef::new(ToolId::new(SHOUT).expect("valid"), "as registered", json!({}));
-    edge.handle.register(provider.clone(), vec![def], Arc::new(Nobody)).await.expect("registers");
+    edge.handle
+        .providers()
+        .register(provider.clone(), vec![def], Arc::new(Nobody))
+        .await
+        .expect("registers");
     let shown = edge.get(PATH).await.json();
     assert_eq!(
         (&shown["state"], &shown["description"]),
         (&json!("starting"), &json!("as registered"))
     );
-    edge.handle.set_availability(provider.clone(), Availability::Up).await.expect("set");
+    edge.handle
+        .providers()
+        .set_availability(provider.clone(), Availability::Up)
+        .await
+        .expect("set");
     assert_eq!(edge.listed(SHOUT).await.expect("listed")["state"], "available");
     let down = Availability::Down { reason: "no route".to_owned() };
-    edge.handle.set_availability(provider, down).await.expect("set");
+    edge.handle.providers().set_availability(provider, down).await.expect("set");
     assert_eq!(edge.get(PATH).await.json()["state_reason"], "no route");
     assert_eq!(edge.steer("disable").await["state"], "disabled");
     let tools = edge.get("/v1/tools").await.json();

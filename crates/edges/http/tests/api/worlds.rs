@@ -128,7 +128,8 @@ async fn only_an_empty_world_goes_unless_that_is_forced() {
     remove("/v1/worlds/lab?force=true").await.refused(409, "world.not_empty");
     edge.post("/v1/runs/r1/cancel?world=lab", json!({})).await;
     edge.handle
-        .wait_run(
+        .runs()
+        .wait(
             &wharf_vocab::RunKey {
                 world: wharf_vocab::WorldId::new("lab").expect("valid"),
                 run: wharf_vocab::RunId::new("r1").expect("valid"),

@@ -137,7 +137,7 @@ fn seated(shared: &Shared, token: &str) -> Result<Caller, Fault> {
     // Digests are compared, so how long it takes says nothing about the token.
     let desk = shared.desks().into_iter().find(|desk| desk.seat.token == digest);
     let invalid = || Fault::new(Code::AuthInvalid, "This token opens no seat.");
-    shared.options.handle.authenticate_seat(&desk.ok_or_else(invalid)?.seat.id, token)
+    shared.options.handle.seats().authenticate(&desk.ok_or_else(invalid)?.seat.id, token)
 }
 
 pub(super) async fn show(
@@ -177,7 +177,7 @@ pub(super) async fn open(
             || token::offered(&headers).find_map(|offer| offer.strip_prefix(BEARER_SUBPROTOCOL));
         let given = bearer(&headers).or_else(|| carried().filter(|token| !token.is_empty()));
         let missing = || Fault::new(Code::AuthRequired, "A seat is opened with its token.");
-        shared.options.handle.authenticate_seat(&id, given.ok_or_else(missing)?)?;
+        shared.options.handle.seats().authenticate(&id, given.ok_or_else(missing)?)?;
     }
     let offered = token::offered(&headers).any(|offer| offer == BROWSER_SUBPROTOCOL);
     let gone = || wharf_domain::seat::unknown(&id);
@@ -209,7 +209,7 @@ fn desk_of(
     let id = SeatId::new(sid).map_err(|_| wharf_domain::seat::unknown_text(sid))?;
     let caller = match (offered, bearer(headers)) {
         (Some(Extension(caller)), _) => caller,
-        (None, Some(token)) => shared.options.handle.authenticate_seat(&id, token)?,
+        (None, Some(token)) => shared.options.handle.seats().authenticate(&id, token)?,
         (None, None) => return Err(Fault::new(Code::AuthRequired, "This needs a token.")),
     };
     let desk = shared.desk(&id).ok_or_else(|| wharf_domain::seat::unknown(&id))?;

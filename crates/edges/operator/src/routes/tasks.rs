@@ -40,8 +40,10 @@ pub(super) async fn create(
     let detached = task.detach == Some(true);
     let wait = task.timeout_secs.map_or(WAIT_MAX, |secs| Duration::from_secs(secs).min(WAIT_MAX));
     let run = match detached {
-        true => handle.create_run(&caller, new).await?.run,
-        false => handle.create_and_wait(&caller, new, wait + Duration::from_secs(10)).await?.run,
+        true => handle.runs().create(&caller, new).await?.run,
+        false => {
+            handle.runs().create_and_wait(&caller, new, wait + Duration::from_secs(10)).await?.run
+        }
     };
     answer(&run)
 }

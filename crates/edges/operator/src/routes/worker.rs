@@ -47,7 +47,7 @@ async fn open(shared: &Shared, found: Found) -> Result<Arc<Task>, Fault> {
 /// Why a task takes nothing any more.
 async fn gone(shared: &Shared, past: &Past) -> Fault {
     let run = match &past.run {
-        Some(key) => shared.options.handle.run(key).await.ok(),
+        Some(key) => shared.options.handle.runs().get(key).await.ok(),
         None => None,
     };
     let waits =
@@ -336,7 +336,7 @@ pub(super) async fn invoke(State(shared): State<Arc<Shared>>, call: Call) -> Ans
     let new = NewRun { idempotency_key, ..NewRun::new(tool, wanted.inputs, world) };
     let accepted = task.attempt.invoke(&caller, new).await?;
     let wait = Duration::from_millis(wanted.wait_ms.unwrap_or(WAIT_MAX_MS).min(WAIT_MAX_MS));
-    let run = shared.options.handle.wait_run(&accepted.run.key, wait).await?;
+    let run = shared.options.handle.runs().wait(&accepted.run.key, wait).await?;
     let mut body = json!({ "run_id": run.key.run.as_str(), "status": run.status().as_str() });
     if let Some(outcome) = &run.outcome {
         match outcome {

@@ -12,7 +12,7 @@ async fn rule(stage: &Stage, tool: &str, audience: Audience, patience_ms: Option
     let rule = Rule { tool, when: When::Always, approve: true, audience, patience_ms };
     let settings = WorldSettings { policy: vec![rule], ..WorldSettings::default() };
     let world = WorldId::new("default").expect("valid");
-    stage.handle.set_world(&Caller::owner(), world, settings).await.expect("changed");
+    stage.handle.worlds().set(&Caller::owner(), world, settings).await.expect("changed");
 }
 
 fn of(key: &SeatKey) -> Audience {
@@ -157,7 +157,7 @@ async fn o007_a_callers_patience_does_not_change_whom_a_rule_asks() {
     eventually(async || {
         let shown = stage.run(&run).await;
         let id = wharf_vocab::AskId::new(word(&shown["ask"], "ask_id")).expect("valid");
-        let ask = stage.handle.find_ask(&id).await.expect("there");
+        let ask = stage.handle.asks().get(&id).await.expect("there");
         (ask.spec.audience_at(stage.handle.now()) == Audience::Person).then_some(())
     })
     .await;
@@ -239,10 +239,10 @@ async fn o002_a_seat_ends_with_the_token_that_made_it() {
         let gated = stage.call_as(&caller, "POST /v1/tasks", &request).await;
         seat.hear("hook_before").await;
         if !expires {
-            let grants = stage.handle.grants();
+            let grants = stage.handle.trust().grants();
             let grant = grants.iter().find(|grant| grant.rights.verbs.len() == DESK.len());
             let id = grant.expect("made").id.clone();
-            stage.handle.revoke_grant(&Caller::owner(), id).await.expect("revoked");
+            stage.handle.trust().revoke_grant(&Caller::owner(), id).await.expect("revoked");
             assert_eq!(stage.prompt(&spawn).await.status / 100, 4, "a worker's right ends at once");
         }
         assert_eq!(seat.closed().await.0, 1008);
@@ -263,7 +263,7 @@ async fn o017_a_seat_gets_nothing_of_worlds_and_tools_its_token_is_not_for() {
     for world in ["mine", "theirs"] {
         let world = WorldId::new(world).expect("valid");
         let settings = WorldSettings::default();
-        stage.handle.create_world(&Caller::owner(), world, settings).await.expect("made");
+        stage.handle.worlds().create(&Caller::owner(), world, settings).await.expect("made");
     }
     let maker = token(&stage, &DESK, json!({ "worlds": ["mine"] })).await;
     let (key, mut seat) = sit_with(&stage, &maker, json!({})).await;

@@ -29,7 +29,7 @@ async fn rule(stage: &Stage, tool: &str, key: &SeatKey) {
     };
     let settings = WorldSettings { policy: vec![rule], ..WorldSettings::default() };
     let world = WorldId::new("default").expect("valid");
-    stage.handle.set_world(&Caller::owner(), world, settings).await.expect("changed");
+    stage.handle.worlds().set(&Caller::owner(), world, settings).await.expect("changed");
 }
 
 async fn begin(stage: &Stage, tool: &str, inputs: Value) -> String {
@@ -166,7 +166,8 @@ async fn o014_a_notice_is_kept_across_restarts_until_a_connection_has_it() {
     assert_eq!(last["result"], json!({ "value": "done" }));
     assert_eq!(last["redelivered"], true, "{last}");
     gate.is_quiet().await;
-    let taken = async || stage.handle.notices().await.expect("readable").is_empty().then_some(());
+    let taken =
+        async || stage.handle.asks().notices().await.expect("readable").is_empty().then_some(());
     eventually(taken).await;
     let stage = stage.killed().await;
     let mut gate = stage.open(&gate_key).await;

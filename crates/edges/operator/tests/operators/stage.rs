@@ -51,7 +51,7 @@ impl Stage {
             Self::on(state, MemoryObjects::new(Arc::new(SystemClock)), policy, adjust).await;
         let world = WorldId::new("default").expect("valid");
         let settings = WorldSettings::default();
-        stage.handle.create_world(&Caller::owner(), world, settings).await.expect("a world");
+        stage.handle.worlds().create(&Caller::owner(), world, settings).await.expect("a world");
         stage
     }
 

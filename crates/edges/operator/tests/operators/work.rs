@@ -235,7 +235,7 @@ async fn o030_what_a_worker_cost_counts_in_whatever_order_it_is_told_and_once() 
         let shown = eventually(booked).await;
         let over = !matches!(told, AckThenFinal | RouteThenFinal | ProgressThenFinal | Result);
         let kept = async || {
-            let audit = stage.handle.audit(0, 10_000).await.expect("readable");
+            let audit = stage.handle.audit().list(0, 10_000).await.expect("readable");
             let late = audit.iter().filter(|it| it.record.event == "operator.late_usage");
             let tokens: Vec<_> = late.map(|it| it.record.facts["input_tokens"].clone()).collect();
             (tokens.len() >= usize::from(over)).then_some(tokens)
@@ -323,7 +323,7 @@ async fn o025_a_contradiction_after_the_final_is_recorded_and_the_final_stands()
     seat.say(ack(&spawn, &json!({ "ok": false, "error": "no" }))).await;
     seat.is_quiet().await;
     assert_eq!(stage.until(&run, "succeeded").await["outputs"]["value"], "done");
-    let audit = stage.handle.audit(0, 10_000).await.expect("readable");
+    let audit = stage.handle.audit().list(0, 10_000).await.expect("readable");
     assert!(audit.iter().any(|sealed| sealed.record.event == "operator.ack_conflict"));
 }
 

@@ -74,7 +74,7 @@ async fn a_result_that_comes_in_spite_of_a_cancel_counts() {
     stage.cancel(&run).await;
     actor.hear().await;
     actor.succeed(json!({"n": 1})).await;
-    let run = stage.handle.wait_run(&run, LONG).await.expect("known");
+    let run = stage.handle.runs().wait(&run, LONG).await.expect("known");
     assert!(run.is_over());
     assert_eq!(run.cost_micro, 5);
 }

@@ -31,7 +31,7 @@ async fn asked(id: &str, outputs: Value) -> (Troupe, Stage, RunKey, Actor, Value
     let run_id = Some(RunId::new(id).expect("valid"));
     let outputs = object(outputs);
     let new = NewRun { run_id, outputs, ..NewRun::new(tool, inputs, world()) };
-    let run = stage.handle.create_run(&owner(), new).await.expect("accepted").run.key.clone();
+    let run = stage.handle.runs().create(&owner(), new).await.expect("accepted").run.key.clone();
     let mut actor = troupe.accept().await;
     let request = actor.request().await;
     (troupe, stage, run, actor, request)
@@ -124,7 +124,7 @@ async fn t011_a_run_is_stopped_when_what_it_reports_passes_its_budget() {
     let stage = Plan::new(troupe.endpoint()).open().await;
     let tool = ToolId::new("test/tool@1").expect("valid");
     let new = NewRun { budget_micro: Some(1_000), ..NewRun::new(tool, object(json!({})), world()) };
-    let run = stage.handle.create_run(&owner(), new).await.expect("accepted").run.key.clone();
+    let run = stage.handle.runs().create(&owner(), new).await.expect("accepted").run.key.clone();
     let (mut actor, _) = troupe.take().await;
     for cost in [400, 900, 1_300] {
         let control = json!({"cost_micro": cost, "final": false});

@@ -152,7 +152,7 @@ async fn t042_an_attempt_that_never_reached_its_server_is_tried_again() {
     let run = stage.start(json!({})).await;
     let failed = |run: &wharf_domain::Run| run.active.is_none() && run.attempt >= 1;
     let deadline = tokio::time::Instant::now() + LONG;
-    while !failed(&stage.handle.run(&run).await.expect("known")) {
+    while !failed(&stage.handle.runs().get(&run).await.expect("known")) {
         assert!(tokio::time::Instant::now() < deadline, "it does not fail");
         tokio::task::yield_now().await;
     }

@@ -81,7 +81,7 @@ impl Stage {
         };
         let handle = Handle::start(options).await.expect("starts");
         // After a kill it is there already.
-        let _ = handle.create_world(&owner(), world(), WorldSettings::default()).await;
+        let _ = handle.worlds().create(&owner(), world(), WorldSettings::default()).await;
         let server = Server::new(handle.clone(), Arc::clone(&plan.doors), plan.settings.clone());
         let sink = Arc::new(Sink {
             handle: handle.clone(),
@@ -97,8 +97,12 @@ impl Stage {
             ..ToolDef::new(tool.clone(), "A tool for tests.", json!({"type": "object"}))
         };
         let provider = tool.provider();
-        handle.register(provider.clone(), vec![def], Arc::clone(&sink) as _).await.expect("known");
-        handle.set_availability(provider, Availability::Up).await.expect("up");
+        handle
+            .providers()
+            .register(provider.clone(), vec![def], Arc::clone(&sink) as _)
+            .await
+            .expect("known");
+        handle.providers().set_availability(provider, Availability::Up).await.expect("up");
         Self { handle, objects, server, store, sink, plan }
     }
 
@@ -125,15 +129,15 @@ impl Stage {
     pub(crate) async fn start_with(&self, inputs: Value, outputs: Value) -> RunKey {
         let tool = ToolId::new(TOOL).expect("valid");
         let new = NewRun { outputs: object(outputs), ..NewRun::new(tool, object(inputs), world()) };
-        self.handle.create_run(&owner(), new).await.expect("accepted").run.key.clone()
+        self.handle.runs().create(&owner(), new).await.expect("accepted").run.key.clone()
     }
 
     pub(crate) async fn cancel(&self, key: &RunKey) {
-        self.handle.cancel_run(&owner(), key, "enough").await.expect("canceled");
+        self.handle.runs().cancel(&owner(), key, "enough").await.expect("canceled");
     }
 
     pub(crate) async fn end_of(&self, key: &RunKey) -> Arc<Run> {
-        let run = self.handle.wait_run(key, LONG).await.expect("known");
+        let run = self.handle.runs().wait(key, LONG).await.expect("known");
         assert!(run.is_over(), "{key} is still {}", run.status());
         run
     }
@@ -156,7 +160,7 @@ impl Stage {
 
     /// All that a run wrote, as the journal has it.
     pub(crate) async fn progress_of(&self, key: &RunKey) -> Vec<Progress> {
-        let mut watch = self.handle.watch(key, Seq(0)).await.expect("known");
+        let mut watch = self.handle.runs().watch(key, Seq(0)).await.expect("known");
         let mut pieces = Vec::new();
         while let Some(event) = watch.next().await {
             pieces.extend(piece_of(event.expect("readable")));
@@ -166,7 +170,7 @@ impl Stage {
 
     /// Waits until the journal has a piece like this.
     pub(crate) async fn until_written(&self, key: &RunKey, wanted: impl Fn(&Progress) -> bool) {
-        let mut watch = self.handle.watch(key, Seq(0)).await.expect("known");
+        let mut watch = self.handle.runs().watch(key, Seq(0)).await.expect("known");
         let found = async {
             while let Some(event) = watch.next().await {
                 if piece_of(event.expect("readable")).is_some_and(|piece| wanted(&piece)) {
@@ -181,7 +185,7 @@ impl Stage {
     /// What a file of the world holds, if it is there.
     pub(crate) async fn file(&self, path: &str) -> Option<String> {
         let path = WorldPath::parse_any(path).expect("valid");
-        let body = self.handle.read_file(&owner(), &world(), &path, None).await.ok()?;
+        let body = self.handle.files().read(&owner(), &world(), &path, None).await.ok()?;
         let pieces: Vec<_> = body.stream.try_collect().await.expect("readable");
         Some(String::from_utf8(pieces.concat()).expect("text"))
     }
@@ -191,7 +195,7 @@ impl Stage {
         let path = WorldPath::parse(path).expect("valid");
         let new = NewFile { world: world(), path, media_type: None, bytes: None, b3: None };
         let body = futures::stream::iter([Ok(text.to_owned().into())]).boxed();
-        self.handle.put_file(&owner(), new, body).await.expect("put");
+        self.handle.files().put(&owner(), new, body).await.expect("put");
     }
 }
 

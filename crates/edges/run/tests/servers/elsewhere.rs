@@ -63,7 +63,7 @@ async fn t042_t044_a_server_elsewhere_is_shown_its_token_from_the_vault() {
     stage.approved().await;
     let run = stage.run(json!({"op": "upper", "text": "a"})).await;
     assert_eq!(stage.outputs(&run).await["text"], "A");
-    let audit = stage.handle.audit(0, 10_000).await.expect("readable");
+    let audit = stage.handle.audit().list(0, 10_000).await.expect("readable");
     assert!(audit.iter().all(|sealed| !format!("{:?}", sealed.record).contains(TOKEN)));
     stage.vault.set(name, Secret::new(&b"another"[..])).await.expect("kept");
     let fault = stage.fault(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;

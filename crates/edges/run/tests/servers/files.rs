@@ -49,7 +49,7 @@ async fn t033_t036_local_files_are_a_runs_own_and_a_later_run_may_read_them() {
 async fn t033_runs_of_two_worlds_with_one_id_have_folders_of_their_own() {
     let stage = Stage::ready("").await;
     let settings = wharf_domain::WorldSettings::default();
-    stage.handle.create_world(&owner(), world("other"), settings).await.expect("made");
+    stage.handle.worlds().create(&owner(), world("other"), settings).await.expect("made");
     let go = stage.dir.path().join("go");
     let start = |name: &str| {
         let inputs = json!({"op": "hold and write", "until": go.display().to_string()});
@@ -57,7 +57,7 @@ async fn t033_runs_of_two_worlds_with_one_id_have_folders_of_their_own() {
         new.outputs = object(json!({"out.local": "/o.txt"}));
         new.run_id = Some(RunId::new("same").expect("valid"));
         let handle = stage.handle.clone();
-        async move { handle.create_run(&owner(), new).await.expect("accepted").run }
+        async move { handle.runs().create(&owner(), new).await.expect("accepted").run }
     };
     let (one, two) = (start("default").await, start("other").await);
     // Both are at work before either may end.

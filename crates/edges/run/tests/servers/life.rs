@@ -30,7 +30,11 @@ async fn t043_what_is_offered_is_what_was_approved_until_the_manifest_changes() 
         let agent = stage.edge.control().show(&id()).expect("known").provider;
         let offered = agent.manifest.tool_server().expect("a server").offered();
         assert_eq!(agent.pinned.get(&tool()), Some(&offered), "{more}");
-        assert_eq!(stage.handle.tool(&tool()).expect("known").def.hash(), offered.hash(), "{more}");
+        assert_eq!(
+            stage.handle.providers().tool(&tool()).expect("known").def.hash(),
+            offered.hash(),
+            "{more}"
+        );
     }
 }
 
@@ -148,7 +152,7 @@ async fn a_run_that_waits_for_a_place_is_canceled_without_being_sent() {
     let run = stage.run(json!({"op": "wait"})).await;
     // It waits for a process that never gets well.
     stage.until(|view| view.instances == 1).await;
-    stage.handle.cancel_run(&owner(), &run.key, "enough").await.expect("asked");
+    stage.handle.runs().cancel(&owner(), &run.key, "enough").await.expect("asked");
     let fault = stage.fault(&run).await;
     assert!(fault.is(Code::ToolCanceled), "{fault}");
     assert_eq!(fault.details["executed"], "no", "{fault}");
@@ -159,7 +163,7 @@ async fn t019_a_run_is_canceled_at_its_server() {
     let stage = Stage::ready("").await;
     let run = stage.run(json!({"op": "wait"})).await;
     stage.until(|view| view.instances == 1 && view.state == ProviderState::Running).await;
-    stage.handle.cancel_run(&owner(), &run.key, "enough").await.expect("asked");
+    stage.handle.runs().cancel(&owner(), &run.key, "enough").await.expect("asked");
     let fault = stage.fault(&run).await;
     assert!(fault.is(Code::ToolCanceled), "{fault}");
 }
@@ -182,24 +186,24 @@ async fn t043_an_approval_puts_the_tool_into_the_catalog_and_enables_it() {
     let stage = Stage::new().await;
     stage.write_manifest("well", "max_cost_micro = 5");
     stage.add().await.expect("added");
-    assert!(stage.handle.tools().iter().all(|known| known.def.tool != tool()));
+    assert!(stage.handle.providers().tools().iter().all(|known| known.def.tool != tool()));
     let view = stage.approve(Approve::default()).await.expect("approved");
     assert!(view.provider.wanted);
-    let tools = stage.handle.tools();
+    let tools = stage.handle.providers().tools();
     let known = tools.iter().find(|known| known.def.tool == tool()).expect("in the catalog");
     assert!(known.def.reattach);
     assert_eq!(known.def.timeout_ms, Some(600_000));
     assert_eq!(known.def.max_cost_micro, Some(5));
     assert_eq!(known.availability, Availability::Up);
     stage.edge.control().stop(owner(), id()).await.expect("disabled");
-    let tools = stage.handle.tools();
+    let tools = stage.handle.providers().tools();
     let known = tools.iter().find(|known| known.def.tool == tool()).expect("still there");
     assert!(matches!(known.availability, Availability::Down { .. }));
     stage.edge.control().start(owner(), id()).await.expect("enabled");
     stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
     stage.edge.control().stop(owner(), id()).await.expect("disabled");
     stage.edge.control().remove(owner(), id()).await.expect("removed");
-    assert!(stage.handle.tools().iter().all(|known| known.def.tool != tool()));
+    assert!(stage.handle.providers().tools().iter().all(|known| known.def.tool != tool()));
     let fault = stage.edge.control().show(&id()).expect_err("gone");
     assert!(fault.is(Code::ToolNotFound), "{fault}");
 }

@@ -32,7 +32,7 @@ async fn t044_a_secret_is_in_no_message_no_log_no_argument_and_no_audit() {
     assert!(logs.iter().all(|line| !line.text.contains(CANARY)));
     let seen = seen(spec);
     assert!(seen.contains("API_KEY") && !seen.contains(CANARY), "{seen}");
-    let audit = stage.handle.audit(0, 10_000).await.expect("readable");
+    let audit = stage.handle.audit().list(0, 10_000).await.expect("readable");
     assert!(!audit.is_empty());
     assert!(audit.iter().all(|sealed| !format!("{:?}", sealed.record).contains(CANARY)));
     let journal = format!("{:?}", stage.end_of(&run.key).await);

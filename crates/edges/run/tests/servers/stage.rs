@@ -47,7 +47,7 @@ impl Stage {
         let dir = tempfile::tempdir().expect("a folder");
         let stage = Self::on(store, MemoryObjects::new(clock), dir, adjust).await;
         let settings = WorldSettings::default();
-        stage.handle.create_world(&owner(), world("default"), settings).await.expect("made");
+        stage.handle.worlds().create(&owner(), world("default"), settings).await.expect("made");
         stage.write("server.py", include_str!("server.py"));
         stage
     }
@@ -127,11 +127,11 @@ impl Stage {
     pub(crate) async fn run_with(&self, inputs: Value, outputs: Value) -> Arc<Run> {
         let mut new = NewRun::new(tool(), object(inputs), world("default"));
         new.outputs = object(outputs);
-        self.handle.create_run(&owner(), new).await.expect("accepted").run
+        self.handle.runs().create(&owner(), new).await.expect("accepted").run
     }
 
     pub(crate) async fn end_of(&self, key: &RunKey) -> Arc<Run> {
-        let run = self.handle.wait_run(key, LONG).await.expect("known");
+        let run = self.handle.runs().wait(key, LONG).await.expect("known");
         assert!(run.is_over(), "{key} is still {}", run.status());
         run
     }
@@ -172,12 +172,12 @@ impl Stage {
             b3: None,
         };
         let body = futures::stream::iter([Ok(Bytes::from_static(content.as_bytes()))]).boxed();
-        self.handle.put_file(&owner(), new, body).await.expect("put");
+        self.handle.files().put(&owner(), new, body).await.expect("put");
     }
 
     pub(crate) async fn file(&self, path: &str) -> Result<String, Fault> {
         let path = WorldPath::parse_any(path).expect("a path");
-        let body = self.handle.read_file(&owner(), &world("default"), &path, None).await?;
+        let body = self.handle.files().read(&owner(), &world("default"), &path, None).await?;
         let pieces: Vec<Bytes> = body.stream.try_collect().await.expect("readable");
         Ok(String::from_utf8(pieces.concat()).expect("text"))
     }

@@ -55,7 +55,7 @@ impl Stage {
         for world in ["default", "other"] {
             let world = WorldId::new(world).expect("valid");
             let settings = WorldSettings::default();
-            stage.handle.create_world(&Caller::owner(), world, settings).await.expect("a world");
+            stage.handle.worlds().create(&Caller::owner(), world, settings).await.expect("a world");
         }
         stage
     }

@@ -6,10 +6,10 @@
 
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{Actor, Artifact, ArtifactOp, AuditEvent, AuditRecord};
-use wharf_ports::{FileRecord, ObjectInfo, TraceQuery};
+use wharf_ports::{FileQuery, FileRecord, ObjectInfo, TraceQuery};
 use wharf_vocab::{Direction, Fault, RunId, Timestamp, WorldId};
 
-use super::Handle;
+use super::FileCalls;
 use super::files::written;
 use crate::storage::{self, Patience};
 
@@ -21,10 +21,10 @@ const RECORDS_BEFORE: u64 = 10_000;
 /// Records of one file that are looked at for its writer.
 const RECORDS_MAX: usize = 1_000;
 
-impl Handle {
+impl FileCalls<'_> {
     /// A file that is there now, as it is: with a record, and with bytes.
     pub(super) async fn here(
-        &self,
+        self,
         world: &WorldId,
         path: &WorldPath,
     ) -> Result<Option<FileRecord>, Fault> {
@@ -33,14 +33,15 @@ impl Handle {
 
     /// A file that is there now, and what the artifact store says of it.
     pub(super) async fn here_now(
-        &self,
+        self,
         world: &WorldId,
         path: &WorldPath,
     ) -> Result<Option<(FileRecord, ObjectInfo)>, Fault> {
         let Some(row) = self.row(world, path).await? else { return Ok(None) };
-        let objects = self.objects()?;
-        let head = storage::head(&*objects, &path.key(world), Patience::Short).await;
-        let Some(info) = head.map_err(|error| error.to_fault())? else { return Ok(None) };
+        let objects = self.0.objects()?;
+        let Some(info) = storage::head(&*objects, &path.key(world), Patience::Short).await? else {
+            return Ok(None);
+        };
         if agrees(&row, &info) {
             return Ok(Some((row, info)));
         }
@@ -64,7 +65,7 @@ impl Handle {
     /// at once, the one whose bytes are there is among the earlier records; a local file is its
     /// run's; else nobody knows who wrote it.
     async fn found(
-        &self,
+        self,
         world: &WorldId,
         path: &WorldPath,
         row: &FileRecord,
@@ -78,7 +79,7 @@ impl Handle {
             after: row.position.saturating_sub(RECORDS_BEFORE),
             limit: RECORDS_MAX,
         };
-        let records = self.inner.store.trace(query).await.map_err(|error| error.to_fault())?;
+        let records = self.0.inner.store.trace(query).await?;
         let wrote = |record: &&FileRecord| {
             let known = &record.artifact;
             known.direction == Direction::Out && known.b3.is_some() && known.b3 == artifact.b3
@@ -93,8 +94,22 @@ impl Handle {
     }
 
     /// Whether somebody may be about to record a file.
-    fn is_being_written(&self, world: &WorldId, path: &WorldPath) -> bool {
-        self.inner.in_use.is_working(world) || !self.inner.hub.writers(&path.key(world)).is_empty()
+    fn is_being_written(self, world: &WorldId, path: &WorldPath) -> bool {
+        self.0.inner.in_use.is_working(world)
+            || !self.0.inner.hub.writers(&path.key(world)).is_empty()
+    }
+
+    /// The record of a file that is there now, if the index has one.
+    pub(super) async fn row(
+        self,
+        world: &WorldId,
+        path: &WorldPath,
+    ) -> Result<Option<FileRecord>, Fault> {
+        // Of all paths that begin with a path, the path itself comes first.
+        let prefix = Some(path.as_str().to_owned());
+        let query = FileQuery { prefix, locals: true, ..FileQuery::new(world.clone(), 1) };
+        let rows = self.0.inner.store.files(query).await?;
+        Ok(rows.into_iter().next().filter(|row| row.artifact.path == *path))
     }
 }
 

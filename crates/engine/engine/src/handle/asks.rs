@@ -1,14 +1,17 @@
-//! Asks: the one inbox, and deciding.
+//! Asks: the one inbox, deciding, and news of them for whoever sits at a seat.
 
 use std::sync::Arc;
 
+use tokio::sync::broadcast::{self, error::RecvError};
 use wharf_domain::run::RunInput;
-use wharf_domain::{Ask, Audience, Caller, Entry, Resolution, Run};
+use wharf_domain::{Ask, Audience, Caller, Entry, Notice, NoticeEnd, Resolution, Run};
+use wharf_ports::Stored;
 use wharf_vocab::limits::{ANSWER_BYTES_MAX, REASON_BYTES_MAX};
-use wharf_vocab::{AskId, AskKind, Code, Fault, StreamId, Verb};
+use wharf_vocab::{AskId, AskKind, Code, Fault, ShardId, StreamId, StreamKind, Verb};
 
-use super::Handle;
+use super::AskCalls;
 use crate::catalog::check_answer;
+pub use crate::hub::AskNews;
 use crate::shard::{Input, Reply};
 
 /// An open ask and its place in the inbox.
@@ -20,16 +23,31 @@ pub struct AskView {
     pub ask: Ask,
 }
 
-impl Handle {
+/// A reader of what happens to asks.
+#[derive(Debug)]
+pub struct AskFeed(broadcast::Receiver<AskNews>);
+
+impl AskFeed {
+    /// What happens next; `None` once the engine has ended. A reader that was too slow learns that
+    /// it missed something, and looks at the inbox again.
+    pub async fn next(&mut self) -> Option<AskNews> {
+        match self.0.recv().await {
+            Ok(news) => Some(news),
+            Err(RecvError::Lagged(_)) => Some(AskNews::Missed),
+            Err(RecvError::Closed) => None,
+        }
+    }
+}
+
+impl AskCalls<'_> {
     /// Open asks, oldest first. Asks of runs in memory stand on the first page.
-    pub async fn inbox(&self, after: Option<u64>, limit: usize) -> Result<Vec<AskView>, Fault> {
+    pub async fn inbox(self, after: Option<u64>, limit: usize) -> Result<Vec<AskView>, Fault> {
         let mut views = Vec::new();
         if after.is_none() {
-            let open = self.inner.hub.memory_open_asks();
+            let open = self.0.inner.hub.memory_open_asks();
             views.extend(open.into_iter().map(|ask| AskView { position: None, ask }));
         }
-        let stored = self.inner.store.open_asks(after.unwrap_or(0), limit).await;
-        let stored = stored.map_err(|error| error.to_fault())?;
+        let stored = self.0.inner.store.open_asks(after.unwrap_or(0), limit).await?;
         views.extend(
             stored.into_iter().map(|open| AskView { position: Some(open.position), ask: open.ask }),
         );
@@ -37,12 +55,11 @@ impl Handle {
     }
 
     /// One ask, open or decided.
-    pub async fn find_ask(&self, id: &AskId) -> Result<Ask, Fault> {
-        if let Some(ask) = self.inner.hub.memory_ask(id) {
+    pub async fn get(self, id: &AskId) -> Result<Ask, Fault> {
+        if let Some(ask) = self.0.inner.hub.memory_ask(id) {
             return Ok(ask);
         }
-        let stored = self.inner.store.load(StreamId::Ask(id.clone())).await;
-        let stored = stored.map_err(|error| error.to_fault())?;
+        let stored = self.0.inner.store.load(StreamId::Ask(id.clone())).await?;
         let entries = stored.into_iter().flat_map(|stored| stored.entries);
         Ask::replay(entries.filter_map(|(at, entry)| match entry {
             Entry::Ask(entry) => Some((at, entry)),
@@ -55,22 +72,22 @@ impl Handle {
     /// tool, it is whom the ask is for, and it neither stands in the chain of the run nor executes
     /// it.
     pub fn may_resolve(
-        &self,
+        self,
         caller: &Caller,
         ask: &Ask,
         resolution: &Resolution,
     ) -> Result<(), Fault> {
-        let (spec, now) = (&ask.spec, self.now());
+        let (spec, now) = (&ask.spec, self.0.now());
         let verb = match spec.kind {
             AskKind::Question => Verb::Answer,
             AskKind::Approval => Verb::Approve,
         };
-        self.authorise(caller, verb, &spec.run.world)?;
+        self.0.trust().authorise(caller, verb, &spec.run.world)?;
         caller.rights.check_tool(&spec.tool)?;
         ask.may_resolve(&self.for_ask(caller, ask), resolution, now)?;
         // A seat that is asked by its name was chosen, whoever executes the run.
         let open_to_all = spec.audience_at(now) == Audience::Any;
-        let behind = self.behind(&spec.tool.provider());
+        let behind = self.0.trust().behind(&spec.tool.provider());
         if !caller.person && open_to_all && caller.links.iter().any(|link| behind.contains(link)) {
             let message = "Whoever executes a run does not decide about it.";
             return Err(Fault::new(Code::PermissionDenied, message));
@@ -80,36 +97,63 @@ impl Handle {
 
     /// The caller as it faces an ask: for a seat that is gone, everybody who may answer asks of
     /// the world stands in, unless a rule wants a person then.
-    fn for_ask(&self, caller: &Caller, ask: &Ask) -> Caller {
+    fn for_ask(self, caller: &Caller, ask: &Ask) -> Caller {
         match &ask.spec.audience {
-            Audience::Seat(seat) if self.seat(seat).is_err() => caller.clone().standing_in(seat),
+            Audience::Seat(seat) if self.0.seats().get(seat).is_err() => {
+                caller.clone().standing_in(seat)
+            }
             _ => caller.clone(),
         }
     }
 
     /// Decides an ask; the first valid decision stands.
-    pub async fn resolve_ask(
-        &self,
+    pub async fn resolve(
+        self,
         caller: &Caller,
         id: &AskId,
         resolution: Resolution,
     ) -> Result<Arc<Run>, Fault> {
-        let ask = self.find_ask(id).await?;
+        let ask = self.get(id).await?;
         let allowed = self.may_resolve(caller, &ask, &resolution);
-        self.audited(caller, id, allowed)?;
+        self.0.audited(caller, id, allowed)?;
         let caller = self.for_ask(caller, &ask);
         check_resolution(&ask, &resolution).await?;
         let key = ask.spec.run.clone();
         let input = RunInput::ResolveAsk { ask_id: id.clone(), resolution, by: caller };
         let input = Input::Run { key: key.clone(), input, ticket: None };
-        match self.ask(key.shard(), input).await {
+        match self.0.ask(key.shard(), input).await {
             Ok(Reply::Run { run, .. }) => Ok(run),
-            Ok(_) => self.run(&key).await,
+            Ok(_) => self.0.runs().get(&key).await,
             Err(fault) if fault.is(Code::RunNotFound) => {
                 Err(Fault::new(Code::AskDecided, "This ask has been decided already."))
             }
             Err(fault) => Err(fault),
         }
+    }
+
+    /// What happens to asks from now on.
+    #[must_use]
+    pub fn news(self) -> AskFeed {
+        AskFeed(self.0.inner.hub.ask_news())
+    }
+
+    /// Notices that are owed to seats, in no particular order.
+    pub async fn notices(self) -> Result<Vec<Notice>, Fault> {
+        let all = ShardId::all().collect();
+        let stored = self.0.inner.store.load_open(StreamKind::Notice, all).await?;
+        let read = |(_, stored): (StreamId, Stored)| {
+            let entries = stored.entries.iter().filter_map(|(_, entry)| match entry {
+                Entry::Notice(entry) => Some(entry),
+                _ => None,
+            });
+            Notice::replay(entries)
+        };
+        Ok(stored.into_iter().filter_map(read).collect())
+    }
+
+    /// A notice is owed no more.
+    pub async fn end_notice(self, id: &AskId, how: NoticeEnd) -> Result<(), Fault> {
+        self.0.tell(id.shard(), Input::Notice { id: id.clone(), how }).await
     }
 }
 

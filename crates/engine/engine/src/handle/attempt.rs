@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, RunInput};
-use wharf_domain::{Audience, Caller, Progress, Run};
-use wharf_ports::{Dispatch, Lifeline, WeakLifeline};
-use wharf_vocab::{AttemptId, Code, Executed, Fault, GrantId, Micro, Object, ProviderId, RunKey};
+use wharf_domain::{Audience, Caller, Entry, Progress, Run, RunEntry};
+use wharf_ports::{Dispatch, HistoryItem, Lifeline, WeakLifeline};
+use wharf_vocab::{
+    AttemptId, Code, Executed, Fault, GrantId, Micro, Object, ProviderId, RunKey, Seq,
+};
 
 use super::data::Work;
-use super::{Accepted, Handle, NewRun};
+use super::watch::PAGE_RECORDS;
+use super::{Accepted, Handle, NewRun, RunCalls};
 use crate::clean::Clean;
 use crate::schema::Schema;
 use crate::shard::{Input, Reply};
@@ -108,7 +111,7 @@ impl Attempt {
         self.lifeline.told();
         match reply {
             Reply::Run { run, .. } => Ok(run),
-            _ => self.shared.handle.run(&self.dispatch().run).await,
+            _ => self.shared.handle.runs().get(&self.dispatch().run).await,
         }
     }
 
@@ -146,7 +149,7 @@ impl AttemptRef {
     /// What people call whoever started the run, if anything is known of it.
     #[must_use]
     pub fn caller_display(&self) -> Option<String> {
-        self.handle.display_of(&self.dispatch.spec.caller.grant)
+        self.handle.trust().display_of(&self.dispatch.spec.caller.grant)
     }
 
     /// Says how much processor time the attempt has used, as far as that is known.
@@ -159,7 +162,7 @@ impl AttemptRef {
     /// Of a run that was removed it says that there is none.
     pub async fn report_cost(&self, so_far_micro: Micro) -> Result<(), Fault> {
         let Dispatch { run, attempt_id, .. } = &*self.dispatch;
-        self.handle.report_cost(run, attempt_id, so_far_micro).await
+        self.handle.runs().report_cost(run, attempt_id, so_far_micro).await
     }
 
     /// Writes progress. It waits while the core has too much to do.
@@ -188,7 +191,7 @@ impl AttemptRef {
         // was chosen by somebody else.
         if ask.audience == Audience::Any {
             let caller = self.caller(Vec::new());
-            ask.by = caller.executing_for(&self.handle.behind(&self.provider())).links;
+            ask.by = caller.executing_for(&self.handle.trust().behind(&self.provider())).links;
         }
         if let Some(Err(flaw)) = ask.schema.as_ref().map(Schema::compile) {
             return Err(flaw.told(flaw.code(), "The schema of the question"));
@@ -212,8 +215,8 @@ impl AttemptRef {
     pub fn caller(&self, tools: Vec<ToolPattern>) -> Caller {
         let provider = self.provider();
         let caller = Caller::agent(&provider, &self.dispatch.spec.caller, tools);
-        let seat = match self.handle.is_seat(&provider) {
-            true => self.handle.behind(&provider),
+        let seat = match self.handle.seats().is_seat(&provider) {
+            true => self.handle.trust().behind(&provider),
             false => Vec::new(),
         };
         caller.executing_for(&seat).executing_for(&self.by)
@@ -230,14 +233,14 @@ impl AttemptRef {
         given.object(&mut new.inputs);
         given.object(&mut new.outputs);
         if let Err(fault) = self.check_active().await {
-            self.handle.audit_refusal(caller, &new.tool, &new.world, &fault);
+            self.handle.runs().audit_refusal(caller, &new.tool, &new.world, &fault);
             return Err(fault);
         }
-        self.handle.create_run(caller, new).await
+        self.handle.runs().create(caller, new).await
     }
 
     async fn check_active(&self) -> Result<(), Fault> {
-        let run = self.handle.run(&self.dispatch.run).await?;
+        let run = self.handle.runs().get(&self.dispatch.run).await?;
         let active = run.active.as_ref().map(|attempt| &attempt.id);
         if active == Some(&self.dispatch.attempt_id) {
             return Ok(());
@@ -309,26 +312,51 @@ impl AttemptRef {
         let input = RunInput::AttemptEnded { attempt_id, report };
         Input::Run { key, input, ticket: None }
     }
+
+    /// The progress of this attempt that is committed, as it was kept: text that follows other
+    /// text of its channel may have been joined to it. A provider whose stream begins anew after
+    /// a restart of the core compares, and writes only what is not there.
+    pub async fn progress_so_far(&self) -> Result<Vec<Progress>, Fault> {
+        let key = &self.dispatch().run;
+        let (mut pieces, mut last, mut ours) = (Vec::new(), Seq(0), false);
+        loop {
+            let records = self.handle().runs().history(key, last, PAGE_RECORDS).await?;
+            if records.is_empty() {
+                return Ok(pieces);
+            }
+            for record in records {
+                last = record.seq;
+                match record.item {
+                    HistoryItem::Entry(Entry::Run(RunEntry::AttemptStarted(started))) => {
+                        ours = started.attempt_id == self.dispatch().attempt_id;
+                        pieces.clear();
+                    }
+                    HistoryItem::Progress(piece) if ours => pieces.push(piece),
+                    HistoryItem::Entry(_) | HistoryItem::Progress(_) => {}
+                }
+            }
+        }
+    }
 }
 
-impl Handle {
+impl RunCalls<'_> {
     /// Says what an attempt has cost so far, for whoever does not hold it any more. See
     /// [`AttemptRef::report_cost`].
     pub async fn report_cost(
-        &self,
+        self,
         run: &RunKey,
         attempt_id: &AttemptId,
         so_far_micro: Micro,
     ) -> Result<(), Fault> {
-        let known = self.inner.hub.run(run);
+        let known = self.0.inner.hub.run(run);
         let active = known.as_ref().and_then(|run| run.active.as_ref());
         let under_way = active.is_some_and(|active| active.id == *attempt_id);
         let input =
             RunInput::CostReported { attempt_id: attempt_id.clone(), cost_micro: so_far_micro };
         let input = Input::Run { key: run.clone(), input, ticket: None };
         if under_way {
-            return self.tell(run.shard(), input).await;
+            return self.0.tell(run.shard(), input).await;
         }
-        self.ask(run.shard(), input).await.map(drop)
+        self.0.ask(run.shard(), input).await.map(drop)
     }
 }

@@ -1,28 +1,28 @@
 //! Whether a caller may do what it asks for, checked each time it asks.
 
-use wharf_domain::{AuditRecord, Caller, Provider, Run, Subject};
+use wharf_domain::{AuditRecord, Caller, Provider, Subject};
 use wharf_vocab::{Code, Fault, GrantId, ProviderId, SeatId, Verb, WorldId};
 
-use super::Handle;
+use super::{Handle, TrustCalls};
 use crate::admission;
 
-impl Handle {
+impl TrustCalls<'_> {
     /// Whether a caller may do this in a world now: its rights say so, their time is not over,
     /// and no grant they come from has been revoked.
-    pub fn authorise(&self, caller: &Caller, verb: Verb, world: &WorldId) -> Result<(), Fault> {
+    pub fn authorise(self, caller: &Caller, verb: Verb, world: &WorldId) -> Result<(), Fault> {
         self.check_current(caller)?;
         caller.rights.check(verb, world)
     }
 
     /// Whether a caller's rights hold now: their time is not over, and no grant they come from has
     /// been revoked.
-    pub fn check_current(&self, caller: &Caller) -> Result<(), Fault> {
-        if caller.rights.until.is_some_and(|until| until <= self.inner.clock.latest()) {
+    pub fn check_current(self, caller: &Caller) -> Result<(), Fault> {
+        if caller.rights.until.is_some_and(|until| until <= self.0.inner.clock.latest()) {
             let message = "The rights this is asked with have expired.";
             return Err(Fault::new(Code::PermissionDenied, message));
         }
         let chain = caller.links.iter().chain(&caller.root).chain([&caller.grant]);
-        match self.inner.records.grants.revoked(chain) {
+        match self.0.inner.records.grants.revoked(chain) {
             Some(id) => Err(admission::revoked(&id)),
             None => Ok(()),
         }
@@ -31,29 +31,19 @@ impl Handle {
     /// Every grant that stands behind a provider, as far as the records know: the seat's own and
     /// those it was made with, or the provider's and those it was added and approved with. A
     /// person's own stands behind a seat only.
-    pub(super) fn behind(&self, provider: &ProviderId) -> Vec<GrantId> {
+    pub(super) fn behind(self, provider: &ProviderId) -> Vec<GrantId> {
         let seat = SeatId::new(provider.as_str()).ok();
         if let Some(behind) =
-            seat.and_then(|id| self.inner.records.seats.look(&id, Caller::behind_seat))
+            seat.and_then(|id| self.0.inner.records.seats.look(&id, Caller::behind_seat))
         {
             return behind;
         }
         let makers = |agent: &Provider| agent.makers.clone();
-        self.inner.records.providers.look(provider, makers).unwrap_or_default()
+        self.0.inner.records.providers.look(provider, makers).unwrap_or_default()
     }
+}
 
-    /// Whether a caller may call a run off: whoever started it, and operators.
-    pub(super) fn check_cancel(&self, caller: &Caller, run: &Run) -> Result<(), Fault> {
-        let world = &run.key.world;
-        self.authorise(caller, Verb::Run, world)?;
-        if caller.owns(&run.spec.caller) || caller.rights.check(Verb::Operate, world).is_ok() {
-            return Ok(());
-        }
-        let message = "Only whoever started a run, or an operator, can cancel it.";
-        let fault = Fault::new(Code::PermissionDenied, message);
-        Err(fault.with("verb", Verb::Operate.as_str()))
-    }
-
+impl Handle {
     /// Passes a result on; if it is a refusal, the audit is told who was refused what.
     pub(super) fn audited<T>(
         &self,
@@ -64,7 +54,7 @@ impl Handle {
         if let Err(fault) = &result
             && fault.is(Code::PermissionDenied)
         {
-            self.denied(told(AuditRecord::denied(&caller.grant, subject), fault));
+            self.audit().denied(told(AuditRecord::denied(&caller.grant, subject), fault));
         }
         result
     }

@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{ArtifactOp, AuditEvent, AuditRecord, Caller, World};
-use wharf_ports::{BoundVersions, FileQuery, FileRecord, ObjectEntry, ObjectError};
+use wharf_ports::{BoundVersions, FileQuery, FileRecord, ObjectEntry};
 use wharf_vocab::limits::{CONTINUES_DEPTH_MAX, PAGE_ITEMS_MAX, SWEEP_AFTER_MS};
 use wharf_vocab::{Code, Fault, RunId, RunKey, StreamId, Timestamp, Verb, WorldId};
 
 use super::agree::is_later;
 use super::in_use::{Place, Used};
-use super::{Handle, no_world};
+use super::{FileCalls, Handle, no_world};
 use crate::shard::Input;
 use crate::storage::{self, LIST_PAGE};
 
@@ -40,43 +40,41 @@ pub struct Collected {
     pub unrecorded: u64,
 }
 
-impl Handle {
+impl FileCalls<'_> {
     /// Removes from a world what its retention lets go, and what runs and uploads left behind.
     /// With `dry`, it only says what would go. Needs the verb `admin`.
     pub async fn collect(
-        &self,
+        self,
         caller: &Caller,
         world: &WorldId,
         dry: bool,
     ) -> Result<Collected, Fault> {
         self.may_use_files(caller, Verb::Admin, world)?;
-        let found = self.inner.records.worlds.here(world).ok_or_else(|| no_world(world))?;
+        let found = self.0.inner.records.worlds.here(world).ok_or_else(|| no_world(world))?;
         let mut collected = Collected::default();
         self.collect_old(caller, &found, dry, &mut collected).await?;
         self.collect_leftovers(world, dry, &mut collected).await?;
         if dry {
             return Ok(collected);
         }
-        let before = Timestamp(self.now().0.saturating_sub(SWEEP_AFTER_MS));
-        let swept =
-            self.objects()?.sweep(before, self.bound()).await.map_err(|error| error.to_fault())?;
+        let before = Timestamp(self.0.now().0.saturating_sub(SWEEP_AFTER_MS));
+        let swept = self.0.objects()?.sweep(before, self.bound()).await?;
         collected.bytes = collected.bytes.saturating_add(swept);
-        let record = self
-            .record_of(caller, AuditEvent::WORLD_COLLECTED, world)
+        let record = AuditRecord::new(AuditEvent::WORLD_COLLECTED, &caller.grant, world)
             .fact("files", collected.files)
             .fact("leftovers", collected.leftovers)
             .fact("bytes", collected.bytes)
             .fact("in_use", collected.in_use);
         let shard = StreamId::World(world.clone()).shard();
-        self.tell(shard, Input::Audit(vec![record])).await?;
+        self.0.tell(shard, Input::Audit(vec![record])).await?;
         Ok(collected)
     }
 
     /// Versions of files that open runs were accepted with: they are read, whatever is there now.
-    fn bound(&self) -> BoundVersions {
+    fn bound(self) -> BoundVersions {
         let mut bound = BoundVersions::new();
-        for world in self.inner.records.worlds.all() {
-            for run in self.inner.hub.open_in(&world.id) {
+        for world in self.0.inner.records.worlds.all() {
+            for run in self.0.inner.hub.open_in(&world.id) {
                 let reads = run.spec.bindings.files();
                 bound.extend(reads.filter_map(|(_, read)| {
                     Some((read.path.key(&world.id), read.version.clone()?))
@@ -88,17 +86,16 @@ impl Handle {
 
     /// Removes what late writers left in worlds that are no more; says how many objects that were
     /// and how many bytes they had.
-    pub async fn collect_removed(&self) -> Result<(u64, u64), Fault> {
-        let Some(objects) = self.inner.objects.clone() else { return Ok((0, 0)) };
+    pub async fn collect_removed(self) -> Result<(u64, u64), Fault> {
+        let Some(objects) = self.0.inner.objects.clone() else { return Ok((0, 0)) };
         let (mut count, mut bytes) = (0, 0_u64);
-        for world in self.inner.records.worlds.all().into_iter().filter(|world| world.removed) {
+        for world in self.0.inner.records.worlds.all().into_iter().filter(|world| world.removed) {
             // Nobody may make it again meanwhile.
-            let Some(_closed) = self.inner.in_use.close(&world.id) else { continue };
-            if self.inner.records.worlds.has(&world.id) {
+            let Some(_closed) = self.0.inner.in_use.close(&world.id) else { continue };
+            if self.0.inner.records.worlds.has(&world.id) {
                 continue;
             }
-            let gone = storage::delete_all(&*objects, &format!("{}/", world.id)).await;
-            let (objects, size) = gone.map_err(|error| error.to_fault())?;
+            let (objects, size) = storage::delete_all(&*objects, &format!("{}/", world.id)).await?;
             storage::count_leftovers(objects, size);
             count += objects;
             bytes = bytes.saturating_add(size);
@@ -108,22 +105,21 @@ impl Handle {
 
     /// Files that nobody has written or read for as long as the world keeps them.
     async fn collect_old(
-        &self,
+        self,
         caller: &Caller,
         world: &World,
         dry: bool,
         collected: &mut Collected,
     ) -> Result<(), Fault> {
         let Some(days) = world.settings.retention_days else { return Ok(()) };
-        let since = self.now().0.saturating_sub(u64::from(days).saturating_mul(DAY_MS));
+        let since = self.0.now().0.saturating_sub(u64::from(days).saturating_mul(DAY_MS));
         let mut query = FileQuery {
             locals: true,
             unused_since: Some(Timestamp(since)),
             ..FileQuery::new(world.id.clone(), PAGE_ITEMS_MAX)
         };
         loop {
-            let page = self.inner.store.files(query.clone()).await;
-            let page = page.map_err(|error| error.to_fault())?;
+            let page = self.0.inner.store.files(query.clone()).await?;
             let Some(last) = page.last() else { return Ok(()) };
             query.after = Some(last.artifact.path.clone());
             self.remove_unused(caller, &world.id, page, (dry, collected)).await?;
@@ -132,14 +128,14 @@ impl Handle {
 
     /// Removes those files that nobody uses.
     async fn remove_unused(
-        &self,
+        self,
         caller: &Caller,
         world: &WorldId,
         files: Vec<FileRecord>,
         (dry, collected): (bool, &mut Collected),
     ) -> Result<(), Fault> {
         let place = |file: &FileRecord| (world.clone(), file.artifact.path.clone());
-        let (_removing, free) = self.inner.in_use.remove(files.iter().map(place).collect());
+        let (_removing, free) = self.0.inner.in_use.remove(files.iter().map(place).collect());
         let used = self.used_for_long(world).await?;
         let goes = |file: &FileRecord| {
             free.binary_search(&place(file)).is_ok() && !used.has(&file.artifact.path)
@@ -153,46 +149,43 @@ impl Handle {
         if dry || gone.is_empty() {
             return Ok(());
         }
-        let record = self
-            .record_of(caller, AuditEvent::ARTIFACT_REMOVED, world)
+        let record = AuditRecord::new(AuditEvent::ARTIFACT_REMOVED, &caller.grant, world)
             .fact("files", gone.len() as u64)
             .fact("reason", "retention");
         self.remove_all(world, gone, record).await
     }
 
     /// Removes the local files of a run, if no run under way reads one of them.
-    pub(super) async fn remove_locals(&self, caller: &Caller, run: &RunKey) -> Result<(), Fault> {
+    pub(super) async fn remove_locals(self, caller: &Caller, run: &RunKey) -> Result<(), Fault> {
         let world = &run.world;
-        let Some(objects) = self.inner.objects.clone() else { return Ok(()) };
+        let Some(objects) = self.0.inner.objects.clone() else { return Ok(()) };
         let prefix = Some(format!("/@{}/", run.run));
         let query = FileQuery { prefix, locals: true, ..FileQuery::new(world.clone(), ROWS_PAGE) };
         loop {
-            let files = self.inner.store.files(query.clone()).await;
-            let files = files.map_err(|error| error.to_fault())?;
+            let files = self.0.inner.store.files(query.clone()).await?;
             if files.is_empty() {
                 break;
             }
             let place = |file: &FileRecord| (world.clone(), file.artifact.path.clone());
-            let (_removing, free) = self.inner.in_use.remove(files.iter().map(place).collect());
+            let (_removing, free) = self.0.inner.in_use.remove(files.iter().map(place).collect());
             let used = self.used(world);
             if free.len() < files.len() || free.iter().any(|(_, path)| used.has(path)) {
                 let message = format!("A run under way reads a local file of the run {run}.");
                 return Err(Fault::new(Code::ArtifactInUse, message));
             }
-            let record = self
-                .record_of(caller, AuditEvent::ARTIFACT_REMOVED, world)
+            let record = AuditRecord::new(AuditEvent::ARTIFACT_REMOVED, &caller.grant, world)
                 .fact("files", files.len() as u64)
                 .fact("reason", "run.purged");
             self.remove_all(world, files, record).await?;
         }
         let prefix = format!("{world}/@{}/", run.run);
-        storage::delete_all(&*objects, &prefix).await.map_err(|error| error.to_fault())?;
+        storage::delete_all(&*objects, &prefix).await?;
         Ok(())
     }
 
     /// Removes files: first what is known of them, then what they hold.
     pub(super) async fn remove_all(
-        &self,
+        self,
         world: &WorldId,
         files: Vec<FileRecord>,
         record: AuditRecord,
@@ -200,24 +193,24 @@ impl Handle {
         let paths: Vec<WorldPath> = files.into_iter().map(|file| file.artifact.path).collect();
         let op = |path: &WorldPath| ArtifactOp::Remove { world: world.clone(), path: path.clone() };
         self.index(world, paths.iter().map(op).collect(), record).await?;
-        let objects = self.objects()?;
+        let objects = self.0.objects()?;
         for path in paths {
-            objects.delete(path.key(world)).await.map_err(|error| error.to_fault())?;
+            objects.delete(path.key(world)).await?;
         }
         Ok(())
     }
 
     /// What open runs use, and the runs whose local files a successor may still read.
-    async fn used_for_long(&self, world: &WorldId) -> Result<Used, Fault> {
+    async fn used_for_long(self, world: &WorldId) -> Result<Used, Fault> {
         let mut used = self.used(world);
-        for run in self.inner.hub.open_in(world) {
+        for run in self.0.inner.hub.open_in(world) {
             let mut next = run.spec.continues.clone();
             for _ in 0..CONTINUES_DEPTH_MAX {
                 let Some(before) = next.take().filter(|run| used.keep_run(run.as_str())) else {
                     break;
                 };
                 let key = RunKey { world: world.clone(), run: before };
-                match self.run(&key).await {
+                match self.0.runs().get(&key).await {
                     Ok(run) => next.clone_from(&run.spec.continues),
                     Err(fault) if fault.is(Code::RunNotFound) => {}
                     Err(fault) => return Err(fault),
@@ -230,18 +223,16 @@ impl Handle {
     /// Objects that no record speaks of: what attempts wrote that did not succeed, and what was
     /// written and never recorded.
     async fn collect_leftovers(
-        &self,
+        self,
         world: &WorldId,
         dry: bool,
         collected: &mut Collected,
     ) -> Result<(), Fault> {
-        let objects = self.objects()?;
-        let told = |error: ObjectError| error.to_fault();
+        let objects = self.0.objects()?;
         let (mut after, mut rows) = (None, Rows::new(world.clone(), dry));
         let mut over = BTreeMap::new();
         loop {
-            let page = objects.list(format!("{world}/"), after.take(), LIST_PAGE).await;
-            let page = page.map_err(told)?;
+            let page = objects.list(format!("{world}/"), after.take(), LIST_PAGE).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.key.clone());
             let mut gone = Vec::new();
@@ -253,7 +244,7 @@ impl Handle {
                 }
             }
             let places = gone.iter().filter_map(|entry| place_of(world, entry)).collect();
-            let (_removing, free) = self.inner.in_use.remove(places);
+            let (_removing, free) = self.0.inner.in_use.remove(places);
             // Looked at only now, so that no run can have begun to use one of them.
             let used = self.used(world);
             let free: BTreeSet<_> =
@@ -267,7 +258,7 @@ impl Handle {
                 collected.leftovers += 1;
                 collected.bytes = collected.bytes.saturating_add(entry.bytes);
                 if !dry {
-                    objects.delete(entry.key).await.map_err(told)?;
+                    objects.delete(entry.key).await?;
                     storage::count_leftovers(1, entry.bytes);
                 }
             }
@@ -276,14 +267,14 @@ impl Handle {
 
     /// Whether an object belongs to something that is known or under way.
     async fn standing(
-        &self,
+        self,
         world: &WorldId,
         entry: &ObjectEntry,
         rows: &mut Rows,
         over: &mut BTreeMap<String, bool>,
     ) -> Result<Standing, Fault> {
         let Some((_, path)) = place_of(world, entry) else { return Ok(Standing::Known) };
-        if let Some(row) = rows.of(self, &path).await? {
+        if let Some(row) = rows.of(self.0, &path).await? {
             if !rows.dry && (row.artifact.bytes != entry.bytes || is_later(entry.written_at, &row))
             {
                 self.here(world, &path).await?;
@@ -291,7 +282,7 @@ impl Handle {
             return Ok(Standing::Known);
         }
         let Some((run, _)) = path.staged_by() else {
-            let old = entry.written_at.plus_ms(UNRECORDED_MS) <= self.now();
+            let old = entry.written_at.plus_ms(UNRECORDED_MS) <= self.0.now();
             return Ok(if old { Standing::Leftover } else { Standing::Young });
         };
         let is_over = match over.get(run) {
@@ -303,9 +294,9 @@ impl Handle {
     }
 
     /// Whether a run is over, so that what its attempts did not publish is nobody's.
-    async fn is_over(&self, world: &WorldId, run: &str) -> Result<bool, Fault> {
+    async fn is_over(self, world: &WorldId, run: &str) -> Result<bool, Fault> {
         let Ok(run) = RunId::new(run) else { return Ok(false) };
-        match self.run(&RunKey { world: world.clone(), run }).await {
+        match self.0.runs().get(&RunKey { world: world.clone(), run }).await {
             Ok(run) => Ok(run.is_over()),
             Err(fault) if fault.is(Code::RunNotFound) => Ok(true),
             Err(fault) => Err(fault),
@@ -350,8 +341,7 @@ impl Rows {
             if self.done {
                 return Ok(None);
             }
-            let page = handle.inner.store.files(self.query.clone()).await;
-            let page = page.map_err(|error| error.to_fault())?;
+            let page = handle.inner.store.files(self.query.clone()).await?;
             self.done = page.len() < self.query.limit;
             self.page.extend(page);
             self.query.after = self.page.back().map(|last| last.artifact.path.clone());

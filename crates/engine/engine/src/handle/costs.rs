@@ -4,7 +4,7 @@ use wharf_domain::{Caller, Subject};
 use wharf_ports::{CostBy, CostKey, CostQuery, CostRow, CostSum, CostSums};
 use wharf_vocab::{Code, Fault, Timestamp, Verb, WorldId};
 
-use super::{Handle, no_world};
+use super::{WorldCalls, no_world};
 
 /// What sums somebody wants to see.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,23 +28,23 @@ pub struct Costs {
     pub total: CostSum,
 }
 
-impl Handle {
+impl WorldCalls<'_> {
     /// What the runs have cost that a caller may read. Runs that are kept in memory only count
     /// while the core knows them.
-    pub async fn costs(&self, caller: &Caller, request: CostRequest) -> Result<Costs, Fault> {
+    pub async fn costs(self, caller: &Caller, request: CostRequest) -> Result<Costs, Fault> {
         let CostRequest { world, since, until, by } = request;
         let allowed = self.readable(caller, world).and_then(|worlds| {
             check_tools(caller, by)?;
             Ok(worlds)
         });
-        let worlds = self.audited(caller, Subject::COSTS, allowed)?;
+        let worlds = self.0.audited(caller, Subject::COSTS, allowed)?;
         let query = CostQuery { worlds, since, until, by };
         // Runs in memory are looked at first: none is in the store, so none can count twice.
         let mut sums = CostSums::default();
-        for (_, run) in self.inner.hub.memory_runs() {
+        for (_, run) in self.0.inner.hub.memory_runs() {
             sums.count(&query, &run.summary());
         }
-        let stored = self.inner.store.costs(query).await.map_err(|error| error.to_fault())?;
+        let stored = self.0.inner.store.costs(query).await?;
         for row in stored {
             sums.add(row.key, row.sum);
         }
@@ -57,16 +57,16 @@ impl Handle {
     /// The worlds a caller may read: the one that is named, or all; `None` stands for every world
     /// there is.
     fn readable(
-        &self,
+        self,
         caller: &Caller,
         named: Option<WorldId>,
     ) -> Result<Option<Vec<WorldId>>, Fault> {
         if let Some(world) = named {
-            self.authorise(caller, Verb::Read, &world)?;
-            self.inner.records.worlds.get(&world).ok_or_else(|| no_world(&world))?;
+            self.0.trust().authorise(caller, Verb::Read, &world)?;
+            self.0.inner.records.worlds.get(&world).ok_or_else(|| no_world(&world))?;
             return Ok(Some(vec![world]));
         }
-        self.check_current(caller)?;
+        self.0.trust().check_current(caller)?;
         caller.rights.check_verb(Verb::Read)?;
         Ok(caller.rights.worlds.as_ref().map(|worlds| worlds.iter().cloned().collect()))
     }

@@ -12,27 +12,27 @@ use wharf_vocab::{
 use super::request::{NewRun, RunSeats, check_request, is_literal, is_traceparent};
 use super::runs::{Accepted, fresh_run_id};
 use super::scope::Resolved;
-use super::{Handle, misfit, no_world, stopped};
+use super::{RunCalls, misfit, no_world, stopped};
 use crate::admission::{self, InputCheck};
 use crate::catalog::CatalogTool;
 use crate::shard::{Create, Input, Reply, conflict};
 
-impl Handle {
-    pub(super) async fn try_create(&self, caller: &Caller, new: NewRun) -> Result<Accepted, Fault> {
-        if self.is_stopping() {
+impl RunCalls<'_> {
+    pub(super) async fn try_create(self, caller: &Caller, new: NewRun) -> Result<Accepted, Fault> {
+        if self.0.is_stopping() {
             return Err(stopped());
         }
-        self.authorise(caller, Verb::Run, &new.world)?;
+        self.0.trust().authorise(caller, Verb::Run, &new.world)?;
         caller.rights.check_tool(&new.tool)?;
         let run_id = new.run_id.clone().unwrap_or_else(fresh_run_id);
         let key = RunKey { world: new.world.clone(), run: run_id };
-        let tool = self.tool(&new.tool)?;
-        admission::check_tool(&self.inner.records, &tool)?;
+        let tool = self.0.providers().tool(&new.tool)?;
+        admission::check_tool(&self.0.inner.records, &tool)?;
         check_request(&new, &tool)?;
-        let _working = self.work_in(&new.world)?;
+        let _working = self.0.files().work_in(&new.world)?;
         let plan = self.plan(&new, &tool, &key)?;
-        if self.inner.input_checks.of(&self.inner.records, &new.tool) == InputCheck::Enforce {
-            self.inner.catalog.check_inputs(&new.tool, &plan.inputs).await?;
+        if self.0.inner.input_checks.of(&self.0.inner.records, &new.tool) == InputCheck::Enforce {
+            self.0.inner.catalog.check_inputs(&new.tool, &plan.inputs).await?;
         }
         let claims = match self.look_up(caller, &new, &key, plan).await {
             Ok(found) => found,
@@ -52,17 +52,17 @@ impl Handle {
         let parent = spec.parent.clone();
         let bytes = spec.weight();
         // Held until it is committed; then what stays of it is counted with the open runs.
-        let _held = self.inner.held.take(self.inner.hub.holders(&key, &spec), bytes)?;
+        let _held = self.0.inner.held.take(self.0.inner.hub.holders(&key, &spec), bytes)?;
         if let Some(parent) = &parent {
-            self.inner.hub.check_written(parent, bytes)?;
-            let is_over = |key: &RunKey| self.inner.hub.run(key).is_none_or(|run| run.is_over());
-            self.inner.children.take(parent, self.now(), is_over)?;
+            self.0.inner.hub.check_written(parent, bytes)?;
+            let is_over = |key: &RunKey| self.0.inner.hub.run(key).is_none_or(|run| run.is_over());
+            self.0.inner.children.take(parent, self.0.now(), is_over)?;
         }
         let create = Create { key: key.clone(), spec: Arc::new(spec), claim, ticket: None };
-        let reply = self.ask(key.shard(), Input::Create(Box::new(create))).await;
+        let reply = self.0.ask(key.shard(), Input::Create(Box::new(create))).await;
         if let Some(parent) = parent.filter(|_| !matches!(reply, Ok(Reply::Run { made: true, .. })))
         {
-            self.inner.children.give_back(&parent);
+            self.0.inner.children.give_back(&parent);
         }
         match reply? {
             Reply::Run { run, made } => Ok(Accepted { run, repeated: !made }),
@@ -73,10 +73,12 @@ impl Handle {
 
     /// The run that the same request made before. Somebody else who happens to ask for the same
     /// under the same id learns no more than that the id is taken, unless they may read it.
-    async fn repeated(&self, caller: &Caller, key: &RunKey) -> Result<Accepted, Fault> {
-        let run = self.run(key).await?;
+    async fn repeated(self, caller: &Caller, key: &RunKey) -> Result<Accepted, Fault> {
+        let run = self.get(key).await?;
         let may_read = || {
-            self.authorise(caller, Verb::Read, &key.world)
+            self.0
+                .trust()
+                .authorise(caller, Verb::Read, &key.world)
                 .and_then(|()| caller.rights.check_tool(&run.spec.tool))
         };
         if caller.owns(&run.spec.caller) || may_read().is_ok() {
@@ -87,14 +89,14 @@ impl Handle {
 
     /// The run that the same request made before under the caller's own id, if there is one.
     async fn made_before(
-        &self,
+        self,
         caller: &Caller,
         new: &NewRun,
         tool: &CatalogTool,
         key: &RunKey,
     ) -> Option<Result<Accepted, Fault>> {
         new.run_id.as_ref()?;
-        let run = self.run(key).await.ok()?;
+        let run = self.get(key).await.ok()?;
         if run.spec.digest != digest_of(new, tool) {
             return Some(Err(conflict(key)));
         }
@@ -102,7 +104,7 @@ impl Handle {
     }
 
     async fn spec(
-        &self,
+        self,
         caller: &Caller,
         new: NewRun,
         tool: &CatalogTool,
@@ -110,7 +112,7 @@ impl Handle {
         resolved: Resolved,
     ) -> Result<RunSpec, Fault> {
         let world =
-            self.inner.records.worlds.here(&new.world).ok_or_else(|| no_world(&new.world))?;
+            self.0.inner.records.worlds.here(&new.world).ok_or_else(|| no_world(&new.world))?;
         let parent = match &new.parent {
             Some(parent) => Some(self.open_parent(parent, caller, &new.world).await?),
             None => None,
@@ -125,11 +127,11 @@ impl Handle {
         let default = tool.def.timeout_ms.unwrap_or(TIMEOUT_DEFAULT_MS);
         let default_hold = world.settings.default_hold_micro;
         let (free, hold_micro) =
-            self.inner.prices.hold((&tool.def, &tool.hash), default_hold, new.mode);
+            self.0.inner.prices.hold((&tool.def, &tool.hash), default_hold, new.mode);
         let (gate, approval) = self.gate(caller, tool, hold_micro, (&world, parent.as_deref()));
         let gate = self.with_seats(gate, approval.is_some(), &new.seats)?;
         let (digest, provider) = (digest_of(&new, tool), new.tool.provider());
-        let home = self.inner.home.as_deref();
+        let home = self.0.inner.home.as_deref();
         let above_it = parent.as_deref().map(|parent| {
             let part_of = parent.spec.correlation_id.clone();
             part_of.unwrap_or_else(|| parent.key.run.to_string())
@@ -156,7 +158,7 @@ impl Handle {
             gate,
             approval,
             senior: new.seats.senior,
-            context: admission::context(&self.inner.records, &provider, new.context, home)?,
+            context: admission::context(&self.0.inner.records, &provider, new.context, home)?,
             side_effect_free: tool.def.side_effects == Some(false),
             idempotent: tool.def.idempotency,
             keys_kept: tool.def.keys_kept,
@@ -178,7 +180,7 @@ impl Handle {
 
     /// Whether the run must be approved first, or the approval given before that spares it that.
     fn gate(
-        &self,
+        self,
         caller: &Caller,
         tool: &CatalogTool,
         hold_micro: Micro,
@@ -187,7 +189,7 @@ impl Handle {
         let known = world.allows(&tool.def.tool, &tool.hash);
         let gated = |allowed: bool| {
             let rules = &world.settings.policy;
-            self.inner.policy.gate_in(rules, &tool.def, hold_micro, allowed)
+            self.0.inner.policy.gate_in(rules, &tool.def, hold_micro, allowed)
         };
         match gated(known.is_some()) {
             Some(gate) => match parent.and_then(|it| it.allows_child(&tool.hash, &caller.grant)) {
@@ -205,13 +207,13 @@ impl Handle {
     /// only so long as the caller says; then others may decide. A rule's gate is not the caller's
     /// to change.
     fn with_seats(
-        &self,
+        self,
         gate: Option<Gate>,
         approved: bool,
         seats: &RunSeats,
     ) -> Result<Option<Gate>, Fault> {
         for seat in seats.gate.iter().chain(&seats.senior) {
-            self.seat(seat)?;
+            self.0.seats().get(seat)?;
         }
         let ms = seats.deadline_ms.unwrap_or(SEAT_DEADLINE_MS);
         let patience = Patience { ms, escalate: true, person: false };
@@ -224,12 +226,12 @@ impl Handle {
     /// The parent of a new run. Whatever starts a child does so within its parent's world and
     /// chain of grants, with the same rights or fewer.
     async fn open_parent(
-        &self,
+        self,
         key: &RunKey,
         caller: &Caller,
         world: &WorldId,
     ) -> Result<Arc<Run>, Fault> {
-        let parent = self.run(key).await?;
+        let parent = self.get(key).await?;
         let denied = |message: String| Err(Fault::new(Code::PermissionDenied, message));
         if parent.is_over() {
             return denied(format!("The run {key} is over; it starts nothing more."));

@@ -327,9 +327,9 @@ impl AttemptData {
         let wanted = version_of(world, read);
         let found = || objects.get_version(wanted.clone());
         let found = storage::patiently(Patience::Long, found).await;
-        let told = |error: ObjectError| error.to_fault().with("key", name);
+        let told = |error: ObjectError| Fault::from(error).with("key", name);
         let body = found.map_err(told)?.ok_or_else(|| changed(name))?;
-        let note = self.attempt.handle().on_damage(world, &read.path);
+        let note = self.attempt.handle().files().on_damage(world, &read.path);
         let stream = verified(body.stream, read.bytes, read.b3.clone(), note);
         let stream = stream.await.map_err(told)?;
         self.attempt.hand_out([name.to_owned()]);
@@ -352,7 +352,7 @@ impl AttemptData {
             let objects = self.objects()?;
             let wanted = version_of(&self.attempt.dispatch().run.world, read);
             let found = storage::patiently(Patience::Long, || objects.locate(wanted.clone())).await;
-            let found = found.map_err(|error| error.to_fault().with("key", name.as_str()))?;
+            let found = found.map_err(|error| Fault::from(error).with("key", name.as_str()))?;
             located.insert(name.clone(), found.ok_or_else(|| changed(name))?);
         }
         Ok(located)
@@ -375,7 +375,7 @@ impl AttemptData {
             b3: None,
         };
         let info = self.objects()?.put(put, storage::counted(body, storage::count_written)).await;
-        let info = info.map_err(|error| error.to_fault().with("key", name))?;
+        let info = info.map_err(|error| Fault::from(error).with("key", name))?;
         self.attempt.work().hand_over(name, Written { at, place, info });
         Ok(())
     }

@@ -12,7 +12,7 @@ use wharf_vocab::limits::{FILE_BYTES_MAX, PAGE_ITEMS_MAX};
 use wharf_vocab::{B3, Code, Direction, Fault, StreamId, Verb, WorldId, media};
 
 use super::in_use::{Claim, Used};
-use super::{Handle, no_world};
+use super::{FileCalls, no_world};
 use crate::shard::Input;
 use crate::storage::{self, Patience};
 
@@ -40,14 +40,13 @@ pub struct NewFile {
     pub b3: Option<B3>,
 }
 
-impl Handle {
+impl<'a> FileCalls<'a> {
     /// Files of a world that are there now. Needs the verb `read`.
-    pub async fn files(&self, caller: &Caller, query: FileQuery) -> Result<FilePage, Fault> {
+    pub async fn list(self, caller: &Caller, query: FileQuery) -> Result<FilePage, Fault> {
         self.may_use_files(caller, Verb::Read, &query.world)?;
         let limit = query.limit.clamp(1, PAGE_ITEMS_MAX);
         let query = FileQuery { limit: limit + 1, ..query };
-        let found = self.inner.store.files(query).await;
-        let mut files = found.map_err(|error| error.to_fault())?;
+        let mut files = self.0.inner.store.files(query).await?;
         let more = files.len() > limit;
         files.truncate(limit);
         let next = files.last().filter(|_| more).map(|file| file.artifact.path.clone());
@@ -55,8 +54,8 @@ impl Handle {
     }
 
     /// One file that is there now. Needs the verb `read`.
-    pub async fn file(
-        &self,
+    pub async fn get(
+        self,
         caller: &Caller,
         world: &WorldId,
         path: &WorldPath,
@@ -66,22 +65,22 @@ impl Handle {
     }
 
     /// How much a world holds. Needs the verb `read`.
-    pub async fn usage(&self, caller: &Caller, world: &WorldId) -> Result<Usage, Fault> {
+    pub async fn usage(self, caller: &Caller, world: &WorldId) -> Result<Usage, Fault> {
         self.may_use_files(caller, Verb::Read, world)?;
-        self.inner.store.usage(world.clone()).await.map_err(|error| error.to_fault())
+        Ok(self.0.inner.store.usage(world.clone()).await?)
     }
 
     /// The bytes of a file, or of a range of it. The whole of a file ends well only if it is what
     /// was written; of a range nobody can tell. Needs the verb `read`.
-    pub async fn read_file(
-        &self,
+    pub async fn read(
+        self,
         caller: &Caller,
         world: &WorldId,
         path: &WorldPath,
         range: Option<Range<u64>>,
     ) -> Result<ObjectBody, Fault> {
         self.may_use_files(caller, Verb::Read, world)?;
-        let (objects, key) = (self.objects()?, path.key(world));
+        let (objects, key) = (self.0.objects()?, path.key(world));
         let here = self.here_now(world, path).await?;
         let (here, seen) = here.ok_or_else(|| no_file(world, path))?;
         let bytes = here.artifact.bytes;
@@ -93,7 +92,7 @@ impl Handle {
             storage::patiently(Patience::Short, || objects.get(key.clone(), range.clone())).await;
         let body = found.map_err(|error| match error.kind {
             ObjectErrorKind::NotFound => no_file(world, path),
-            _ => error.to_fault(),
+            _ => error.into(),
         })?;
         let body = body.ok_or_else(|| no_file(world, path))?;
         let mut stream = body.stream;
@@ -102,8 +101,7 @@ impl Handle {
             let recorded = here.artifact.b3.filter(|_| body.info.tag == seen.tag);
             let b3 = body.info.b3.clone().or(recorded);
             let note = self.on_damage(world, path);
-            let whole = verified(stream, body.info.bytes, b3, note).await;
-            stream = whole.map_err(|error| error.to_fault())?;
+            stream = verified(stream, body.info.bytes, b3, note).await?;
         }
         let stream = storage::counted(stream, storage::count_read);
         Ok(ObjectBody { stream, info: body.info })
@@ -111,27 +109,27 @@ impl Handle {
 
     /// What is to be done when the bytes of a file are not what was written.
     pub(super) fn on_damage(
-        &self,
+        self,
         world: &WorldId,
         path: &WorldPath,
     ) -> impl FnOnce() + Send + 'static {
-        let (handle, world, path) = (self.clone(), world.clone(), path.to_string());
-        move || handle.note_damage(&world, &path)
+        let (handle, world, path) = (self.0.clone(), world.clone(), path.to_string());
+        move || handle.files().note_damage(&world, &path)
     }
 
     /// Takes note that the bytes of a file are not what was written: in the log, the audit and
     /// the metrics.
-    pub(super) fn note_damage(&self, world: &WorldId, path: &str) {
+    pub(super) fn note_damage(self, world: &WorldId, path: &str) {
         tracing::error!(%world, %path, "a file is not what was written");
         storage::count_damaged();
         let record = AuditRecord::new(AuditEvent::ARTIFACT_DAMAGED, Actor::CORE, world);
         // Whoever reads it again and again does not fill the audit.
-        self.denied(record.fact("path", path));
+        self.0.audit().denied(record.fact("path", path));
     }
 
     /// Puts a file into a world, in the place of one that may be there. Needs the verb `run`.
-    pub async fn put_file(
-        &self,
+    pub async fn put(
+        self,
         caller: &Caller,
         new: NewFile,
         body: ByteStream,
@@ -145,44 +143,43 @@ impl Handle {
             b3: new.b3.clone(),
         };
         let stream = storage::counted(body, storage::count_written);
-        let info = self.objects()?.put(put, stream).await.map_err(|error| error.to_fault())?;
+        let info = self.0.objects()?.put(put, stream).await?;
         self.enter(caller, &new, info).await
     }
 
     /// Removes a file. One that a run under way reads or writes is refused. Needs the verb
     /// `operate`.
-    pub async fn remove_file(
-        &self,
+    pub async fn remove(
+        self,
         caller: &Caller,
         world: &WorldId,
         path: &WorldPath,
     ) -> Result<(), Fault> {
         self.may_use_files(caller, Verb::Operate, world)?;
-        let (_removing, free) = self.inner.in_use.remove(vec![(world.clone(), path.clone())]);
+        let (_removing, free) = self.0.inner.in_use.remove(vec![(world.clone(), path.clone())]);
         if free.is_empty() || self.used(world).has(path) {
             let message = format!("The file {path} is used by a run under way.");
             return Err(Fault::new(Code::ArtifactInUse, message));
         }
-        let objects = self.objects()?;
+        let objects = self.0.objects()?;
         self.row(world, path).await?.ok_or_else(|| no_file(world, path))?;
-        let record =
-            self.record_of(caller, AuditEvent::ARTIFACT_REMOVED, world).fact("path", path.as_str());
+        let record = AuditRecord::new(AuditEvent::ARTIFACT_REMOVED, &caller.grant, world)
+            .fact("path", path.as_str());
         let op = ArtifactOp::Remove { world: world.clone(), path: path.clone() };
         self.index(world, vec![op], record).await?;
         let key = path.key(world);
-        let deleted = storage::patiently(Patience::Short, || objects.delete(key.clone())).await;
-        deleted.map_err(|error| error.to_fault())
+        Ok(storage::patiently(Patience::Short, || objects.delete(key.clone())).await?)
     }
 
     /// Whether a caller may use a world's files, and the world is there. Rights for some tools
     /// give no right to what all tools made.
     pub(super) fn may_use_files(
-        &self,
+        self,
         caller: &Caller,
         verb: Verb,
         world: &WorldId,
     ) -> Result<(), Fault> {
-        let allowed = self.authorise(caller, verb, world).and_then(|()| {
+        let allowed = self.0.trust().authorise(caller, verb, world).and_then(|()| {
             if caller.rights.tools.is_empty() {
                 return Ok(());
             }
@@ -190,18 +187,18 @@ impl Handle {
                            let a run read or write them.";
             Err(Fault::new(Code::PermissionDenied, message))
         });
-        self.audited(caller, world, allowed)?;
-        if self.inner.records.worlds.has(world) { Ok(()) } else { Err(no_world(world)) }
+        self.0.audited(caller, world, allowed)?;
+        if self.0.inner.records.worlds.has(world) { Ok(()) } else { Err(no_world(world)) }
     }
 
     /// Says that something is made in a world, which cannot be removed meanwhile.
-    pub(super) fn work_in(&self, world: &WorldId) -> Result<Claim<'_>, Fault> {
-        let working = self.inner.in_use.work(world)?;
-        if self.inner.records.worlds.has(world) { Ok(working) } else { Err(no_world(world)) }
+    pub(super) fn work_in(self, world: &WorldId) -> Result<Claim<'a>, Fault> {
+        let working = self.0.inner.in_use.work(world)?;
+        if self.0.inner.records.worlds.has(world) { Ok(working) } else { Err(no_world(world)) }
     }
 
     /// Whether a caller may put a file where it wants to.
-    pub(super) fn may_put(&self, caller: &Caller, new: &NewFile) -> Result<(), Fault> {
+    pub(super) fn may_put(self, caller: &Caller, new: &NewFile) -> Result<(), Fault> {
         self.may_use_files(caller, Verb::Run, &new.world)?;
         if new.path.run().is_some() {
             let message = "Local files of a run are written by that run only.";
@@ -219,7 +216,7 @@ impl Handle {
 
     /// Enters a file into the index that is in the artifact store.
     pub(super) async fn enter(
-        &self,
+        self,
         caller: &Caller,
         new: &NewFile,
         mut info: ObjectInfo,
@@ -229,18 +226,16 @@ impl Handle {
             info.b3 = match &new.b3 {
                 Some(b3) => Some(b3.clone()),
                 None => {
-                    let (objects, key) = (self.objects()?, new.path.key(&new.world));
-                    let hash = storage::hash_object(&*objects, &key, &info).await;
-                    hash.map_err(|error| error.to_fault())?
+                    let (objects, key) = (self.0.objects()?, new.path.key(&new.world));
+                    storage::hash_object(&*objects, &key, &info).await?
                 }
             };
         }
         let artifact = Artifact { media_type: new.kind(), ..written(&new.world, &new.path, info) };
-        let record = self
-            .record_of(caller, AuditEvent::ARTIFACT_PUT, &new.world)
+        let record = AuditRecord::new(AuditEvent::ARTIFACT_PUT, &caller.grant, &new.world)
             .fact("path", new.path.as_str())
             .fact("bytes", artifact.bytes);
-        let at = self.now();
+        let at = self.0.now();
         self.index(&new.world, vec![ArtifactOp::Record(artifact.clone())], record).await?;
         let row = self.row(&new.world, &new.path).await?;
         Ok(row.unwrap_or(FileRecord { position: 0, at, artifact, gone_at: None }))
@@ -248,29 +243,20 @@ impl Handle {
 
     /// Changes the index of a world's files, with a record of who did it.
     pub(super) async fn index(
-        &self,
+        self,
         world: &WorldId,
         ops: Vec<ArtifactOp>,
         record: AuditRecord,
     ) -> Result<(), Fault> {
         let shard = StreamId::World(world.clone()).shard();
         let input = Input::Files { ops, record: Some(Box::new(record)), ticket: None };
-        self.ask(shard, input).await.map(drop)
-    }
-
-    pub(super) fn record_of(
-        &self,
-        caller: &Caller,
-        event: AuditEvent,
-        world: &WorldId,
-    ) -> AuditRecord {
-        AuditRecord::new(event, &caller.grant, world)
+        self.0.ask(shard, input).await.map(drop)
     }
 
     /// What the open runs of a world read and write.
-    pub(super) fn used(&self, world: &WorldId) -> Used {
+    pub(super) fn used(self, world: &WorldId) -> Used {
         let mut used = Used::default();
-        for run in self.inner.hub.open_in(world) {
+        for run in self.0.inner.hub.open_in(world) {
             used.add(&run);
         }
         used

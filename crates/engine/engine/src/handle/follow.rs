@@ -9,7 +9,7 @@ use wharf_domain::{Caller, Entry, Progress, Run, RunEntry};
 use wharf_ports::HistoryItem;
 use wharf_vocab::{AttemptId, Code, Fault, Micro, RunKey, Seq};
 
-use super::{Handle, Watch};
+use super::{Handle, RunCalls, Watch};
 
 /// A reader of what a run has to tell whoever asked for it. When `stop` is canceled it cancels
 /// the run, once, and reads on: a run that is canceled still has to end.
@@ -37,16 +37,16 @@ pub enum FollowEvent {
     Ended(Arc<Run>),
 }
 
-impl Handle {
+impl RunCalls<'_> {
     /// Follows a run for the caller that asked for it.
     pub async fn follow(
-        &self,
+        self,
         caller: Caller,
         key: &RunKey,
         stop: CancellationToken,
     ) -> Result<Follow, Fault> {
         let watch = self.watch(key, Seq(0)).await?;
-        let (handle, key) = (self.clone(), key.clone());
+        let (handle, key) = (self.0.clone(), key.clone());
         let costs = BTreeMap::new();
         Ok(Follow { handle, caller, key, watch, stop, canceled: false, costs })
     }
@@ -91,9 +91,9 @@ impl Follow {
     pub async fn cancel(&mut self) -> Result<(), Fault> {
         self.canceled = true;
         let reason = "Whoever started it no longer wants it.";
-        match self.handle.cancel_run(&self.caller, &self.key, reason).await {
+        match self.handle.runs().cancel(&self.caller, &self.key, reason).await {
             Err(fault) if fault.is(Code::PermissionDenied) => {
-                self.handle.cancel_run(&Caller::core(), &self.key, reason).await.map(drop)
+                self.handle.runs().cancel(&Caller::core(), &self.key, reason).await.map(drop)
             }
             asked => asked.map(drop),
         }

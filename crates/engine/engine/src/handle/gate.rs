@@ -34,7 +34,7 @@ impl AddressGate for Handle {
         // Every object is named after the world that owns it.
         let parts = key.split_once('/');
         if let Some((Ok(world), path)) = parts.map(|(world, path)| (WorldId::new(world), path)) {
-            self.note_damage(&world, &format!("/{path}"));
+            self.files().note_damage(&world, &format!("/{path}"));
         }
     }
 }

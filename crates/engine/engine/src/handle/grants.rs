@@ -8,22 +8,22 @@ use wharf_domain::{Caller, CallerKind, Grant, GrantInput, Provider};
 use wharf_vocab::{Code, Fault, GrantId, Object, ProviderId, Verb};
 
 use super::names::Named;
-use super::{Handle, misfit};
+use super::{TrustCalls, misfit};
 use crate::clean::Clean;
 use crate::shard::RecordInput;
 
-impl Handle {
+impl TrustCalls<'_> {
     /// Who bears a token; it must be sealed by this core, in time and not revoked, and neither
     /// may the tokens that are not a person's and made it.
-    pub fn authenticate(&self, text: &str) -> Result<Caller, Fault> {
+    pub fn authenticate(self, text: &str) -> Result<Caller, Fault> {
         let keyring = self.keyring();
         let bearer = token::verify(&keyring, text).map_err(|_| invalid())?;
-        let known = self.inner.records.grants.get(&bearer.root).ok_or_else(invalid)?;
-        let expired = bearer.rights.until.is_some_and(|until| until <= self.inner.clock.latest());
+        let known = self.0.inner.records.grants.get(&bearer.root).ok_or_else(invalid)?;
+        let expired = bearer.rights.until.is_some_and(|until| until <= self.0.inner.clock.latest());
         let makers = known.makers();
         if known.revoked_at.is_some()
             || expired
-            || self.inner.records.grants.revoked(makers.iter()).is_some()
+            || self.0.inner.records.grants.revoked(makers.iter()).is_some()
         {
             return Err(invalid());
         }
@@ -43,23 +43,19 @@ impl Handle {
     }
 
     /// Makes a grant and its token, which is shown this once.
-    pub async fn make_grant(
-        &self,
-        caller: &Caller,
-        new: NewGrant,
-    ) -> Result<(Grant, Token), Fault> {
+    pub async fn make_grant(self, caller: &Caller, new: NewGrant) -> Result<(Grant, Token), Fault> {
         caller.rights.check_verb(Verb::Admin)?;
         new.check(caller)?;
         if let Some(world) = new.rights.only_world().filter(|_| new.budget_micro.is_some()) {
-            self.world(world).await?;
+            self.0.worlds().get(world).await?;
         }
-        let now = self.now();
+        let now = self.0.now();
         let good = |grant: &Grant| {
             grant.revoked_at.is_none() && grant.rights.until.is_none_or(|until| until > now)
         };
         let share = |grant: &Grant| good(grant).then(|| grant.by.share());
-        let shares = self.inner.records.grants.find(share).into_iter();
-        let _place = self.inner.names.take(Named::Tokens, caller, shares)?;
+        let shares = self.0.inner.records.grants.find(share).into_iter();
+        let _place = self.0.inner.names.take(Named::Tokens, caller, shares)?;
         let id = GrantId::new(format!("g-{}", Uuid::now_v7().simple()))
             .map_err(|_| Fault::new(Code::CoreInternal, "The grant could not be named."))?;
         let grant = self.change_grant(caller, id, GrantInput::Make(Box::new(new))).await?;
@@ -68,84 +64,84 @@ impl Handle {
     }
 
     /// Makes a grant and every token narrowed from it worthless.
-    pub async fn revoke_grant(&self, caller: &Caller, id: GrantId) -> Result<Grant, Fault> {
+    pub async fn revoke_grant(self, caller: &Caller, id: GrantId) -> Result<Grant, Fault> {
         caller.rights.check_verb(Verb::Admin)?;
         self.change_grant(caller, id, GrantInput::Revoke).await
     }
 
     /// All grants, revoked ones too, oldest first.
     #[must_use]
-    pub fn grants(&self) -> Vec<Grant> {
-        let mut grants = self.inner.records.grants.all();
+    pub fn grants(self) -> Vec<Grant> {
+        let mut grants = self.0.inner.records.grants.all();
         grants.sort_by_key(|grant| grant.made_at);
         grants
     }
 
     /// What the bearer of a grant is called by people, if anything is known of it.
     #[must_use]
-    pub fn display_of(&self, grant: &GrantId) -> Option<String> {
+    pub fn display_of(self, grant: &GrantId) -> Option<String> {
         if let Some(agent) = grant.as_str().strip_prefix("agent.") {
             let name = |agent: &Provider| agent.manifest.name.clone();
-            let name = self.inner.records.providers.look(&ProviderId::new(agent).ok()?, name)?;
+            let name = self.0.inner.records.providers.look(&ProviderId::new(agent).ok()?, name)?;
             return Some(name).filter(|name| !name.is_empty());
         }
         let root = GrantId::new(grant.as_str().split('.').next()?).ok()?;
-        let label = self.inner.records.grants.look(&root, |grant| grant.label.clone());
+        let label = self.0.inner.records.grants.look(&root, |grant| grant.label.clone());
         let own = matches!(grant.as_str(), "owner" | "core").then(|| grant.to_string());
         label.filter(|label| !label.is_empty()).or(own)
     }
 
     /// Remembers the value of a secret that somebody is given, so that it is cut out of what
     /// providers write.
-    pub fn know_secret(&self, value: &str) {
-        self.inner.redactor.know(value);
+    pub fn know_secret(self, value: &str) {
+        self.0.inner.redactor.know(value);
     }
 
     /// Cuts out what must not be shown of what a provider says of itself.
-    pub fn redact(&self, object: &mut Object) {
-        self.inner.redactor.object(object);
+    pub fn redact(self, object: &mut Object) {
+        self.0.inner.redactor.object(object);
     }
 
     /// A line of a log without what must not be shown, if it had any of it.
     #[must_use]
-    pub fn redacted(&self, line: &str) -> Option<String> {
-        self.inner.redactor.clean(line)
+    pub fn redacted(self, line: &str) -> Option<String> {
+        self.0.inner.redactor.clean(line)
     }
 
     /// The long form of a worker's right to an attempt.
     #[must_use]
-    pub fn mint_worker(&self, grant: &WorkerGrant) -> String {
+    pub fn mint_worker(self, grant: &WorkerGrant) -> String {
         grant.mint(&self.keyring())
     }
 
     /// The short form of a worker's right to an attempt.
     #[must_use]
-    pub fn worker_handle(&self, task_id: &str, attempt: u32) -> Option<String> {
+    pub fn worker_handle(self, task_id: &str, attempt: u32) -> Option<String> {
         worker::handle(&self.keyring(), task_id, attempt)
     }
 
     /// What the long form of a worker's right gives, if this core sealed it.
     #[must_use]
-    pub fn verify_worker(&self, text: &str) -> Option<WorkerGrant> {
+    pub fn verify_worker(self, text: &str) -> Option<WorkerGrant> {
         WorkerGrant::verify(&self.keyring(), text)
     }
 
     /// Seals and checks tokens with other keys from now on.
-    pub fn set_keyring(&self, keyring: Keyring) {
-        *self.inner.keyring.write() = Arc::new(keyring);
+    pub fn set_keyring(self, keyring: Keyring) {
+        *self.0.inner.keyring.write() = Arc::new(keyring);
     }
 
-    fn keyring(&self) -> Arc<Keyring> {
-        Arc::clone(&self.inner.keyring.read())
+    fn keyring(self) -> Arc<Keyring> {
+        Arc::clone(&self.0.inner.keyring.read())
     }
 
     async fn change_grant(
-        &self,
+        self,
         caller: &Caller,
         id: GrantId,
         input: GrantInput,
     ) -> Result<Grant, Fault> {
-        let changed = self.change(caller, RecordInput::Grant(id, input)).await?;
+        let changed = self.0.change(caller, RecordInput::Grant(id, input)).await?;
         changed.into_grant().ok_or_else(misfit)
     }
 }

@@ -1,17 +1,17 @@
 //! The handle that edges hold: the one way in and out of the engine.
 
-mod agents;
 mod agree;
 mod asks;
 mod attempt;
+mod audit;
 mod authority;
 mod children;
 mod collect;
 mod costs;
 mod create;
 mod data;
-mod denied;
 mod events;
+mod facets;
 mod files;
 mod follow;
 mod gate;
@@ -20,6 +20,7 @@ mod in_use;
 mod names;
 mod offers;
 mod outputs;
+mod providers;
 mod reads;
 mod request;
 mod runs;
@@ -27,7 +28,6 @@ mod scope;
 mod scrub;
 mod seats;
 mod signatures;
-mod so_far;
 mod trace;
 mod uploads;
 mod watch;
@@ -40,31 +40,32 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use wharf_domain::grant::Keyring;
-use wharf_domain::provider::RESERVED_IDS;
-use wharf_domain::{AuditRecord, Availability, Caller, Policy, ToolDef};
-use wharf_ports::{Clock, ObjectStore, ProviderSink, SealedRecord, Store, StoreError};
+use wharf_domain::{Caller, Policy};
+use wharf_ports::{Clock, ObjectStore, Store, StoreError};
 use wharf_vocab::limits::{HELD_BYTES_MAX, MESSAGES_BYTES_MAX};
-use wharf_vocab::{Code, Fault, NodeId, ProviderId, ShardId, Timestamp, ToolId, WorldId};
+use wharf_vocab::{Code, Fault, NodeId, ShardId, Timestamp, WorldId};
 
-pub use asks::AskView;
+pub use asks::{AskFeed, AskNews, AskView};
 pub use attempt::{Attempt, AttemptRef};
 pub use collect::Collected;
 pub use costs::{CostRequest, Costs};
 pub use data::{AttemptData, Reach};
 pub use events::{EventKind, PublicEvent, Retry, RunEvent, progress_value};
+pub use facets::{
+    AskCalls, AuditCalls, FileCalls, ProviderCalls, RunCalls, SeatCalls, TrustCalls, WorldCalls,
+};
 pub use files::{FilePage, NewFile};
 pub use follow::{Follow, FollowEvent};
 pub use names::{NameLimit, NameLimits};
 pub use request::{NewRun, RunSeats};
 pub use runs::Accepted;
-pub use seats::{AskFeed, AskNews};
 pub use trace::Trace;
 pub use uploads::UploadView;
 pub use watch::Watch;
 pub use worlds::WorldView;
 
 use crate::admission::InputChecks;
-use crate::catalog::{Catalog, CatalogTool, not_found};
+use crate::catalog::Catalog;
 use crate::held::Held;
 use crate::hub::Hub;
 use crate::prices::Prices;
@@ -73,8 +74,8 @@ use crate::redact::{Redaction, Redactor};
 use crate::shard::{AnyRecord, Input, RecordInput, Reply};
 use crate::shell::{Message, Parts, ROOM_BYTES, Room, Shell};
 use crate::storage;
+use audit::Denials;
 use children::Children;
-use denied::Denials;
 use in_use::InUse;
 use names::Names;
 use offers::Offers;
@@ -268,90 +269,10 @@ impl Handle {
         self.inner.clock.now()
     }
 
-    /// How many runs are open.
-    #[must_use]
-    pub fn open_runs(&self) -> usize {
-        self.inner.hub.live_runs()
-    }
-
     /// About how many bytes open runs and attempts under way take in memory.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
         self.inner.held.bytes() + self.inner.attempts.bytes()
-    }
-
-    /// Adds a provider with its tools; it can take attempts once it is said to be up. A name that
-    /// is taken stays with whoever has it.
-    pub async fn register(
-        &self,
-        provider: ProviderId,
-        tools: Vec<ToolDef>,
-        sink: Arc<dyn ProviderSink>,
-    ) -> Result<(), Fault> {
-        let tools = self.inner.redactor.tools(tools);
-        self.inner.catalog.register(&provider, tools, sink)?;
-        self.set_availability(provider, Availability::Coming).await
-    }
-
-    /// Makes these the tools of a provider that was added, and no others.
-    pub fn set_tools(&self, provider: &ProviderId, tools: Vec<ToolDef>) -> Result<(), Fault> {
-        self.inner.catalog.set_tools(provider, self.inner.redactor.tools(tools))
-    }
-
-    /// Marks which of a provider's tools may not be called, and why; all others may.
-    pub fn set_quarantine(&self, provider: &ProviderId, tools: Vec<(ToolId, String)>) {
-        self.inner.catalog.set_quarantine(provider, tools);
-    }
-
-    /// Forgets a provider and its tools; its runs that wait end as if it were down.
-    /// The core's own tools stay.
-    pub async fn remove_provider(&self, provider: ProviderId) -> Result<(), Fault> {
-        if RESERVED_IDS.contains(&provider.as_str()) {
-            let message = format!("The tools of {provider} belong to the core and stay.");
-            return Err(Fault::new(Code::RequestInvalid, message));
-        }
-        let reason = "its provider was removed".to_owned();
-        self.set_availability(provider.clone(), Availability::Down { reason }).await?;
-        self.inner.catalog.remove(&provider);
-        Ok(())
-    }
-
-    /// Says whether a provider can take attempts.
-    pub async fn set_availability(
-        &self,
-        provider: ProviderId,
-        availability: Availability,
-    ) -> Result<(), Fault> {
-        self.inner.catalog.set_availability(&provider, availability.clone());
-        let message = Message::Provider { provider, availability };
-        self.inner.messages.send(message).await.map_err(|_| stopped())
-    }
-
-    /// All tools.
-    #[must_use]
-    pub fn tools(&self) -> Vec<CatalogTool> {
-        self.inner.catalog.tools()
-    }
-
-    /// One tool.
-    pub fn tool(&self, id: &ToolId) -> Result<CatalogTool, Fault> {
-        self.inner.catalog.tool(id).ok_or_else(|| not_found(id))
-    }
-
-    /// Records of the audit behind `after`, in the order of commit.
-    pub async fn audit(&self, after: u64, limit: usize) -> Result<Vec<SealedRecord>, Fault> {
-        self.inner.store.audit(after, limit).await.map_err(|error| error.to_fault())
-    }
-
-    /// Audits that somebody was refused. A flood of refusals is counted, not written one by one,
-    /// so that it cannot fill the disk.
-    pub fn denied(&self, record: AuditRecord) {
-        let now = self.inner.clock.now();
-        let Some(record) = self.inner.denials.admit(now, record) else { return };
-        let input = Box::new(Input::Audit(vec![record]));
-        let message = Message::Input { shard: ShardId(0), input, answer: None, room: None };
-        // When the engine is that busy, the refusal itself still stands.
-        let _ = self.inner.messages.try_send(message);
     }
 
     /// The artifact store.

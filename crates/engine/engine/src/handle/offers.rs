@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use wharf_vocab::Timestamp;
 use wharf_vocab::limits::{OFFER_EVERY_MS, OFFERS_AT_ONCE_MAX};
 
-use super::Handle;
+use super::ProviderCalls;
 
 /// Names that are remembered before those that have not changed for long are forgotten.
 const NAMES_MAX: usize = 1_024;
@@ -58,10 +58,10 @@ impl Offers {
     }
 }
 
-impl Handle {
+impl ProviderCalls<'_> {
     /// Whether what somebody offers may change once more now; if not, when it may.
-    pub fn may_offer(&self, name: &str) -> Result<(), Duration> {
-        self.inner.offers.take(name, self.now())
+    pub fn may_offer(self, name: &str) -> Result<(), Duration> {
+        self.0.inner.offers.take(name, self.0.now())
     }
 }
 

@@ -174,7 +174,7 @@ impl AttemptRef {
 
     /// When the attempt began. One that is over must not write anything any more.
     async fn began(&self) -> Result<Timestamp, Fault> {
-        let run = self.handle().run(&self.dispatch().run).await?;
+        let run = self.handle().runs().get(&self.dispatch().run).await?;
         let active = run.active.as_ref().filter(|it| it.id == self.dispatch().attempt_id);
         let over = || Fault::new(Code::ToolCanceled, "The attempt is over.");
         active.map(|attempt| attempt.started_at).ok_or_else(over)
@@ -201,7 +201,7 @@ impl AttemptRef {
         let (at, place) = self.paths(name)?;
         let world = &self.dispatch().run.world;
         let key = at.key(world);
-        let told = |error: ObjectError| error.to_fault().with("key", name);
+        let told = |error: ObjectError| Fault::from(error).with("key", name);
         let found = storage::head(&*objects, &key, Patience::Long).await.map_err(told)?;
         let Some(mut info) = found else { return Ok(None) };
         // A place of the attempt's own cannot hold anything of others.
@@ -226,13 +226,13 @@ impl AttemptRef {
         if info.written_at.plus_ms(SKEW_MS) < began {
             return Ok(false);
         }
-        let row = self.handle().row(&self.dispatch().run.world, place).await?;
+        let row = self.handle().files().row(&self.dispatch().run.world, place).await?;
         let known = row.is_some_and(|row| agrees(&row, info) && info.written_at <= row.at);
         Ok(!known)
     }
 
     async fn settle_one(&self, name: &str, said: Said, began: Timestamp) -> Result<Settled, Fault> {
-        let told = |error: ObjectError| error.to_fault().with("key", name);
+        let told = |error: ObjectError| Fault::from(error).with("key", name);
         let objects = self.handle().objects()?;
         let (at, place) = self.paths(name)?;
         let key = at.key(&self.dispatch().run.world);
@@ -320,7 +320,7 @@ impl AttemptRef {
                 .fact("run_id", run.run.as_str())
                 .fact("files", found.len() as u64);
             let ops = found.into_iter().map(ArtifactOp::Record).collect();
-            self.handle().index(&run.world, ops, record).await
+            self.handle().files().index(&run.world, ops, record).await
         };
         let recorded: Result<(), Fault> = recorded.await;
         if let Err(fault) = recorded {
@@ -341,8 +341,7 @@ impl AttemptRef {
         }
         let Ok((_, place)) = self.paths(name) else { return Ok(None) };
         let objects = self.handle().objects()?;
-        let head = storage::head(&*objects, &place.key(world), Patience::Short).await;
-        let head = head.map_err(|error| error.to_fault())?;
+        let head = storage::head(&*objects, &place.key(world), Patience::Short).await?;
         let Some(info) = head else { return Ok(None) };
         let new = self.is_new(&place, &info, began).await?;
         Ok(new.then(|| self.artifact(name, &place, info)))

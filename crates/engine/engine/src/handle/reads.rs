@@ -90,8 +90,7 @@ impl AttemptRef {
             after: 0,
             limit: self.dispatch().spec.bindings.reads.len(),
         };
-        let found = self.handle().inner.store.trace(query).await;
-        let found = found.map_err(|error| error.to_fault())?.into_iter();
+        let found = self.handle().inner.store.trace(query).await?.into_iter();
         let read = found.filter(|record| record.artifact.direction == Direction::In);
         Ok(read.filter_map(|record| record.artifact.key).collect())
     }

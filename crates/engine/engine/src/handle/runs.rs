@@ -10,7 +10,7 @@ use wharf_ports::{RunPage, RunPlace, RunQuery};
 use wharf_vocab::limits::REASON_BYTES_MAX;
 use wharf_vocab::{Code, Fault, RunId, RunKey, StreamId, ToolId, Verb, WorldId};
 
-use super::Handle;
+use super::RunCalls;
 use super::authority::told;
 use super::request::NewRun;
 use crate::shard::{Input, Reply};
@@ -25,16 +25,16 @@ pub struct Accepted {
     pub repeated: bool,
 }
 
-impl Handle {
+impl RunCalls<'_> {
     /// A fresh id for all that one connection starts.
     #[must_use]
-    pub fn new_session(&self) -> String {
+    pub fn new_session(self) -> String {
         format!("session:{}", Uuid::now_v7())
     }
 
     /// Accepts a run, or says why not; nothing is kept of a request that is refused but a record
     /// in the audit.
-    pub async fn create_run(&self, caller: &Caller, new: NewRun) -> Result<Accepted, Fault> {
+    pub async fn create(self, caller: &Caller, new: NewRun) -> Result<Accepted, Fault> {
         let (tool, world) = (new.tool.clone(), new.world.clone());
         let result = self.try_create(caller, new).await;
         if let Err(fault) = &result {
@@ -45,54 +45,54 @@ impl Handle {
 
     /// Accepts a run and waits for its end, at most so long; then it is shown as it is.
     pub async fn create_and_wait(
-        &self,
+        self,
         caller: &Caller,
         mut new: NewRun,
         at_most: Duration,
     ) -> Result<Accepted, Fault> {
         let run_id = new.run_id.get_or_insert_with(fresh_run_id).clone();
         let key = RunKey { world: new.world.clone(), run: run_id };
-        let mut waiter = self.inner.hub.wait(&key);
-        let accepted = self.create_run(caller, new).await?;
+        let mut waiter = self.0.inner.hub.wait(&key);
+        let accepted = self.create(caller, new).await?;
         if accepted.run.is_over() {
             return Ok(accepted);
         }
         if accepted.run.key != key {
             drop(waiter);
-            let run = self.wait_run(&accepted.run.key, at_most).await?;
+            let run = self.wait(&accepted.run.key, at_most).await?;
             return Ok(Accepted { run, ..accepted });
         }
         let run = match tokio::time::timeout(at_most, waiter.over()).await {
             Ok(Some(run)) => run,
-            Ok(None) | Err(_) => self.run(&key).await?,
+            Ok(None) | Err(_) => self.get(&key).await?,
         };
         Ok(Accepted { run, ..accepted })
     }
 
     /// Waits for a run's end, at most so long; then it is shown as it is.
-    pub async fn wait_run(&self, key: &RunKey, at_most: Duration) -> Result<Arc<Run>, Fault> {
-        let mut waiter = self.inner.hub.wait(key);
-        let run = self.run(key).await?;
+    pub async fn wait(self, key: &RunKey, at_most: Duration) -> Result<Arc<Run>, Fault> {
+        let mut waiter = self.0.inner.hub.wait(key);
+        let run = self.get(key).await?;
         if run.is_over() {
             return Ok(run);
         }
         match tokio::time::timeout(at_most, waiter.over()).await {
             Ok(Some(run)) => Ok(run),
-            Ok(None) | Err(_) => self.run(key).await,
+            Ok(None) | Err(_) => self.get(key).await,
         }
     }
 
     /// One run, as it was last committed. Large inputs of a run that is open are not with it: see
-    /// [`Handle::with_inputs`].
-    pub async fn run(&self, key: &RunKey) -> Result<Arc<Run>, Fault> {
-        if let Some(run) = self.inner.hub.run(key) {
+    /// [`RunCalls::with_inputs`].
+    pub async fn get(self, key: &RunKey) -> Result<Arc<Run>, Fault> {
+        if let Some(run) = self.0.inner.hub.run(key) {
             return Ok(run);
         }
         self.stored_run(key).await
     }
 
     /// The run with its inputs, which are read from the store if they are not here.
-    pub async fn with_inputs(&self, run: Arc<Run>) -> Result<Arc<Run>, Fault> {
+    pub async fn with_inputs(self, run: Arc<Run>) -> Result<Arc<Run>, Fault> {
         if run.spec.inputs.away().is_none() {
             return Ok(run);
         }
@@ -102,16 +102,16 @@ impl Handle {
     }
 
     /// One run, as the store has it.
-    pub(super) async fn stored_run(&self, key: &RunKey) -> Result<Arc<Run>, Fault> {
+    pub(super) async fn stored_run(self, key: &RunKey) -> Result<Arc<Run>, Fault> {
         let stream = key.stream();
-        let stored = self.inner.store.load(stream.clone()).await.map_err(|e| e.to_fault())?;
+        let stored = self.0.inner.store.load(stream.clone()).await?;
         let stored = stored.ok_or_else(|| no_run(key))?;
-        let run = read_run(&stream, &stored).map_err(|error| error.to_fault())?;
+        let run = read_run(&stream, &stored)?;
         Ok(Arc::new(run))
     }
 
     /// Runs, newest first, whether they are stored or kept in memory only.
-    pub async fn runs(&self, query: RunQuery) -> Result<RunPage, Fault> {
+    pub async fn list(self, query: RunQuery) -> Result<RunPage, Fault> {
         let before = query.memory_before.unwrap_or(RunPlace::FIRST.memory);
         let fits = |run: &Run| {
             query.world.as_ref().is_none_or(|world| run.key.world == *world)
@@ -120,19 +120,19 @@ impl Handle {
                 && query.since.is_none_or(|since| run.created_at >= since)
                 && query.until.is_none_or(|until| run.created_at < until)
         };
-        let memory = self.inner.hub.memory_runs();
+        let memory = self.0.inner.hub.memory_runs();
         let memory = memory.into_iter().filter(|(number, run)| *number < before && fits(run));
         let memory: Vec<_> = memory.map(|(number, run)| (number, run.summary())).collect();
         let (from, limit) = (query.before, query.limit);
-        let stored = self.inner.store.runs(query).await.map_err(|error| error.to_fault())?;
+        let stored = self.0.inner.store.runs(query).await?;
         let stored_from = from.unwrap_or(RunPlace::FIRST.stored);
         let at = RunPlace { stored: stored_from, memory: before };
         Ok(merged(stored, memory, at, limit))
     }
 
     /// Asks a run to stop. A run that is over stays as it is.
-    pub async fn cancel_run(
-        &self,
+    pub async fn cancel(
+        self,
         caller: &Caller,
         key: &RunKey,
         reason: &str,
@@ -141,52 +141,76 @@ impl Handle {
             let message = format!("A reason may have {REASON_BYTES_MAX} bytes at most.");
             return Err(Fault::new(Code::RequestInvalid, message));
         }
-        let run = self.run(key).await?;
-        self.audited(caller, key, self.check_cancel(caller, &run))?;
+        let run = self.get(key).await?;
+        self.0.audited(caller, key, self.check_cancel(caller, &run))?;
         let by = Actor::from(&caller.grant);
         let reason = if reason.is_empty() { "The run was canceled." } else { reason }.to_owned();
         let input = RunInput::Cancel { by, reason };
         let input = Input::Run { key: key.clone(), input, ticket: None };
-        match self.ask(key.shard(), input).await {
+        match self.0.ask(key.shard(), input).await {
             Ok(Reply::Run { run, .. }) => Ok(run),
-            Ok(_) => self.run(key).await,
-            Err(fault) if fault.is(Code::RunNotFound) => self.run(key).await,
+            Ok(_) => self.get(key).await,
+            Err(fault) if fault.is(Code::RunNotFound) => self.get(key).await,
             Err(fault) => Err(fault),
         }
     }
 
     /// Removes a run that is over, with its inputs, outputs, progress, asks and local files. What
     /// it wrote into its world stays, and so does the audit.
-    pub async fn purge_run(&self, caller: &Caller, key: &RunKey) -> Result<(), Fault> {
-        let allowed = self.authorise(caller, Verb::Admin, &key.world);
-        self.audited(caller, key, allowed)?;
-        let run = self.run(key).await?;
+    pub async fn purge(self, caller: &Caller, key: &RunKey) -> Result<(), Fault> {
+        let allowed = self.0.trust().authorise(caller, Verb::Admin, &key.world);
+        self.0.audited(caller, key, allowed)?;
+        let run = self.get(key).await?;
         if !run.is_over() {
             let message = format!("The run {key} is still open; cancel it first.");
             return Err(Fault::new(Code::RunStillOpen, message));
         }
-        self.remove_locals(caller, key).await?;
-        if self.inner.hub.forget_memory(key) {
+        self.0.files().remove_locals(caller, key).await?;
+        if self.0.inner.hub.forget_memory(key) {
             return Ok(());
         }
         let asks = run.asks.iter().map(|raised| raised.ask.spec.ask_id.clone());
         let asks = asks.flat_map(|id| [StreamId::Ask(id.clone()), StreamId::Notice(id)]);
         for stream in asks.chain([key.stream()]) {
-            self.inner.store.purge(stream).await.map_err(|error| error.to_fault())?;
+            self.0.inner.store.purge(stream).await?;
         }
         let record = AuditRecord::new(AuditEvent::RUN_PURGED, &caller.grant, key);
-        self.tell(key.shard(), Input::Audit(vec![record])).await
+        self.0.tell(key.shard(), Input::Audit(vec![record])).await
     }
 
     pub(super) fn audit_refusal(
-        &self,
+        self,
         caller: &Caller,
         tool: &ToolId,
         world: &WorldId,
         fault: &Fault,
     ) {
         let record = AuditRecord::denied(&caller.grant, world).fact("tool", tool.as_str());
-        self.denied(told(record, fault));
+        self.0.audit().denied(told(record, fault));
+    }
+
+    /// A run that is under way, as it was last committed.
+    #[must_use]
+    pub fn live(self, key: &RunKey) -> Option<Arc<Run>> {
+        self.0.inner.hub.run(key)
+    }
+
+    /// How many runs are open.
+    #[must_use]
+    pub fn open_count(self) -> usize {
+        self.0.inner.hub.live_runs()
+    }
+
+    /// Whether a caller may call a run off: whoever started it, and operators.
+    pub(super) fn check_cancel(self, caller: &Caller, run: &Run) -> Result<(), Fault> {
+        let world = &run.key.world;
+        self.0.trust().authorise(caller, Verb::Run, world)?;
+        if caller.owns(&run.spec.caller) || caller.rights.check(Verb::Operate, world).is_ok() {
+            return Ok(());
+        }
+        let message = "Only whoever started a run, or an operator, can cancel it.";
+        let fault = Fault::new(Code::PermissionDenied, message);
+        Err(fault.with("verb", Verb::Operate.as_str()))
     }
 }
 

@@ -9,11 +9,11 @@ use wharf_domain::scope::{
     Bindings, Bound, Intent, Plan, ReadObject, Source, Target, WorldPath, resolve,
 };
 use wharf_domain::{Artifact, Caller, Run};
-use wharf_ports::{FileQuery, FileRecord, ObjectVersion, TraceQuery};
+use wharf_ports::{FileRecord, ObjectVersion, TraceQuery};
 use wharf_vocab::limits::CONTINUES_DEPTH_MAX;
-use wharf_vocab::{Code, Fault, Object, RunId, RunKey, Verb, WorldId};
+use wharf_vocab::{Code, Fault, Object, RunId, RunKey, Verb};
 
-use super::Handle;
+use super::RunCalls;
 use super::in_use::Claim;
 use super::request::{NewRun, is_literal};
 use crate::catalog::CatalogTool;
@@ -32,10 +32,10 @@ pub(super) struct Resolved {
     pub(super) addresses: Addresses,
 }
 
-impl Handle {
+impl<'a> RunCalls<'a> {
     /// What the keys of a request mean, without looking anything up.
     pub(super) fn plan(
-        &self,
+        self,
         new: &NewRun,
         tool: &CatalogTool,
         key: &RunKey,
@@ -60,26 +60,26 @@ impl Handle {
         check_lengths(new, &plan)?;
         let reads = plan.reads.values().any(|source| *source != Source::Uri);
         let writes = plan.writes.values().any(|target| *target != Target::Uri);
-        if (reads || writes) && self.inner.objects.is_none() {
+        if (reads || writes) && self.0.inner.objects.is_none() {
             let message = "This core has no artifact store, so runs cannot read or write files.";
             return Err(Fault::new(Code::RequestInvalid, message));
         }
         Ok(plan)
     }
 
-    fn allows(&self, origin: &str) -> bool {
+    fn allows(self, origin: &str) -> bool {
         let same = |known: &String| origin_of(known).is_some_and(|known| known == *origin);
-        self.inner.origins.iter().any(same)
+        self.0.inner.origins.iter().any(same)
     }
 
     /// Looks up the files that a request reads. They stay where they are while the claim is held.
     pub(super) async fn look_up(
-        &self,
+        self,
         caller: &Caller,
         new: &NewRun,
         key: &RunKey,
         plan: Plan,
-    ) -> Result<(Resolved, Option<Claim<'_>>), Fault> {
+    ) -> Result<(Resolved, Option<Claim<'a>>), Fault> {
         let Plan { mut inputs, outputs, reads, writes, input_uris, output_uris } = plan;
         let addresses = Addresses { inputs: input_uris, outputs: output_uris };
         let mut bindings = Bindings { reads: BTreeMap::new(), writes };
@@ -102,7 +102,7 @@ impl Handle {
         }
         self.check_owners(caller, new, key, &objects).await?;
         let places = objects.values().map(|path| (new.world.clone(), path.clone())).collect();
-        let claim = self.inner.in_use.read(places).map_err(|(_, gone)| {
+        let claim = self.0.inner.in_use.read(places).map_err(|(_, gone)| {
             let found = objects.iter().find(|(_, path)| **path == gone);
             missing(&new.inputs, found.map_or("", |(name, _)| name))
         })?;
@@ -115,7 +115,7 @@ impl Handle {
 
     /// Finds for each local path the newest run that wrote it, along the chain of predecessors.
     async fn along_chain(
-        &self,
+        self,
         caller: &Caller,
         new: &NewRun,
         continues: &RunId,
@@ -161,8 +161,8 @@ impl Handle {
 
     /// A run as far as a caller may know of it: one of a tool that it may not use is as good as
     /// not there.
-    async fn seen(&self, caller: &Caller, key: &RunKey) -> Result<Option<Arc<Run>>, Fault> {
-        match self.run(key).await {
+    async fn seen(self, caller: &Caller, key: &RunKey) -> Result<Option<Arc<Run>>, Fault> {
+        match self.get(key).await {
             Ok(run) => Ok(Some(run).filter(|run| caller.rights.check_tool(&run.spec.tool).is_ok())),
             Err(fault) if fault.is(Code::RunNotFound) => Ok(None),
             Err(fault) => Err(fault),
@@ -170,18 +170,18 @@ impl Handle {
     }
 
     /// Whether the run that starts this one wrote a file or was given it, and so may hand it on.
-    async fn hands_on(&self, new: &NewRun, path: &WorldPath) -> Result<bool, Fault> {
+    async fn hands_on(self, new: &NewRun, path: &WorldPath) -> Result<bool, Fault> {
         let Some(parent) = &new.parent else { return Ok(false) };
         if path.run() == Some(parent.run.as_str()) {
             return Ok(true);
         }
-        let parent = self.run(parent).await?;
+        let parent = self.get(parent).await?;
         let given = |bound: &Bound| matches!(bound, Bound::Object(read) if read.path == *path);
         Ok(parent.spec.bindings.reads.values().any(given))
     }
 
     /// Whether a run wrote one of its local files, and it is still there.
-    async fn wrote(&self, run: &RunKey, path: &WorldPath) -> Result<bool, Fault> {
+    async fn wrote(self, run: &RunKey, path: &WorldPath) -> Result<bool, Fault> {
         let query = TraceQuery {
             world: run.world.clone(),
             path: Some(path.clone()),
@@ -189,13 +189,13 @@ impl Handle {
             after: 0,
             limit: RECORDS_MAX,
         };
-        let records = self.inner.store.trace(query).await.map_err(|error| error.to_fault())?;
+        let records = self.0.inner.store.trace(query).await?;
         Ok(records.iter().any(FileRecord::is_here))
     }
 
     /// Whether the runs whose local files are named are in this world.
     async fn check_owners(
-        &self,
+        self,
         caller: &Caller,
         new: &NewRun,
         key: &RunKey,
@@ -220,10 +220,10 @@ impl Handle {
 
     /// What is wrong with naming a run that is not in this world: it is in another one, or in
     /// none that the caller may know of.
-    async fn code_of_stranger(&self, caller: &Caller, named: &RunKey) -> Code {
-        for world in self.inner.records.worlds.all() {
+    async fn code_of_stranger(self, caller: &Caller, named: &RunKey) -> Code {
+        for world in self.0.inner.records.worlds.all() {
             let key = RunKey { world: world.id, run: named.run.clone() };
-            let may_know = self.authorise(caller, Verb::Read, &key.world).is_ok();
+            let may_know = self.0.trust().authorise(caller, Verb::Read, &key.world).is_ok();
             if key.world != named.world
                 && may_know
                 && matches!(self.seen(caller, &key).await, Ok(Some(_)))
@@ -236,7 +236,7 @@ impl Handle {
 
     /// What an input that is a file stands for; it must be there.
     async fn look_at(
-        &self,
+        self,
         new: &NewRun,
         name: String,
         path: WorldPath,
@@ -244,25 +244,12 @@ impl Handle {
         if let Some(given) = new.handed_on.get(&name).filter(|given| given.path == path) {
             return Ok((name, Bound::Object(given.clone())));
         }
-        let here = self.here_now(&new.world, &path).await;
+        let here = self.0.files().here_now(&new.world, &path).await;
         let here = here.map_err(|fault| fault.with("key", key_of(&new.inputs, &name)))?;
         let Some((file, info)) = here else { return Err(missing(&new.inputs, &name)) };
         let Artifact { bytes, b3, media_type, .. } = file.artifact;
         let ObjectVersion { version, tag, .. } = ObjectVersion::of(String::new(), info);
         Ok((name, Bound::Object(ReadObject { path, bytes, b3, media_type, version, tag })))
-    }
-
-    /// The record of a file that is there now, if the index has one.
-    pub(super) async fn row(
-        &self,
-        world: &WorldId,
-        path: &WorldPath,
-    ) -> Result<Option<FileRecord>, Fault> {
-        // Of all paths that begin with a path, the path itself comes first.
-        let prefix = Some(path.as_str().to_owned());
-        let query = FileQuery { prefix, locals: true, ..FileQuery::new(world.clone(), 1) };
-        let rows = self.inner.store.files(query).await.map_err(|error| error.to_fault())?;
-        Ok(rows.into_iter().next().filter(|row| row.artifact.path == *path))
     }
 }
 

@@ -7,7 +7,7 @@ use wharf_domain::scope::WorldPath;
 use wharf_ports::{FileRecord, TraceQuery};
 use wharf_vocab::{Direction, Fault, RunId, Verb, WorldId};
 
-use super::Handle;
+use super::FileCalls;
 use super::files::no_file;
 
 /// Records of a file that are shown.
@@ -32,10 +32,10 @@ pub struct Trace {
     pub cut: bool,
 }
 
-impl Handle {
+impl FileCalls<'_> {
     /// Where a file comes from and where it went. Needs the verb `read`.
     pub async fn trace(
-        &self,
+        self,
         caller: &Caller,
         world: &WorldId,
         path: &WorldPath,
@@ -54,7 +54,7 @@ impl Handle {
 
     /// For each run in these records: the files that it read or wrote.
     async fn others(
-        &self,
+        self,
         world: &WorldId,
         records: &[FileRecord],
         direction: Direction,
@@ -81,7 +81,7 @@ impl Handle {
 
     /// Records of a file or a run, oldest first, and whether there are more.
     async fn records(
-        &self,
+        self,
         world: &WorldId,
         path: Option<&WorldPath>,
         run: Option<&RunId>,
@@ -94,8 +94,7 @@ impl Handle {
             after: 0,
             limit: limit + 1,
         };
-        let records = self.inner.store.trace(query).await;
-        let mut records = records.map_err(|error| error.to_fault())?;
+        let mut records = self.0.inner.store.trace(query).await?;
         let more = records.len() > limit;
         records.truncate(limit);
         Ok((records, more))

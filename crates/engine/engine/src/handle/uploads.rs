@@ -10,7 +10,7 @@ use wharf_vocab::limits::{UPLOAD_PART_BYTES_MAX, UPLOAD_PART_BYTES_MIN, UPLOAD_P
 use wharf_vocab::{Code, Fault, WorldId};
 
 use super::files::NewFile;
-use super::{Handle, no_world};
+use super::{FileCalls, no_world};
 use crate::storage::{self, Patience};
 
 /// An upload in parts.
@@ -24,22 +24,21 @@ pub struct UploadView {
     pub parts: Vec<UploadPart>,
 }
 
-impl Handle {
+impl FileCalls<'_> {
     /// Begins an upload in parts. Needs the verb `run`, as do all that follow.
-    pub async fn begin_upload(&self, caller: &Caller, new: NewFile) -> Result<UploadView, Fault> {
+    pub async fn begin_upload(self, caller: &Caller, new: NewFile) -> Result<UploadView, Fault> {
         self.may_put(caller, &new)?;
         let _working = self.work_in(&new.world)?;
-        let (objects, key) = (self.objects()?, new.path.key(&new.world));
+        let (objects, key) = (self.0.objects()?, new.path.key(&new.world));
         let begin = || objects.begin_upload(key.clone(), new.kind());
-        let id = storage::patiently(Patience::Short, begin).await;
-        let id = id.map_err(|error| error.to_fault())?;
+        let id = storage::patiently(Patience::Short, begin).await?;
         let id = format!("{}.{id}", self.earlier(&new.world)?);
         Ok(UploadView { id, path: new.path, parts: Vec::new() })
     }
 
     /// What has arrived of an upload.
     pub async fn upload(
-        &self,
+        self,
         caller: &Caller,
         world: &WorldId,
         path: &WorldPath,
@@ -52,7 +51,7 @@ impl Handle {
 
     /// Takes one part of an upload.
     pub async fn put_part(
-        &self,
+        self,
         caller: &Caller,
         (world, path, id): (&WorldId, &WorldPath, &str),
         (number, bytes): (u32, u64),
@@ -68,13 +67,13 @@ impl Handle {
         }
         let stream = storage::counted(body, storage::count_written);
         let upload = self.begun(world, path, id)?;
-        let put = self.objects()?.put_part(upload, number, bytes, stream);
-        put.await.map_err(|error| told(&error))
+        let put = self.0.objects()?.put_part(upload, number, bytes, stream);
+        put.await.map_err(told)
     }
 
     /// Makes a file of an upload's parts.
     pub async fn complete_upload(
-        &self,
+        self,
         caller: &Caller,
         new: NewFile,
         id: &str,
@@ -89,32 +88,32 @@ impl Handle {
             let message = format!("The parts that have arrived have {bytes} bytes together.");
             return Err(Fault::new(Code::ArtifactChecksum, message).with("bytes", bytes));
         }
-        let completed = self.objects()?.complete_upload(upload, new.b3.clone());
-        let info = completed.await.map_err(|error| told(&error))?;
+        let completed = self.0.objects()?.complete_upload(upload, new.b3.clone());
+        let info = completed.await.map_err(told)?;
         self.enter(caller, &new, info).await
     }
 
     /// Gives an upload up.
     pub async fn abort_upload(
-        &self,
+        self,
         caller: &Caller,
         world: &WorldId,
         path: &WorldPath,
         id: &str,
     ) -> Result<(), Fault> {
         self.may_upload(caller, world, path)?;
-        let (objects, upload) = (self.objects()?, self.begun(world, path, id)?);
+        let (objects, upload) = (self.0.objects()?, self.begun(world, path, id)?);
         let abort = || objects.abort_upload(upload.clone());
-        storage::patiently(Patience::Short, abort).await.map_err(|error| told(&error))
+        storage::patiently(Patience::Short, abort).await.map_err(told)
     }
 
-    fn may_upload(&self, caller: &Caller, world: &WorldId, path: &WorldPath) -> Result<(), Fault> {
+    fn may_upload(self, caller: &Caller, world: &WorldId, path: &WorldPath) -> Result<(), Fault> {
         let (world, path) = (world.clone(), path.clone());
         self.may_put(caller, &NewFile { world, path, media_type: None, bytes: None, b3: None })
     }
 
     /// An upload that was begun in this world, by the id it was given.
-    fn begun(&self, world: &WorldId, path: &WorldPath, id: &str) -> Result<Upload, Fault> {
+    fn begun(self, world: &WorldId, path: &WorldPath, id: &str) -> Result<Upload, Fault> {
         let (earlier, id) = id.split_once('.').ok_or_else(no_upload)?;
         if earlier != self.earlier(world)?.to_string() {
             return Err(no_upload());
@@ -123,14 +122,19 @@ impl Handle {
     }
 
     /// How often a world of this name was there before.
-    fn earlier(&self, world: &WorldId) -> Result<u32, Fault> {
-        self.inner.records.worlds.look(world, |world| world.earlier).ok_or_else(|| no_world(world))
+    fn earlier(self, world: &WorldId) -> Result<u32, Fault> {
+        self.0
+            .inner
+            .records
+            .worlds
+            .look(world, |world| world.earlier)
+            .ok_or_else(|| no_world(world))
     }
 
-    async fn parts_of(&self, upload: &Upload) -> Result<Vec<UploadPart>, Fault> {
-        let objects = self.objects()?;
+    async fn parts_of(self, upload: &Upload) -> Result<Vec<UploadPart>, Fault> {
+        let objects = self.0.objects()?;
         let parts = storage::patiently(Patience::Short, || objects.parts(upload.clone())).await;
-        parts.map_err(|error| told(&error))?.ok_or_else(no_upload)
+        parts.map_err(told)?.ok_or_else(no_upload)
     }
 }
 
@@ -160,10 +164,10 @@ fn check_parts(parts: &[UploadPart]) -> Result<(), Fault> {
     }
 }
 
-fn told(error: &ObjectError) -> Fault {
+fn told(error: ObjectError) -> Fault {
     match error.kind {
         ObjectErrorKind::NotFound => no_upload(),
-        _ => error.to_fault(),
+        _ => error.into(),
     }
 }
 

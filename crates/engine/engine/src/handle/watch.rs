@@ -11,11 +11,11 @@ use wharf_domain::{Entry, Run, RunEntry};
 use wharf_ports::{HistoryItem, HistoryRecord};
 use wharf_vocab::{Fault, RunKey, Seq};
 
-use super::{Handle, Retry, RunEvent};
+use super::{Handle, Retry, RunCalls, RunEvent};
 use crate::hub::{Published, is_end, records};
 
 /// Records read from the store in one go.
-const PAGE_RECORDS: usize = 512;
+pub(super) const PAGE_RECORDS: usize = 512;
 /// Records read in one go to find out why an attempt before failed.
 const BEFORE_RECORDS: u64 = 16;
 
@@ -42,13 +42,13 @@ enum State {
     Over,
 }
 
-impl Handle {
+impl RunCalls<'_> {
     /// Watches a run behind `after`.
-    pub async fn watch(&self, key: &RunKey, after: Seq) -> Result<Watch, Fault> {
+    pub async fn watch(self, key: &RunKey, after: Seq) -> Result<Watch, Fault> {
         // Listening begins before the history is read, so that nothing falls between.
-        let live = self.inner.hub.subscribe(key);
+        let live = self.0.inner.hub.subscribe(key);
         let watch = Watch {
-            handle: self.clone(),
+            handle: self.0.clone(),
             key: key.clone(),
             last: after,
             retry: None,
@@ -56,22 +56,21 @@ impl Handle {
             live: Some(live),
             state: State::CatchingUp,
         };
-        self.run(key).await?;
+        self.get(key).await?;
         Ok(watch)
     }
 
     /// Records of a run behind `after`, whether they are stored or kept in memory only.
     pub(super) async fn history(
-        &self,
+        self,
         key: &RunKey,
         after: Seq,
         limit: usize,
     ) -> Result<Vec<HistoryRecord>, Fault> {
-        if let Some(records) = self.inner.hub.memory_history(key, after) {
+        if let Some(records) = self.0.inner.hub.memory_history(key, after) {
             return Ok(records);
         }
-        let read = self.inner.store.history(key.stream(), after, limit).await;
-        read.map_err(|error| error.to_fault())
+        Ok(self.0.inner.store.history(key.stream(), after, limit).await?)
     }
 }
 
@@ -117,13 +116,13 @@ impl Watch {
     }
 
     async fn catch_up(&mut self) -> Result<(), Fault> {
-        let records = self.handle.history(&self.key, self.last, PAGE_RECORDS).await?;
+        let records = self.handle.runs().history(&self.key, self.last, PAGE_RECORDS).await?;
         if records.is_empty() {
             if self.live.is_none() {
                 // Nothing more is published and the end was read already: `after` lies behind it.
                 self.state = State::Over;
             } else {
-                let run = self.handle.run(&self.key).await?;
+                let run = self.handle.runs().get(&self.key).await?;
                 self.state = if run.is_over() { self.after_the_end() } else { State::Following };
             }
             return Ok(());
@@ -175,7 +174,7 @@ impl Watch {
         while end > 1 {
             let after = (end - 1).saturating_sub(BEFORE_RECORDS);
             let records =
-                self.handle.history(&self.key, Seq(after), BEFORE_RECORDS as usize).await?;
+                self.handle.runs().history(&self.key, Seq(after), BEFORE_RECORDS as usize).await?;
             let before = records.iter().filter(|record| record.seq < seq).rev();
             if let Some(retry) = before.map(|record| &record.item).find_map(Retry::from_item) {
                 return Ok(Some(retry));
@@ -188,8 +187,8 @@ impl Watch {
     /// The run as it ended. The store may know of the end a moment before it is published, so
     /// what is shown of the run as live may still be what it was before.
     async fn ended_run(&self) -> Result<Arc<Run>, Fault> {
-        let shown = self.handle.run(&self.key).await?;
-        if shown.is_over() { Ok(shown) } else { self.handle.stored_run(&self.key).await }
+        let shown = self.handle.runs().get(&self.key).await?;
+        if shown.is_over() { Ok(shown) } else { self.handle.runs().stored_run(&self.key).await }
     }
 
     async fn follow(&mut self) -> Result<(), Fault> {

@@ -1,12 +1,14 @@
 //! Worlds: making, showing, setting, removing.
 
-use wharf_domain::{Account, AuditEvent, Caller, World, WorldInput, WorldPatch, WorldSettings};
+use wharf_domain::{
+    Account, AuditEvent, AuditRecord, Caller, World, WorldInput, WorldPatch, WorldSettings,
+};
 use wharf_ports::FileQuery;
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
 use wharf_vocab::{AccountId, Code, Fault, Verb, WorldId};
 
 use super::names::Named;
-use super::{Handle, no_world};
+use super::{WorldCalls, no_world};
 use crate::shard::RecordInput;
 use crate::storage;
 
@@ -22,25 +24,25 @@ pub struct WorldView {
     pub account: Account,
 }
 
-impl Handle {
+impl WorldCalls<'_> {
     /// Makes a world. One that is made again after it was removed begins empty, also when late
     /// writers left something under its name.
-    pub async fn create_world(
-        &self,
+    pub async fn create(
+        self,
         caller: &Caller,
         id: WorldId,
         settings: WorldSettings,
     ) -> Result<WorldView, Fault> {
         let share = |world: &World| (!world.removed).then(|| world.share.clone());
-        let shares = self.inner.records.worlds.find(share).into_iter();
-        let _place = self.inner.names.take(Named::Worlds, caller, shares)?;
-        let removed = || self.inner.records.worlds.get(&id).is_some_and(|world| world.removed);
+        let shares = self.0.inner.records.worlds.find(share).into_iter();
+        let _place = self.0.inner.names.take(Named::Worlds, caller, shares)?;
+        let removed = || self.0.inner.records.worlds.get(&id).is_some_and(|world| world.removed);
         let _closed = match removed() {
-            true => Some(self.inner.in_use.close(&id).ok_or_else(|| busy(&id))?),
+            true => Some(self.0.inner.in_use.close(&id).ok_or_else(|| busy(&id))?),
             false => None,
         };
         // Looked at again, since it may have been made before it was closed.
-        if let Some(objects) = self.inner.objects.as_ref().filter(|_| removed()) {
+        if let Some(objects) = self.0.inner.objects.as_ref().filter(|_| removed()) {
             // What stays is on no record, so nobody can read it, and goes with other leftovers.
             if let Err(error) = storage::delete_all(&**objects, &format!("{id}/")).await {
                 tracing::warn!(world = %id, %error, "leftovers could not be removed");
@@ -50,8 +52,8 @@ impl Handle {
     }
 
     /// Changes a world's settings.
-    pub async fn set_world(
-        &self,
+    pub async fn set(
+        self,
         caller: &Caller,
         id: WorldId,
         settings: WorldSettings,
@@ -61,8 +63,8 @@ impl Handle {
 
     /// Changes some of a world's settings. Two who change different ones at once both have their
     /// way.
-    pub async fn patch_world(
-        &self,
+    pub async fn patch(
+        self,
         caller: &Caller,
         id: WorldId,
         patch: WorldPatch,
@@ -72,15 +74,15 @@ impl Handle {
 
     /// Corrects what a world's account says was spent, by an entry that is audited. Needs the verb
     /// `admin`; no more can be taken away than was spent.
-    pub async fn correct_world(
-        &self,
+    pub async fn correct(
+        self,
         caller: &Caller,
         id: WorldId,
         by_micro: i64,
         reason: String,
     ) -> Result<WorldView, Fault> {
-        self.audited(caller, &id, self.authorise(caller, Verb::Admin, &id))?;
-        let spent = self.world(&id).await?.account.spent;
+        self.0.audited(caller, &id, self.0.trust().authorise(caller, Verb::Admin, &id))?;
+        let spent = self.get(&id).await?.account.spent;
         if spent.checked_add_signed(by_micro).is_none() {
             let message = format!("The world {id} has spent {spent} micro-dollars, not that much.");
             return Err(Fault::new(Code::RequestInvalid, message).with("spent_micro", spent));
@@ -89,54 +91,49 @@ impl Handle {
     }
 
     async fn change_world(
-        &self,
+        self,
         caller: &Caller,
         id: WorldId,
         input: WorldInput,
     ) -> Result<WorldView, Fault> {
-        self.change(caller, RecordInput::World(id.clone(), input)).await?;
-        self.world(&id).await
+        self.0.change(caller, RecordInput::World(id.clone(), input)).await?;
+        self.get(&id).await
     }
 
     /// One world.
-    pub async fn world(&self, id: &WorldId) -> Result<WorldView, Fault> {
-        let world = self.inner.records.worlds.here(id).ok_or_else(|| no_world(id))?;
-        let account = self.inner.store.account(AccountId::of_world(id)).await;
-        let account = account.map_err(|error| error.to_fault())?.unwrap_or_default();
+    pub async fn get(self, id: &WorldId) -> Result<WorldView, Fault> {
+        let world = self.0.inner.records.worlds.here(id).ok_or_else(|| no_world(id))?;
+        let account =
+            self.0.inner.store.account(AccountId::of_world(id)).await?.unwrap_or_default();
         Ok(WorldView { world, account })
     }
 
     /// All worlds.
-    pub async fn worlds(&self) -> Result<Vec<WorldView>, Fault> {
+    pub async fn list(self) -> Result<Vec<WorldView>, Fault> {
         let mut views = Vec::new();
-        for world in self.inner.records.worlds.all().into_iter().filter(|world| !world.removed) {
-            views.push(self.world(&world.id).await?);
+        for world in self.0.inner.records.worlds.all().into_iter().filter(|world| !world.removed) {
+            views.push(self.get(&world.id).await?);
         }
         Ok(views)
     }
 
     /// Removes a world: an empty one, or with `force` also one that holds files, which go with
     /// it. A world with runs under way stays. Needs the verb `admin`.
-    pub async fn remove_world(
-        &self,
-        caller: &Caller,
-        id: &WorldId,
-        force: bool,
-    ) -> Result<(), Fault> {
-        self.audited(caller, id, self.authorise(caller, Verb::Admin, id))?;
-        self.inner.records.worlds.here(id).ok_or_else(|| no_world(id))?;
+    pub async fn remove(self, caller: &Caller, id: &WorldId, force: bool) -> Result<(), Fault> {
+        self.0.audited(caller, id, self.0.trust().authorise(caller, Verb::Admin, id))?;
+        self.0.inner.records.worlds.here(id).ok_or_else(|| no_world(id))?;
         if id.as_str() == DEFAULT {
             let message = format!("The world {DEFAULT} stays: runs that name none go there.");
             return Err(Fault::new(Code::RequestInvalid, message));
         }
         // From here on nothing begins in it.
-        let closing = self.inner.in_use.close(id);
-        let runs = self.inner.hub.open_in(id).len();
+        let closing = self.0.inner.in_use.close(id);
+        let runs = self.0.inner.hub.open_in(id).len();
         if closing.is_none() || runs > 0 {
             let message = format!("The world {id} has runs under way; cancel them first.");
             return Err(Fault::new(Code::WorldNotEmpty, message).with("runs", runs.max(1) as u64));
         }
-        let usage = self.inner.store.usage(id.clone()).await.map_err(|error| error.to_fault())?;
+        let usage = self.0.inner.store.usage(id.clone()).await?;
         if usage.files > 0 && !force {
             let files = if usage.files == 1 { "file" } else { "files" };
             let message = format!(
@@ -148,27 +145,24 @@ impl Handle {
         }
         self.empty_world(caller, id).await?;
         let input = RecordInput::World(id.clone(), WorldInput::Remove);
-        self.change(caller, input).await.map(drop)
+        self.0.change(caller, input).await.map(drop)
     }
 
     /// Removes all files of a world, and whatever else the artifact store has under its name.
-    async fn empty_world(&self, caller: &Caller, id: &WorldId) -> Result<(), Fault> {
+    async fn empty_world(self, caller: &Caller, id: &WorldId) -> Result<(), Fault> {
         let query = FileQuery { locals: true, ..FileQuery::new(id.clone(), PAGE_ITEMS_MAX) };
         loop {
-            let files = self.inner.store.files(query.clone()).await;
-            let files = files.map_err(|error| error.to_fault())?;
+            let files = self.0.inner.store.files(query.clone()).await?;
             if files.is_empty() {
                 break;
             }
-            let record = self
-                .record_of(caller, AuditEvent::ARTIFACT_REMOVED, id)
+            let record = AuditRecord::new(AuditEvent::ARTIFACT_REMOVED, &caller.grant, id)
                 .fact("files", files.len() as u64)
                 .fact("reason", "world.removed");
-            self.remove_all(id, files, record).await?;
+            self.0.files().remove_all(id, files, record).await?;
         }
-        if let Some(objects) = &self.inner.objects {
-            let deleted = storage::delete_all(&**objects, &format!("{id}/")).await;
-            deleted.map_err(|error| error.to_fault())?;
+        if let Some(objects) = &self.0.inner.objects {
+            storage::delete_all(&**objects, &format!("{id}/")).await?;
         }
         Ok(())
     }

@@ -175,7 +175,7 @@ impl Shard {
             }
             Some(Owner::Files(ticket)) => {
                 self.on_the_way.remove(&no);
-                return reply(out, ticket, Err(error.to_fault()));
+                return reply(out, ticket, Err(error.clone().into()));
             }
             Some(Owner::Nobody(batch)) => {
                 if self.again.len() < NOBODYS_WAITING_MAX {
@@ -193,7 +193,7 @@ impl Shard {
         match pending.cause {
             Cause::Create { ticket, .. } => {
                 self.on_the_way.remove(&no);
-                reply(out, ticket, Err(error.to_fault()));
+                reply(out, ticket, Err(error.clone().into()));
                 self.drop_uncreated(&key, out);
                 if error.kind == StoreErrorKind::Unavailable {
                     self.in_doubt(now, &pending.next, out);
@@ -201,7 +201,7 @@ impl Shard {
             }
             Cause::Input(Waiting { ticket: Some(ticket), .. }) => {
                 self.on_the_way.remove(&no);
-                reply(out, Some(ticket), Err(error.to_fault()));
+                reply(out, Some(ticket), Err(error.clone().into()));
                 if error.kind == StoreErrorKind::Unavailable || doubtful {
                     self.in_doubt(now, &pending.next, out);
                 }

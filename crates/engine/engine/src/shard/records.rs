@@ -294,7 +294,7 @@ impl Shard {
             let (stream, epoch) = (stream.clone(), self.epoch);
             out.effects.push(Effect::LookUpRecord { stream, epoch });
         }
-        self.record_dropped(now, stream, error.to_fault(), out);
+        self.record_dropped(now, stream, error.clone().into(), out);
     }
 
     /// What the store holds of a record is known again.

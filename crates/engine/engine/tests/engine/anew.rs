@@ -23,14 +23,14 @@ async fn lose_sight(bench: &Bench, gated: &Run) {
     let id = gated.asks[0].ask.spec.ask_id.clone();
     bench.store.deny_commits(1);
     let no = Resolution::Deny { reason: "no".into() };
-    let fault = bench.handle.resolve_ask(&owner(), &id, no).await.expect_err("denied");
+    let fault = bench.handle.asks().resolve(&owner(), &id, no).await.expect_err("denied");
     assert!(fault.is(Code::StoreUnavailable), "{fault}");
 }
 
 async fn begin(bench: &Bench, peer: &Peer, run: RunId, durability: Durability) -> Attempt {
     let mut wanted = new("acme/work", json!({}));
     (wanted.run_id, wanted.durability) = (Some(run), Some(durability));
-    bench.handle.create_run(&owner(), wanted).await.expect("accepted");
+    bench.handle.runs().create(&owner(), wanted).await.expect("accepted");
     peer.next().await
 }
 
@@ -72,13 +72,13 @@ async fn what_is_said_while_a_shard_is_loaded_is_not_lost_and_nobody_else_waits(
     succeed(&attempt, 0).await;
     let mut other = new("wharf/echo", json!({"text": "meanwhile"}));
     other.run_id = names(gated.key.shard(), false).next();
-    let made = bench.handle.create_and_wait(&owner(), other, crate::support::LONG).await;
+    let made = bench.handle.runs().create_and_wait(&owner(), other, crate::support::LONG).await;
     assert_eq!(made.expect("accepted").run.status(), RunStatus::Succeeded, "others go on");
     let handle = bench.handle.clone();
     let mut waiting = new("wharf/echo", json!({"text": "here"}));
     waiting.run_id = Some(next());
     let here = tokio::spawn(async move {
-        handle.create_and_wait(&owner(), waiting, crate::support::LONG).await
+        handle.runs().create_and_wait(&owner(), waiting, crate::support::LONG).await
     });
 
     bench.store.release_leases();

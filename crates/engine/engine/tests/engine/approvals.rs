@@ -27,7 +27,7 @@ fn rule(pattern: &str, when: When) -> Rule {
 }
 
 async fn allow(bench: &Bench, ask: &AskId) -> Result<Arc<Run>, Fault> {
-    bench.handle.resolve_ask(&owner(), ask, Resolution::ALLOW).await
+    bench.handle.asks().resolve(&owner(), ask, Resolution::ALLOW).await
 }
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn r087_an_approved_run_is_sent_once_with_its_approval_and_a_key() {
     for key in [None, Some("mine")] {
         let mut wanted = new("acme/send", json!({}));
         wanted.idempotency_key = key.map(str::to_owned);
-        let run = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+        let run = bench.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
         assert_eq!(run.status(), RunStatus::Waiting);
         assert!(peer.is_idle().await, "nothing is sent before");
 
@@ -79,7 +79,7 @@ async fn a_definition_that_changes_while_somebody_thinks_does_not_run() {
     let peer = Peer::join(&bench.handle, "acme", vec![guarded("acme/send")]).await;
     let run = bench.start("acme/send", json!({})).await.expect("accepted");
     let other = ToolDef { description: "Sends more.".into(), ..guarded("acme/send") };
-    bench.handle.set_tools(&peer.id, vec![other]).expect("taken");
+    bench.handle.providers().set_tools(&peer.id, vec![other]).expect("taken");
     allow(&bench, &ask_of(&run)).await.expect("decided");
     let run = bench.end_of(&run.key).await;
     let error = run.outcome.as_ref().and_then(|outcome| outcome.error()).expect("it failed");
@@ -94,7 +94,7 @@ async fn a_tool_that_is_quarantined_while_somebody_thinks_does_not_run() {
     let peer = Peer::join(&bench.handle, "acme", vec![guarded("acme/send")]).await;
     let run = bench.start("acme/send", json!({})).await.expect("accepted");
     let id = ToolId::new("acme/send").expect("valid");
-    bench.handle.set_quarantine(&peer.id, vec![(id, "it changed".to_owned())]);
+    bench.handle.providers().set_quarantine(&peer.id, vec![(id, "it changed".to_owned())]);
     allow(&bench, &ask_of(&run)).await.expect("decided");
     let run = bench.end_of(&run.key).await;
     let error = run.outcome.as_ref().and_then(|outcome| outcome.error()).expect("it failed");
@@ -113,11 +113,11 @@ async fn r084_a_run_whose_grant_is_revoked_while_somebody_thinks_does_not_start(
         person: false,
         budget_micro: None,
     };
-    let (grant, secret) = bench.handle.make_grant(&owner(), grant).await.expect("made");
-    let robot = bench.handle.authenticate(secret.expose()).expect("good");
-    let run = bench.handle.create_run(&robot, new("acme/send", json!({}))).await;
+    let (grant, secret) = bench.handle.trust().make_grant(&owner(), grant).await.expect("made");
+    let robot = bench.handle.trust().authenticate(secret.expose()).expect("good");
+    let run = bench.handle.runs().create(&robot, new("acme/send", json!({}))).await;
     let run = run.expect("accepted").run;
-    bench.handle.revoke_grant(&owner(), grant.id).await.expect("revoked");
+    bench.handle.trust().revoke_grant(&owner(), grant.id).await.expect("revoked");
     allow(&bench, &ask_of(&run)).await.expect("decided");
     let run = bench.end_of(&run.key).await;
     let error = run.outcome.as_ref().and_then(|outcome| outcome.error()).expect("it failed");
@@ -130,7 +130,7 @@ async fn what_must_be_approved_is_written_down_whatever_the_caller_wants() {
     let bench = Bench::new().await;
     let mut wanted = new("wharf/approve-me", json!({}));
     wanted.durability = Some(Durability::Memory);
-    let run = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+    let run = bench.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
     assert_eq!(run.spec.durability, Durability::Journal);
     let bench = bench.killed().await;
     allow(&bench, &ask_of(&run)).await.expect("still open");
@@ -154,14 +154,14 @@ async fn edited_arguments_need_a_new_approval() {
         wanted
     };
     for wanted in [&named as &dyn Fn(u64) -> wharf_engine::NewRun, &keyed] {
-        let first = bench.handle.create_run(&owner(), wanted(1)).await.expect("accepted").run;
+        let first = bench.handle.runs().create(&owner(), wanted(1)).await.expect("accepted").run;
         allow(&bench, &ask_of(&first)).await.expect("allowed");
         succeed(&peer.next().await, 0).await;
         bench.end_of(&first.key).await;
 
-        let again = bench.handle.create_run(&owner(), wanted(1)).await.expect("the same");
+        let again = bench.handle.runs().create(&owner(), wanted(1)).await.expect("the same");
         assert!(again.repeated && again.run.is_over(), "the same is neither asked nor done again");
-        let fault = bench.handle.create_run(&owner(), wanted(2)).await.expect_err("edited");
+        let fault = bench.handle.runs().create(&owner(), wanted(2)).await.expect_err("edited");
         assert!(fault.is(Code::RunConflict), "{fault}");
     }
     let edited = bench.start("acme/send", json!({ "amount": 2 })).await.expect("accepted");
@@ -196,6 +196,7 @@ async fn rules_say_what_must_be_approved_and_by_whom() {
     }
     bench
         .handle
+        .providers()
         .set_tools(&peer.id, vec![ToolDef { side_effects: Some(false), ..dear(100) }])
         .expect("taken");
     let cheap = bench.start("acme/dear", json!({})).await.expect("accepted");
@@ -223,14 +224,14 @@ async fn a_first_use_is_asked_for_once_in_a_world_and_again_when_the_definition_
 
     let other = WorldId::new("other").expect("valid");
     let settings = wharf_domain::WorldSettings::default();
-    bench.handle.create_world(&owner(), other.clone(), settings).await.expect("made");
+    bench.handle.worlds().create(&owner(), other.clone(), settings).await.expect("made");
     let mut elsewhere = new("acme/send", json!({}));
     elsewhere.world = other;
-    let run = bench.handle.create_run(&owner(), elsewhere).await.expect("accepted").run;
+    let run = bench.handle.runs().create(&owner(), elsewhere).await.expect("accepted").run;
     assert_eq!(run.status(), RunStatus::Waiting, "another world has not allowed it");
 
     let changed = ToolDef { description: "Sends more.".into(), ..tool("acme/send") };
-    bench.handle.set_tools(&peer.id, vec![changed]).expect("taken");
+    bench.handle.providers().set_tools(&peer.id, vec![changed]).expect("taken");
     let third = bench.start("acme/send", json!({})).await.expect("accepted");
     assert_eq!(third.status(), RunStatus::Waiting, "nobody has seen this definition");
 }
@@ -253,7 +254,7 @@ async fn an_approval_for_the_parent_spares_its_other_children() {
     let first = call("acme/send", 1).await;
     let id = ask_of(&first);
     let for_parent = Resolution::Allow { scope: Scope::Parent };
-    bench.handle.resolve_ask(&owner(), &id, for_parent.clone()).await.expect("allowed");
+    bench.handle.asks().resolve(&owner(), &id, for_parent.clone()).await.expect("allowed");
     assert_eq!(peer.next().await.dispatch().run, first.key);
     bench.until(&parent.key, |run| !run.children_allowed.is_empty()).await;
 
@@ -265,11 +266,11 @@ async fn an_approval_for_the_parent_spares_its_other_children() {
     assert_eq!(call("acme/other", 1).await.status(), RunStatus::Waiting, "another tool");
 
     let stranger = bench.start("acme/send", json!({})).await.expect("accepted");
-    let fault = bench.handle.resolve_ask(&owner(), &ask_of(&stranger), for_parent).await;
+    let fault = bench.handle.asks().resolve(&owner(), &ask_of(&stranger), for_parent).await;
     assert!(fault.expect_err("no parent").is(Code::AskAnswerInvalid));
 
     let changed = ToolDef { description: "Sends more.".into(), ..guarded("acme/send") };
-    bench.handle.set_tools(&peer.id, vec![tool("acme/boss"), changed]).expect("taken");
+    bench.handle.providers().set_tools(&peer.id, vec![tool("acme/boss"), changed]).expect("taken");
     assert_eq!(call("acme/send", 3).await.status(), RunStatus::Waiting, "another definition");
 }
 
@@ -296,13 +297,13 @@ async fn deciding_takes_the_right_verb_in_the_right_world() {
     ] {
         for rights in [verbs(&[wrong, Verb::Run], home.as_str()), verbs(&[verb], "other")] {
             let by = person(rights);
-            let fault = bench.handle.resolve_ask(&by, &ask, resolution.clone()).await;
+            let fault = bench.handle.asks().resolve(&by, &ask, resolution.clone()).await;
             assert!(fault.expect_err("refused").is(Code::PermissionDenied), "{verb}");
         }
         let subject = format!("ask:{ask}");
         bench.audited(|it| it.event == "security.denied" && it.subject == subject).await;
         let by = person(verbs(&[verb], home.as_str()));
-        bench.handle.resolve_ask(&by, &ask, resolution).await.expect("may");
+        bench.handle.asks().resolve(&by, &ask, resolution).await.expect("may");
     }
     assert_eq!(bench.end_of(&gated.key).await.status(), RunStatus::Succeeded);
     assert_eq!(bench.end_of(&asking.key).await.status(), RunStatus::Succeeded);
@@ -322,7 +323,7 @@ async fn r087_an_approval_waits_through_a_kill_and_a_day() {
     clock.advance_ms(24 * 60 * 60 * 1000);
     let bench = Bench::with(state, clock.clone(), Policy::default()).await;
     let peer = Peer::join(&bench.handle, "acme", vec![guarded("acme/send")]).await;
-    let inbox = bench.handle.inbox(None, 10).await.expect("lists");
+    let inbox = bench.handle.asks().inbox(None, 10).await.expect("lists");
     assert_eq!(inbox.len(), 1);
     allow(&bench, &inbox[0].ask.spec.ask_id).await.expect("still open");
     succeed(&peer.next().await, 0).await;

@@ -42,7 +42,7 @@ async fn r083_without_the_permission_nothing_is_sent_and_the_audit_names_it_but_
     for (number, (rights, names)) in cases.into_iter().enumerate() {
         let caller = Caller::token(&format!("robot-{number}"), rights);
         let wanted = new("acme/work", json!({ "text": CANARY }));
-        let fault = bench.handle.create_run(&caller, wanted).await.expect_err("refused");
+        let fault = bench.handle.runs().create(&caller, wanted).await.expect_err("refused");
         assert!(fault.is(Code::PermissionDenied), "{fault}");
         let actor = format!("grant:{}", caller.grant);
         let record = bench.audited(|it| it.actor == actor).await;
@@ -53,7 +53,7 @@ async fn r083_without_the_permission_nothing_is_sent_and_the_audit_names_it_but_
     assert_eq!(named.facts["permission"], "tool:invoke:acme/work");
     let all = serde_json::to_string(&bench.audit().await).expect("JSON");
     assert!(!all.contains(CANARY));
-    assert!(peer.is_idle().await && bench.handle.open_runs() == 0);
+    assert!(peer.is_idle().await && bench.handle.runs().open_count() == 0);
 }
 
 #[tokio::test]
@@ -62,9 +62,9 @@ async fn every_list_of_tools_in_a_chain_must_fit() {
     let wide = rights(|n| n.tools = patterns(&["wharf/*"]));
     let narrow = wide.narrowed(&Narrowing { tools: patterns(&["*/echo"]), ..Narrowing::default() });
     let caller = Caller::token("robot", narrow);
-    let accepted = bench.handle.create_run(&caller, new("wharf/echo", json!({}))).await;
+    let accepted = bench.handle.runs().create(&caller, new("wharf/echo", json!({}))).await;
     assert_eq!(accepted.expect("fits both").run.spec.caller.rights, Some(caller.rights.clone()));
-    let fault = bench.handle.create_run(&caller, new("wharf/sleep", json!({"ms": 1}))).await;
+    let fault = bench.handle.runs().create(&caller, new("wharf/sleep", json!({"ms": 1}))).await;
     assert!(fault.expect_err("fits one").is(Code::PermissionDenied));
 }
 
@@ -79,19 +79,24 @@ async fn r084_a_revoked_grant_starts_nothing_more_nor_does_what_came_from_it() {
             person,
             budget_micro: None,
         };
-        let (grant, secret) = bench.handle.make_grant(&admin, wanted).await.expect("made");
+        let (grant, secret) = bench.handle.trust().make_grant(&admin, wanted).await.expect("made");
         let id = GrantId::new(format!("n-{person}")).expect("valid");
         let narrowed = token::narrow(secret.expose(), &id, &Narrowing::default()).expect("narrows");
         let callers = [secret.expose(), narrowed.expose()]
-            .map(|text| bench.handle.authenticate(text).expect("good"));
+            .map(|text| bench.handle.trust().authenticate(text).expect("good"));
         assert_eq!((callers[0].person, callers[1].person), (person, false));
         for caller in &callers {
-            bench.handle.create_run(caller, new("wharf/echo", json!({}))).await.expect("accepted");
+            bench
+                .handle
+                .runs()
+                .create(caller, new("wharf/echo", json!({})))
+                .await
+                .expect("accepted");
         }
-        bench.handle.revoke_grant(&admin, grant.id.clone()).await.expect("revoked");
+        bench.handle.trust().revoke_grant(&admin, grant.id.clone()).await.expect("revoked");
         for caller in &callers {
             // Whoever was let in before the revocation is turned away at the next thing it asks.
-            let fault = bench.handle.create_run(caller, new("wharf/echo", json!({}))).await;
+            let fault = bench.handle.runs().create(caller, new("wharf/echo", json!({}))).await;
             assert!(fault.expect_err("revoked").is(Code::PermissionDenied));
             let actor = format!("grant:{}", caller.grant);
             let record = bench.audited(|it| it.actor == actor && it.facts.contains_key("grant"));
@@ -105,24 +110,27 @@ async fn a_token_stands_behind_the_tokens_it_makes() {
     let bench = Bench::new().await;
     let robot =
         NewGrant { label: String::new(), rights: Rights::all(), person: false, budget_micro: None };
-    let (first, secret) = bench.handle.make_grant(&owner(), robot.clone()).await.expect("made");
-    let maker = bench.handle.authenticate(secret.expose()).expect("good");
-    let (_, secret) = bench.handle.make_grant(&maker, robot).await.expect("made");
-    let made = bench.handle.authenticate(secret.expose()).expect("good");
+    let (first, secret) =
+        bench.handle.trust().make_grant(&owner(), robot.clone()).await.expect("made");
+    let maker = bench.handle.trust().authenticate(secret.expose()).expect("good");
+    let (_, secret) = bench.handle.trust().make_grant(&maker, robot).await.expect("made");
+    let made = bench.handle.trust().authenticate(secret.expose()).expect("good");
     let question = new("wharf/ask", json!({ "question": "Who?" }));
-    bench.handle.create_run(&maker, question).await.expect("accepted");
+    bench.handle.runs().create(&maker, question).await.expect("accepted");
     let ask = loop {
-        if let Some(view) = bench.handle.inbox(None, 9).await.expect("readable").pop() {
+        if let Some(view) = bench.handle.asks().inbox(None, 9).await.expect("readable").pop() {
             break view.ask.spec.ask_id;
         }
         tokio::task::yield_now().await;
     };
     let answer = || Resolution::Answered { value: json!("me") };
-    let fault = bench.handle.resolve_ask(&made, &ask, answer()).await.expect_err("its own maker's");
+    let fault =
+        bench.handle.asks().resolve(&made, &ask, answer()).await.expect_err("its own maker's");
     assert!(fault.is(Code::PermissionDenied), "{fault}");
-    bench.handle.resolve_ask(&owner(), &ask, answer()).await.expect("a person may");
-    bench.handle.revoke_grant(&owner(), first.id).await.expect("revoked");
-    let gone = bench.handle.authenticate(secret.expose()).expect_err("made by a revoked one");
+    bench.handle.asks().resolve(&owner(), &ask, answer()).await.expect("a person may");
+    bench.handle.trust().revoke_grant(&owner(), first.id).await.expect("revoked");
+    let gone =
+        bench.handle.trust().authenticate(secret.expose()).expect_err("made by a revoked one");
     assert!(gone.is(Code::AuthInvalid));
 }
 
@@ -162,8 +170,8 @@ async fn r136_only_whoever_started_a_run_or_an_operator_can_cancel_it() {
     ];
     for (who, starter, by, may) in cases {
         let wanted = new("wharf/sleep", json!({ "ms": 600_000 }));
-        let run = bench.handle.create_run(starter, wanted).await.expect("accepted").run;
-        let result = bench.handle.cancel_run(by, &run.key, "enough").await;
+        let run = bench.handle.runs().create(starter, wanted).await.expect("accepted").run;
+        let result = bench.handle.runs().cancel(by, &run.key, "enough").await;
         assert_eq!(result.is_ok(), may, "{who}: {result:?}");
         if !may {
             assert!(result.expect_err("refused").is(Code::PermissionDenied));
@@ -172,7 +180,7 @@ async fn r136_only_whoever_started_a_run_or_an_operator_can_cancel_it() {
                 it.event == "security.denied" && it.subject == subject
             };
             bench.audited(denied).await;
-            bench.handle.cancel_run(&owner(), &run.key, "").await.expect("the owner may");
+            bench.handle.runs().cancel(&owner(), &run.key, "").await.expect("the owner may");
         }
         assert_eq!(bench.end_of(&run.key).await.status(), RunStatus::Canceled);
     }
@@ -196,7 +204,7 @@ async fn agent(bench: &Bench) -> ProviderId {
     let add = ProviderInput::Add { folder: "agent".into(), manifest_hash, manifest };
     let (files, terms) = (BTreeMap::new(), Terms::default());
     for input in [add, ProviderInput::Approve { manifest_hash: None, permissions, files, terms }] {
-        bench.handle.change_agent(&owner(), &id, input).await.expect("taken");
+        bench.handle.providers().change(&owner(), &id, input).await.expect("taken");
     }
     id
 }
@@ -215,11 +223,11 @@ async fn r084_an_agent_that_drifted_or_lost_its_approval_gets_no_more_calls() {
         (ProviderInput::Revoke, Code::AgentNotApproved),
     ];
     for (input, code) in steps {
-        bench.handle.change_agent(&owner(), &id, input).await.expect("taken");
+        bench.handle.providers().change(&owner(), &id, input).await.expect("taken");
         let drift_gone = ProviderInput::Drift { difference: vec![] };
         let fault = bench.start("dev.agent/work", json!({})).await.expect_err("refused");
         assert!(fault.is(code), "{fault}");
-        bench.handle.change_agent(&owner(), &id, drift_gone).await.expect("taken");
+        bench.handle.providers().change(&owner(), &id, drift_gone).await.expect("taken");
     }
     assert!(peer.is_idle().await, "nothing is sent");
     succeed(&under_way, 0).await;
@@ -233,12 +241,15 @@ async fn r080_a_quarantined_tool_is_listed_and_not_callable() {
     let peer = Peer::join(&bench.handle, "acme", tools).await;
     let id = ToolId::new("acme/work").expect("valid");
     let reason = "its definition changed; look at it with `wharf tools diff`.".to_owned();
-    bench.handle.set_quarantine(&peer.id, vec![(id.clone(), reason.clone())]);
-    assert_eq!(bench.handle.tool(&id).expect("listed").quarantine, Some(reason.clone()));
+    bench.handle.providers().set_quarantine(&peer.id, vec![(id.clone(), reason.clone())]);
+    assert_eq!(
+        bench.handle.providers().tool(&id).expect("listed").quarantine,
+        Some(reason.clone())
+    );
     let fault = bench.start("acme/work", json!({})).await.expect_err("quarantined");
     assert!(fault.is(Code::ToolQuarantined) && fault.message.contains(&reason), "{fault}");
     bench.start("acme/other", json!({})).await.expect("the others may");
-    bench.handle.set_quarantine(&peer.id, Vec::new());
+    bench.handle.providers().set_quarantine(&peer.id, Vec::new());
     bench.start("acme/work", json!({})).await.expect("approved again");
 }
 
@@ -258,7 +269,7 @@ async fn r103_r166_a_context_reaches_an_agent_only_within_its_approved_paths() {
     let within = placed("/srv/data/project", &["/srv/data/project/a.txt", "/srv/data"]);
     let mut wanted = new("dev.agent/work", json!({}));
     wanted.context = within.clone();
-    bench.handle.create_run(&owner(), wanted).await.expect("within");
+    bench.handle.runs().create(&owner(), wanted).await.expect("within");
     assert_eq!(peer.next().await.dispatch().spec.context, within);
 
     let outside = [
@@ -271,7 +282,7 @@ async fn r103_r166_a_context_reaches_an_agent_only_within_its_approved_paths() {
     for context in outside {
         let mut wanted = new("dev.agent/work", json!({}));
         wanted.context = context.clone();
-        let fault = bench.handle.create_run(&owner(), wanted).await.expect_err("outside");
+        let fault = bench.handle.runs().create(&owner(), wanted).await.expect_err("outside");
         assert!(fault.is(Code::PermissionDenied), "{context:?}: {fault}");
     }
     assert!(peer.is_idle().await);
@@ -283,7 +294,7 @@ async fn r166_what_is_not_an_agent_gets_no_context() {
     let peer = Peer::join(&bench.handle, "acme", vec![tool("acme/work")]).await;
     let mut wanted = new("acme/work", json!({}));
     wanted.context = placed("/srv/data", &[]);
-    bench.handle.create_run(&owner(), wanted).await.expect("accepted");
+    bench.handle.runs().create(&owner(), wanted).await.expect("accepted");
     assert_eq!(peer.next().await.dispatch().spec.context, RunContext::default());
 }
 
@@ -292,11 +303,11 @@ async fn another_context_is_another_request() {
     let bench = Bench::new().await;
     let mut wanted = new("wharf/echo", json!({}));
     wanted.idempotency_key = Some("k".to_owned());
-    let first = bench.handle.create_run(&owner(), wanted.clone()).await.expect("accepted");
-    let again = bench.handle.create_run(&owner(), wanted.clone()).await.expect("the same");
+    let first = bench.handle.runs().create(&owner(), wanted.clone()).await.expect("accepted");
+    let again = bench.handle.runs().create(&owner(), wanted.clone()).await.expect("the same");
     assert!(again.repeated && Arc::clone(&again.run).key == first.run.key);
     wanted.context = placed("/srv/data", &[]);
-    let fault = bench.handle.create_run(&owner(), wanted).await.expect_err("another");
+    let fault = bench.handle.runs().create(&owner(), wanted).await.expect_err("another");
     assert!(fault.is(Code::RunConflict), "{fault}");
 }
 
@@ -305,7 +316,7 @@ async fn only_operators_remove_runs() {
     let bench = Bench::new().await;
     let run = bench.finish("wharf/echo", json!({})).await;
     let plain = Caller::token("robot", rights(|n| n.verbs = Some([Verb::Run].into())));
-    let fault = bench.handle.purge_run(&plain, &run.key).await.expect_err("refused");
+    let fault = bench.handle.runs().purge(&plain, &run.key).await.expect_err("refused");
     assert!(fault.is(Code::PermissionDenied));
-    bench.handle.purge_run(&owner(), &run.key).await.expect("removed");
+    bench.handle.runs().purge(&owner(), &run.key).await.expect("removed");
 }

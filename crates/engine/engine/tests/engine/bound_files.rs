@@ -44,7 +44,7 @@ async fn an_approved_run_reads_the_file_that_the_approval_showed() {
     let peer = free(&bench).await;
     bench.put("/order.txt", APPROVED).await;
     let run = bench.start("acme/pay", json!({"f.world": "/order.txt"})).await.expect("accepted");
-    let inbox = bench.handle.inbox(None, 10).await.expect("lists");
+    let inbox = bench.handle.asks().inbox(None, 10).await.expect("lists");
     let spec = &inbox[0].ask.spec;
     let shown = &spec.files["f"];
     assert_eq!(shown.path, path("/order.txt"));
@@ -52,7 +52,7 @@ async fn an_approved_run_reads_the_file_that_the_approval_showed() {
     assert!(shown.b3.as_ref().expect("known").as_str().starts_with("380c1cb6"), "{shown:?}");
     bench.put("/order.txt", OTHER).await;
     let id = spec.ask_id.clone();
-    bench.handle.resolve_ask(&owner(), &id, Resolution::ALLOW).await.expect("decided");
+    bench.handle.asks().resolve(&owner(), &id, Resolution::ALLOW).await.expect("decided");
     let attempt = peer.next().await;
     assert_eq!(read(&bench, &attempt).await.expect("there"), approved());
     succeed(&attempt, 0).await;
@@ -77,7 +77,7 @@ async fn a_retry_reads_what_the_first_attempt_read_also_after_a_restart_and_a_sw
     let peer = free(&bench).await;
     let third = peer.next().await;
     // Whoever clears away old versions leaves the one that an open run was accepted with.
-    bench.handle.collect(&owner(), &default_world(), false).await.expect("collected");
+    bench.handle.files().collect(&owner(), &default_world(), false).await.expect("collected");
     assert_eq!(read(&bench, &third).await.expect("there"), approved());
     succeed(&third, 0).await;
     bench.end_of(&run.key).await;
@@ -203,7 +203,8 @@ async fn a_changed_byte_is_found_by_readers_and_by_attempts_and_audited() {
     let run = bench.start("acme/work", json!({"f.world": "/order.txt"})).await.expect("accepted");
     let attempt = peer.next().await;
     bench.objects.damage("default/order.txt", "pay 9 to alice");
-    let read = bench.handle.read_file(&owner(), &default_world(), &path("/order.txt"), None).await;
+    let read =
+        bench.handle.files().read(&owner(), &default_world(), &path("/order.txt"), None).await;
     let fault = read.expect_err("damaged");
     assert!(fault.is(Code::ArtifactDamaged) && !fault.retryable, "{fault}");
     let record = bench.audited(|it| it.event == "artifact.damaged").await;
@@ -215,7 +216,8 @@ async fn a_changed_byte_is_found_by_readers_and_by_attempts_and_audited() {
     assert!(error(&run).is(Code::ArtifactDamaged), "{run:?}");
     // Of a part nobody can tell.
     let part = Some(0..3);
-    let part = bench.handle.read_file(&owner(), &default_world(), &path("/order.txt"), part).await;
+    let part =
+        bench.handle.files().read(&owner(), &default_world(), &path("/order.txt"), part).await;
     assert_eq!(all(part.expect("there")).await, b"pay");
 }
 

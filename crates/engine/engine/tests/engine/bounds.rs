@@ -45,12 +45,13 @@ async fn r073_a_schema_that_would_keep_the_core_busy_is_refused() {
     let began = Instant::now();
     let dear = ToolDef { input_schema: doubled(31), ..tool("acme/dear") };
     let id = ProviderId::new("acme").expect("valid");
-    let refused = bench.handle.register(id, vec![dear], Arc::new(Idle::default())).await;
+    let refused =
+        bench.handle.providers().register(id, vec![dear], Arc::new(Idle::default())).await;
     assert!(refused.expect_err("it costs too much").is(Code::RequestInvalid));
 
     let peer = Peer::join(&bench.handle, "acme", vec![tool("acme/work")]).await;
     let dear = ToolDef { output_schema: Some(doubled(31)), ..tool("acme/work") };
-    let refused = bench.handle.set_tools(&peer.id, vec![dear]);
+    let refused = bench.handle.providers().set_tools(&peer.id, vec![dear]);
     assert!(refused.expect_err("it costs too much").is(Code::RequestInvalid));
     bench.start("acme/work", json!({})).await.expect("the tool is what it was");
 
@@ -94,16 +95,20 @@ async fn nobody_takes_over_the_tools_of_another() {
     for name in ["wharf", "acme"] {
         let id = ProviderId::new(name).expect("valid");
         let fake = tool(&format!("{name}/echo"));
-        let taken = bench.handle.register(id.clone(), vec![fake], Arc::new(Idle::default())).await;
+        let taken = bench
+            .handle
+            .providers()
+            .register(id.clone(), vec![fake], Arc::new(Idle::default()))
+            .await;
         assert!(taken.expect_err("it is taken").is(Code::ToolConflict), "{name}");
     }
     let wharf = ProviderId::new("wharf").expect("valid");
-    let removed = bench.handle.remove_provider(wharf).await;
+    let removed = bench.handle.providers().remove(wharf).await;
     assert!(removed.expect_err("it stays").is(Code::RequestInvalid));
     let echo = bench.finish("wharf/echo", json!({"text": "still mine"})).await;
     assert_eq!(echo.status(), RunStatus::Succeeded);
     let acme = ProviderId::new("acme").expect("valid");
-    bench.handle.remove_provider(acme).await.expect("removed");
+    bench.handle.providers().remove(acme).await.expect("removed");
     Peer::join(&bench.handle, "acme", vec![tool("acme/work")]).await;
 }
 
@@ -118,20 +123,20 @@ async fn a_repeated_request_shows_a_run_only_to_its_own_caller_and_to_readers() 
     let mut wanted = new("wharf/echo", json!({"text": "for ann only"}));
     wanted.run_id = Some(RunId::new("ann-1").expect("valid"));
     let ann = runs_only("ann", &[Verb::Run]);
-    let first = bench.handle.create_run(&ann, wanted.clone()).await.expect("accepted");
+    let first = bench.handle.runs().create(&ann, wanted.clone()).await.expect("accepted");
     bench.end_of(&first.run.key).await;
 
-    let again = bench.handle.create_run(&ann, wanted.clone()).await.expect("her own");
+    let again = bench.handle.runs().create(&ann, wanted.clone()).await.expect("her own");
     assert!(again.repeated && again.run.is_over());
     let reader = runs_only("reader", &[Verb::Run, Verb::Read]);
-    assert!(bench.handle.create_run(&reader, wanted.clone()).await.expect("may read").repeated);
-    assert!(bench.handle.create_run(&owner(), wanted.clone()).await.expect("may read").repeated);
+    assert!(bench.handle.runs().create(&reader, wanted.clone()).await.expect("may read").repeated);
+    assert!(bench.handle.runs().create(&owner(), wanted.clone()).await.expect("may read").repeated);
 
     let bob = runs_only("bob", &[Verb::Run]);
-    let same = bench.handle.create_run(&bob, wanted.clone()).await.expect_err("not his");
-    let waiting = bench.handle.create_and_wait(&bob, wanted.clone(), LONG).await;
+    let same = bench.handle.runs().create(&bob, wanted.clone()).await.expect_err("not his");
+    let waiting = bench.handle.runs().create_and_wait(&bob, wanted.clone(), LONG).await;
     wanted.inputs = object(json!({"text": "something else"}));
-    let other = bench.handle.create_run(&bob, wanted).await.expect_err("not his");
+    let other = bench.handle.runs().create(&bob, wanted).await.expect_err("not his");
     assert!(same.is(Code::RunConflict), "{same}");
     assert_eq!(same, other, "nothing tells whether the request was the same");
     assert_eq!(waiting.expect_err("not his"), same);

@@ -41,7 +41,7 @@ async fn r155_without_an_audit_nothing_privileged_happens() {
         let peer =
             Peer::join(&bench.handle, "acme", vec![tool("acme/work"), guarded("acme/act")]).await;
         let id = ProviderId::new("dev.agent").expect("valid");
-        bench.handle.change_agent(&owner(), &id, add()).await.expect("added");
+        bench.handle.providers().change(&owner(), &id, add()).await.expect("added");
         let gated = bench.start("acme/act", json!({})).await.expect("accepted");
         let ask = gated.asks[0].ask.spec.ask_id.clone();
         let audited = bench.audit().await.len();
@@ -53,31 +53,31 @@ async fn r155_without_an_audit_nothing_privileged_happens() {
         bench.store.fail_commits(usize::MAX, kind);
         let handle = &bench.handle;
         let who = owner();
-        closed("approve", handle.change_agent(&who, &id, approve()).await.map(drop));
-        closed("run", handle.create_run(&who, new("acme/work", json!({}))).await.map(drop));
-        closed("decide", handle.resolve_ask(&who, &ask, Resolution::ALLOW).await.map(drop));
+        closed("approve", handle.providers().change(&who, &id, approve()).await.map(drop));
+        closed("run", handle.runs().create(&who, new("acme/work", json!({}))).await.map(drop));
+        closed("decide", handle.asks().resolve(&who, &ask, Resolution::ALLOW).await.map(drop));
         let grant = NewGrant {
             label: "more".into(),
             rights: Rights::all(),
             person: false,
             budget_micro: None,
         };
-        closed("grant", handle.make_grant(&who, grant).await.map(drop));
-        assert!(!handle.agent(&id).expect("known").is_approved());
+        closed("grant", handle.trust().make_grant(&who, grant).await.map(drop));
+        assert!(!handle.providers().get(&id).expect("known").is_approved());
         assert!(peer.is_idle().await, "nothing is sent");
 
         bench.store.fail_commits(0, kind);
-        bench.handle.change_agent(&who, &id, approve()).await.expect("approved");
+        bench.handle.providers().change(&who, &id, approve()).await.expect("approved");
         bench.store.fail_commits(usize::MAX, kind);
-        closed("start", handle.change_agent(&who, &id, ProviderInput::Want).await.map(drop));
-        assert!(!handle.agent(&id).expect("known").wanted);
+        closed("start", handle.providers().change(&who, &id, ProviderInput::Want).await.map(drop));
+        assert!(!handle.providers().get(&id).expect("known").wanted);
 
         bench.store.fail_commits(0, kind);
-        let shown = handle.run(&gated.key).await.expect("known");
+        let shown = handle.runs().get(&gated.key).await.expect("known");
         assert_eq!(shown.status(), RunStatus::Waiting, "what was refused has not happened");
-        assert!(handle.grants().is_empty() && peer.is_idle().await);
+        assert!(handle.trust().grants().is_empty() && peer.is_idle().await);
         assert_eq!(bench.audit().await.len(), audited + 1, "only the approval was written");
-        handle.resolve_ask(&who, &ask, Resolution::ALLOW).await.expect("decided now");
+        handle.asks().resolve(&who, &ask, Resolution::ALLOW).await.expect("decided now");
         assert_eq!(peer.next().await.dispatch().run, gated.key);
     }
 }

@@ -25,7 +25,7 @@ async fn retention_lets_old_files_go_but_never_what_a_live_run_uses() {
     let clock = clock();
     let bench = Bench::at(&clock).await;
     let settings = WorldSettings { retention_days: Some(30), ..WorldSettings::default() };
-    bench.handle.set_world(&owner(), default_world(), settings).await.expect("set");
+    bench.handle.worlds().set(&owner(), default_world(), settings).await.expect("set");
     for at in ["/old", "/read", "/written", "/touched"] {
         bench.put(at, "x").await;
     }
@@ -37,7 +37,7 @@ async fn retention_lets_old_files_go_but_never_what_a_live_run_uses() {
         timeout_ms: Some(DAY_MS),
         ..new("acme/work", json!({}))
     };
-    let before = bench.handle.create_run(&owner(), before).await.expect("accepted").run;
+    let before = bench.handle.runs().create(&owner(), before).await.expect("accepted").run;
     let given = object(json!({"s": "s", "t": "t"}));
     peer.next().await.succeeded(given, 0).await.expect("told");
     bench.end_of(&before.key).await;
@@ -48,7 +48,7 @@ async fn retention_lets_old_files_go_but_never_what_a_live_run_uses() {
     succeed(&attempt, 0).await;
     bench.end_of(&run.key).await;
     clock.advance_ms(15 * DAY_MS);
-    let old = bench.handle.collect(&owner(), &default_world(), true).await.expect("looked");
+    let old = bench.handle.files().collect(&owner(), &default_world(), true).await.expect("looked");
     assert_eq!((old.files, old.in_use), (5, 0), "{old:?}");
 
     let wanted = NewRun {
@@ -56,15 +56,15 @@ async fn retention_lets_old_files_go_but_never_what_a_live_run_uses() {
         outputs: object(json!({"out.world": "/written"})),
         ..new("acme/work", json!({"in.world": "/read", "state.local": "/state"}))
     };
-    let open = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+    let open = bench.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
     let attempt = peer.next().await;
     attempt.data().inputs_with_addresses().await.expect("made");
     attempt.data().read("in").await.expect("there");
     // Being read just now makes a file young again; what it writes and continues is still old.
-    let dry = bench.handle.collect(&owner(), &default_world(), true).await.expect("looked");
+    let dry = bench.handle.files().collect(&owner(), &default_world(), true).await.expect("looked");
     assert_eq!((dry.files, dry.in_use, dry.bytes), (1, 2, 1), "{dry:?}");
     assert_eq!(bench.get("/old").await.as_deref(), Some("x"), "only looked at");
-    let done = bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
+    let done = bench.handle.files().collect(&owner(), &default_world(), false).await.expect("done");
     assert_eq!(done, dry);
     let left = ["/@before/other", "/@before/state", "/read", "/touched", "/written"];
     assert_eq!(bench.listed().await, left);
@@ -75,7 +75,7 @@ async fn retention_lets_old_files_go_but_never_what_a_live_run_uses() {
     attempt.succeeded(object(json!({"out": "y"})), 0).await.expect("told");
     bench.end_of(&open.key).await;
     clock.advance_ms(31 * DAY_MS);
-    let done = bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
+    let done = bench.handle.files().collect(&owner(), &default_world(), false).await.expect("done");
     assert_eq!((done.files, done.in_use), (5, 0));
     assert_eq!(bench.objects.keys(), [] as [&str; 0]);
 }
@@ -92,7 +92,7 @@ async fn objects_that_nobody_recorded_go_after_a_day_and_only_when_no_run_writes
         outputs: object(outputs),
         ..new("acme/work", json!({}))
     };
-    let failed = bench.handle.create_run(&owner(), wanted.clone()).await.expect("accepted").run;
+    let failed = bench.handle.runs().create(&owner(), wanted.clone()).await.expect("accepted").run;
     let attempt = peer.next().await;
     let addresses = attempt.data().output_addresses().expect("made");
     crate::peer::fail(&attempt, wharf_vocab::Fault::new(Code::ToolFailed, "No.")).await;
@@ -100,12 +100,13 @@ async fn objects_that_nobody_recorded_go_after_a_day_and_only_when_no_run_writes
     for (name, address) in addresses {
         bench.objects.put_at(&address, name).expect("good for a while");
     }
-    let young = bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
+    let young =
+        bench.handle.files().collect(&owner(), &default_world(), false).await.expect("done");
     assert_eq!((young.leftovers, young.unrecorded), (0, 2));
     clock.advance_ms(DAY_MS);
     let open = NewRun { outputs: object(json!({"b.world": "/b"})), ..wanted };
-    bench.handle.create_run(&owner(), open).await.expect("accepted");
-    let old = bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
+    bench.handle.runs().create(&owner(), open).await.expect("accepted");
+    let old = bench.handle.files().collect(&owner(), &default_world(), false).await.expect("done");
     assert_eq!((old.leftovers, old.bytes, old.files), (1, 1, 0));
     assert_eq!(bench.objects.keys(), ["default/b", "default/kept"]);
 }
@@ -130,7 +131,7 @@ async fn t040_what_a_failed_attempt_wrote_at_once_is_on_record() {
     assert_eq!(bench.get("/a").await.as_deref(), Some("half"));
     let file = |at: &str| {
         let (handle, at) = (bench.handle.clone(), path(at));
-        async move { handle.file(&owner(), &default_world(), &at).await.expect("there").artifact }
+        async move { handle.files().get(&owner(), &default_world(), &at).await.expect("there").artifact }
     };
     let (a, kept) = (file("/a").await, file("/kept").await);
     assert_eq!((a.run, a.key.as_deref()), (Some(run.key.run.clone()), Some("a")));
@@ -151,12 +152,13 @@ async fn t033_a_recorded_local_file_stays_whatever_its_folders_are_called() {
         outputs: object(outputs),
         ..new("acme/work", json!({}))
     };
-    let run = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+    let run = bench.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
     let given = object(json!({"a": "a", "b": "b", "c": "c"}));
     peer.next().await.succeeded(given, 0).await.expect("told");
     bench.end_of(&run.key).await;
     clock.advance_ms(2 * DAY_MS);
-    let collected = bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
+    let collected =
+        bench.handle.files().collect(&owner(), &default_world(), false).await.expect("done");
     assert_eq!((collected.leftovers, collected.files), (0, 0), "{collected:?}");
     assert_eq!(bench.get("/@r/a/@b/c").await.as_deref(), Some("a"));
     assert_eq!(bench.get("/@r/a/@b/1").await.as_deref(), Some("b"));
@@ -174,12 +176,12 @@ async fn a_run_that_is_removed_takes_its_local_files_along_and_leaves_those_of_t
     let local = format!("/@{}/l", run.key.run);
     let reader = bench.start("acme/work", json!({"x.local": local})).await.expect("accepted");
     let attempt = peer.next().await;
-    let fault = bench.handle.purge_run(&owner(), &run.key).await.expect_err("it is read");
+    let fault = bench.handle.runs().purge(&owner(), &run.key).await.expect_err("it is read");
     assert!(fault.is(Code::ArtifactInUse), "{fault}");
     succeed(&attempt, 0).await;
     bench.end_of(&reader.key).await;
-    bench.handle.purge_run(&owner(), &run.key).await.expect("removed");
-    assert!(bench.handle.run(&run.key).await.expect_err("gone").is(Code::RunNotFound));
+    bench.handle.runs().purge(&owner(), &run.key).await.expect("removed");
+    assert!(bench.handle.runs().get(&run.key).await.expect_err("gone").is(Code::RunNotFound));
     assert_eq!(bench.listed().await, ["/w"]);
     assert_eq!(bench.objects.keys(), ["default/w"]);
 }
@@ -190,15 +192,16 @@ async fn what_late_writers_leave_in_a_world_that_is_gone_is_cleared_away() {
     let world = WorldId::new("gone").expect("valid");
     bench
         .handle
-        .create_world(&owner(), world.clone(), WorldSettings::default())
+        .worlds()
+        .create(&owner(), world.clone(), WorldSettings::default())
         .await
         .expect("made");
     bench.put("/kept", "x").await;
     let address = bench.objects.presign(Method::Put, "gone/late", 60);
-    bench.handle.remove_world(&owner(), &world, true).await.expect("removed");
+    bench.handle.worlds().remove(&owner(), &world, true).await.expect("removed");
     bench.objects.put_at(&address, "late").expect("good for a while");
     assert_eq!(bench.objects.keys(), ["default/kept", "gone/late"]);
-    assert_eq!(bench.handle.collect_removed().await, Ok((1, 4)));
-    assert_eq!(bench.handle.collect_removed().await, Ok((0, 0)));
+    assert_eq!(bench.handle.files().collect_removed().await, Ok((1, 4)));
+    assert_eq!(bench.handle.files().collect_removed().await, Ok((0, 0)));
     assert_eq!(bench.objects.keys(), ["default/kept"]);
 }

@@ -12,7 +12,7 @@ use wharf_vocab::{Code, Durability, Fault, Micro, Mode, RunStatus, UnknownCost};
 
 async fn bench(settings: WorldSettings, tools: Vec<ToolDef>) -> (Bench, Peer) {
     let bench = Bench::new().await;
-    bench.handle.set_world(&owner(), default_world(), settings).await.expect("set");
+    bench.handle.worlds().set(&owner(), default_world(), settings).await.expect("set");
     let peer = Peer::join(&bench.handle, "acme", tools).await;
     (bench, peer)
 }
@@ -22,11 +22,11 @@ fn zero(id: &str) -> ToolDef {
 }
 
 async fn account(bench: &Bench) -> Account {
-    bench.handle.world(&default_world()).await.expect("there").account
+    bench.handle.worlds().get(&default_world()).await.expect("there").account
 }
 
 async fn create(bench: &Bench, wanted: NewRun) -> Result<Arc<Run>, Fault> {
-    bench.handle.create_run(&owner(), wanted).await.map(|accepted| accepted.run)
+    bench.handle.runs().create(&owner(), wanted).await.map(|accepted| accepted.run)
 }
 
 /// Waits until nothing is held any more, and says what was spent.
@@ -86,7 +86,7 @@ async fn t041_what_a_tool_has_cost_is_known_after_a_restart_and_for_that_definit
     let run = bench.start("acme/work", json!({})).await.expect("accepted");
     assert_eq!(run.spec.hold_micro, 90);
     let other = ToolDef { description: "Does more.".into(), ..zero("acme/work") };
-    bench.handle.set_tools(&peer.id, vec![other]).expect("set");
+    bench.handle.providers().set_tools(&peer.id, vec![other]).expect("set");
     let run = bench.start("acme/work", json!({})).await.expect("accepted");
     assert_eq!(run.spec.hold_micro, 7, "nobody knows what the new one costs");
 }
@@ -140,7 +140,7 @@ async fn t041_a_budget_stops_a_run_with_what_it_has_written_and_what_it_has_cost
         assert!(text.starts_with("line 1\nline 2\nline 3\nline 4\n"), "{text}");
         // What it says after it was stopped is booked as well.
         attempt.report_cost(1_300).await.expect("booked");
-        assert_eq!(bench.handle.run(&run.key).await.expect("known").cost_micro, 1_300);
+        assert_eq!(bench.handle.runs().get(&run.key).await.expect("known").cost_micro, 1_300);
         assert_eq!(settled(&bench).await, before + 1_300);
     }
 }
@@ -183,7 +183,7 @@ async fn t041_what_was_reported_survives_a_kill_of_the_core() {
     let run = bench.end_of(&run.key).await;
     assert_eq!((run.status(), run.cost_micro), (RunStatus::Failed, 30));
     assert!(run.is_incomplete());
-    assert!(bench.handle.run(&memory.key).await.is_err(), "nobody knows it any more");
+    assert!(bench.handle.runs().get(&memory.key).await.is_err(), "nobody knows it any more");
     assert_eq!(settled(&bench).await, 60, "but its cost is booked");
 }
 
@@ -218,7 +218,7 @@ async fn t041_a_report_after_the_end_is_a_correction_that_is_booked_once() {
         let (run, attempt) = ended(&bench, &peer, durability).await;
         for (said, cost) in [(10, 10), (25, 25), (25, 25), (5, 25), (40, 40)] {
             attempt.report_cost(said).await.expect("taken");
-            let now = bench.handle.run(&run.key).await.expect("known");
+            let now = bench.handle.runs().get(&run.key).await.expect("known");
             assert_eq!((now.status(), now.cost_micro), (RunStatus::Succeeded, cost));
             assert_eq!((now.outcome.as_ref(), now.ended_at), (run.outcome.as_ref(), run.ended_at));
         }
@@ -229,9 +229,9 @@ async fn t041_a_report_after_the_end_is_a_correction_that_is_booked_once() {
         for one in many.collect::<Vec<_>>() {
             one.await.expect("ran").expect("taken");
         }
-        assert_eq!(bench.handle.run(&run.key).await.expect("known").cost_micro, 72);
+        assert_eq!(bench.handle.runs().get(&run.key).await.expect("known").cost_micro, 72);
         assert_eq!(settled(&bench).await, before + 72);
-        bench.handle.purge_run(&owner(), &run.key).await.expect("removed");
+        bench.handle.runs().purge(&owner(), &run.key).await.expect("removed");
         let fault = attempt.report_cost(100).await.expect_err("there is no such run");
         assert!(fault.is(Code::RunNotFound), "{fault}");
         assert_eq!(settled(&bench).await, before + 72);
@@ -243,6 +243,7 @@ async fn t041_a_report_after_the_end_is_a_correction_that_is_booked_once() {
             .killed()
             .await
             .handle
+            .worlds()
             .costs(&owner(), CostRequest::default())
             .await
             .expect("readable")
@@ -285,7 +286,8 @@ async fn t041_a_run_that_pretends_holds_and_books_nothing() {
     let run = bench.end_of(&run.key).await;
     assert_eq!((run.cost_micro, run.would_cost_micro, run.spec.hold_micro), (0, 45, 0));
     assert_eq!(account(&bench).await.spent, 0);
-    let costs = bench.handle.costs(&owner(), CostRequest::default()).await.expect("readable");
+    let costs =
+        bench.handle.worlds().costs(&owner(), CostRequest::default()).await.expect("readable");
     assert_eq!((costs.total.runs, costs.total.cost_micro), (1, 0));
     let fault = bench.start("acme/work", json!({})).await.expect_err("the real one costs 50");
     assert!(fault.is(Code::BudgetExceeded), "{fault}");
@@ -299,8 +301,9 @@ async fn t041_the_owner_corrects_an_account_by_an_entry_that_is_audited() {
     bench.end_of(&run.key).await;
     assert_eq!(account(&bench).await.over(), 30);
     let me = owner();
-    let correct =
-        |by: i64, why: &str| bench.handle.correct_world(&me, default_world(), by, why.to_owned());
+    let correct = |by: i64, why: &str| {
+        bench.handle.worlds().correct(&me, default_world(), by, why.to_owned())
+    };
     let world = correct(-90, "given back").await.expect("corrected");
     assert_eq!((world.account.spent, world.account.over()), (40, 0));
     let fault = correct(-41, "too much").await.expect_err("that was not spent");
@@ -311,6 +314,6 @@ async fn t041_the_owner_corrects_an_account_by_an_entry_that_is_audited() {
         (&record.facts["by_micro"], &record.facts["reason"]),
         (&json!(-90), &json!("given back"))
     );
-    assert_eq!(bench.handle.run(&run.key).await.expect("known").cost_micro, 130);
+    assert_eq!(bench.handle.runs().get(&run.key).await.expect("known").cost_micro, 130);
     assert_eq!(account(&bench.killed().await).await.spent, 40);
 }

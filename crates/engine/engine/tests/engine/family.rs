@@ -28,7 +28,7 @@ async fn r160_a_child_runs_in_its_parents_world_chain_and_story() {
     let starter = Caller::token("starter", only("acme/*"));
     let mut wanted = new("acme/boss", json!({}));
     wanted.correlation_id = Some("case-7".to_owned());
-    let parent = bench.handle.create_run(&starter, wanted).await.expect("accepted").run;
+    let parent = bench.handle.runs().create(&starter, wanted).await.expect("accepted").run;
     let boss = peer.next().await;
 
     let mut wanted = new("acme/work", json!({}));
@@ -50,7 +50,7 @@ async fn r160_a_child_has_no_more_rights_than_its_parent() {
     let peer = Peer::join(&bench.handle, "acme", vec![tool("acme/boss"), tool("acme/work")]).await;
     let starter = Caller::token("starter", only("acme/*"));
     let wanted = new("acme/boss", json!({}));
-    bench.handle.create_run(&starter, wanted).await.expect("accepted");
+    bench.handle.runs().create(&starter, wanted).await.expect("accepted");
     let boss = peer.next().await;
 
     let few = boss.caller(vec![ToolPattern::parse("acme/work").expect("valid")]);
@@ -97,7 +97,7 @@ async fn r160_what_is_over_starts_nothing() {
     assert!(fault.is(Code::PermissionDenied), "{fault}");
     let mut forged = child;
     forged.parent = Some(parent.key.clone());
-    let fault = bench.handle.create_run(&boss.caller(any()), forged).await.expect_err("over");
+    let fault = bench.handle.runs().create(&boss.caller(any()), forged).await.expect_err("over");
     assert!(fault.is(Code::PermissionDenied), "{fault}");
 }
 
@@ -146,11 +146,11 @@ async fn r160_keys_of_children_belong_to_their_parent() {
 async fn t041_what_children_cost_is_paid_from_their_parents_budget_and_summed_once() {
     let bench = Bench::new().await;
     let settings = WorldSettings::budget(Some(1_000), 10);
-    bench.handle.set_world(&owner(), default_world(), settings).await.expect("changed");
+    bench.handle.worlds().set(&owner(), default_world(), settings).await.expect("changed");
     let peer = Peer::join(&bench.handle, "acme", vec![tool("acme/boss"), tool("acme/work")]).await;
     let mut wanted = new("acme/boss", json!({}));
     wanted.budget_micro = Some(40);
-    let parent = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+    let parent = bench.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
     let boss = peer.next().await;
     let child = boss.invoke(&boss.caller(any()), new("acme/work", json!({}))).await;
     let child = child.expect("10 are held, 30 are left").run;
@@ -159,12 +159,13 @@ async fn t041_what_children_cost_is_paid_from_their_parents_budget_and_summed_on
     bench.end_of(&child.key).await;
     let fault = boss.invoke(&boss.caller(any()), new("acme/work", json!({}))).await;
     assert!(fault.expect_err("5 are left").is(Code::BudgetExceeded));
-    let world = bench.handle.world(&default_world()).await.expect("known");
+    let world = bench.handle.worlds().get(&default_world()).await.expect("known");
     assert_eq!((world.account.spent, world.account.held), (25, 10));
 
     succeed(&boss, 7).await;
     bench.end_of(&parent.key).await;
-    let costs = bench.handle.costs(&owner(), CostRequest::default()).await.expect("readable");
+    let costs =
+        bench.handle.worlds().costs(&owner(), CostRequest::default()).await.expect("readable");
     let rows = costs.rows.iter().map(|row| (row.key.clone(), row.sum.runs, row.sum.cost_micro));
     let of = |name| CostKey::Tool(ToolId::new(name).expect("valid"));
     assert_eq!(rows.collect::<Vec<_>>(), [(of("acme/work"), 1, 25), (of("acme/boss"), 1, 7)]);
@@ -183,16 +184,16 @@ async fn r161_what_a_grandchild_asks_is_in_the_one_inbox_and_a_cancel_reaches_al
     let deputy = peer.next().await;
     let caller = deputy.caller(any());
     let leaf = deputy.invoke(&caller, new("acme/act", json!({}))).await.expect("accepted").run;
-    let inbox = bench.handle.inbox(None, 10).await.expect("lists");
+    let inbox = bench.handle.asks().inbox(None, 10).await.expect("lists");
     assert_eq!(inbox.len(), 1);
     let ask = &inbox[0].ask.spec;
     assert_eq!((&ask.run, &ask.caller.grant), (&leaf.key, &caller.grant));
-    let fault = bench.handle.resolve_ask(&caller, &ask.ask_id, Resolution::ALLOW).await;
+    let fault = bench.handle.asks().resolve(&caller, &ask.ask_id, Resolution::ALLOW).await;
     assert!(fault.expect_err("it asked itself").is(Code::PermissionDenied));
 
-    bench.handle.cancel_run(&owner(), &parent.key, "enough").await.expect("known");
+    bench.handle.runs().cancel(&owner(), &parent.key, "enough").await.expect("known");
     assert_eq!(bench.end_of(&leaf.key).await.status(), RunStatus::Canceled);
     bench.until(&middle.key, |run| run.cancel.is_some()).await;
-    let decided = bench.handle.find_ask(&ask.ask_id).await.expect("known");
+    let decided = bench.handle.asks().get(&ask.ask_id).await.expect("known");
     assert_eq!(decided.resolved.map(|(how, _)| how), Some(Resolution::Withdrawn));
 }

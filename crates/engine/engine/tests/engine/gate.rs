@@ -48,7 +48,7 @@ async fn t047_an_address_in_a_direct_world_ends_with_its_run_and_outlives_a_rest
 async fn t047_a_staged_attempt_writes_only_its_own_places_and_only_while_it_works() {
     let bench = Bench::new().await;
     let settings = WorldSettings { publish: Publish::Staged, ..WorldSettings::default() };
-    bench.handle.set_world(&owner(), default_world(), settings).await.expect("set");
+    bench.handle.worlds().set(&owner(), default_world(), settings).await.expect("set");
     let peer = work(&bench).await;
     let outputs = json!({"a.world": "/a", "b.world": "/b"});
     let run = bench.start_with("acme/work", json!({}), outputs).await.expect("accepted");

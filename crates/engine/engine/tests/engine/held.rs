@@ -31,12 +31,12 @@ fn ask_of(run: &Run) -> AskId {
 }
 
 async fn allow(bench: &Bench, run: &Run) {
-    bench.handle.resolve_ask(&owner(), &ask_of(run), Resolution::ALLOW).await.expect("allowed");
+    bench.handle.asks().resolve(&owner(), &ask_of(run), Resolution::ALLOW).await.expect("allowed");
 }
 
 async fn token(bench: &Bench, rights: Rights) -> String {
     let new = NewGrant { label: "t".to_owned(), rights, person: false, budget_micro: None };
-    bench.handle.make_grant(&owner(), new).await.expect("made").1.expose().to_owned()
+    bench.handle.trust().make_grant(&owner(), new).await.expect("made").1.expose().to_owned()
 }
 
 /// Waits until so little is held.
@@ -59,9 +59,9 @@ async fn runs_that_wait_take_little_memory_before_and_after_a_restart() {
     assert!(peer.is_idle().await);
     let held = bench.handle.held_bytes();
     assert!(held < 100 * 8 * 1024, "{held} bytes for a hundred runs of a mebibyte");
-    let shown = bench.handle.run(&waiting[0].key).await.expect("known");
+    let shown = bench.handle.runs().get(&waiting[0].key).await.expect("known");
     assert!(shown.spec.inputs.is_empty() && shown.spec.inputs.away().is_some());
-    let whole = bench.handle.with_inputs(shown).await.expect("readable");
+    let whole = bench.handle.runs().with_inputs(shown).await.expect("readable");
     assert_eq!(whole.spec.inputs, object(large(MIB)), "whoever wants to see them does");
 
     let bench = bench.killed().await;
@@ -69,7 +69,7 @@ async fn runs_that_wait_take_little_memory_before_and_after_a_restart() {
     assert!((1..100 * 8 * 1024).contains(&held), "{held} bytes after a restart");
     let peer = Peer::join(&bench.handle, "acme", vec![guarded("acme/send")]).await;
     for run in &waiting[..2] {
-        allow(&bench, &bench.handle.run(&run.key).await.expect("known")).await;
+        allow(&bench, &bench.handle.runs().get(&run.key).await.expect("known")).await;
         let attempt = peer.next().await;
         assert_eq!(attempt.dispatch().spec.inputs, object(large(MIB)), "read when it is sent");
         succeed(&attempt, 0).await;
@@ -84,10 +84,10 @@ async fn every_attempt_is_given_the_inputs_and_a_repeat_finds_the_run() {
     let peer = Peer::join(&bench.handle, "acme", vec![harmless]).await;
     let wanted =
         || NewRun { idempotency_key: Some("once".to_owned()), ..new("acme/read", large(MIB)) };
-    let run = bench.handle.create_run(&owner(), wanted()).await.expect("accepted").run;
+    let run = bench.handle.runs().create(&owner(), wanted()).await.expect("accepted").run;
     let first = peer.next().await;
     assert_eq!(first.dispatch().spec.inputs, object(large(MIB)));
-    let again = bench.handle.create_run(&owner(), wanted()).await.expect("known");
+    let again = bench.handle.runs().create(&owner(), wanted()).await.expect("known");
     assert!(again.repeated && again.run.key == run.key);
     fail(&first, Fault::new(Code::ToolUnavailable, "Try again.")).await;
     let second = peer.next().await;
@@ -95,7 +95,7 @@ async fn every_attempt_is_given_the_inputs_and_a_repeat_finds_the_run() {
     assert_eq!(second.dispatch().spec.inputs, object(large(MIB)));
     succeed(&second, 0).await;
     let run = bench.end_of(&run.key).await;
-    let whole = bench.handle.with_inputs(run).await.expect("readable");
+    let whole = bench.handle.runs().with_inputs(run).await.expect("readable");
     assert_eq!(whole.spec.inputs, object(large(MIB)));
 }
 
@@ -108,9 +108,9 @@ async fn an_attempt_whose_inputs_are_being_read_can_be_called_off() {
     allow(&bench, &run).await;
     bench.until(&run.key, |run| run.active.is_some()).await;
     bench.store.until_loads_held().await;
-    bench.handle.cancel_run(&owner(), &run.key, "").await.expect("known");
+    bench.handle.runs().cancel(&owner(), &run.key, "").await.expect("known");
     let deadline = tokio::time::Instant::now() + LONG;
-    while bench.handle.open_runs() > 0 {
+    while bench.handle.runs().open_count() > 0 {
         assert!(tokio::time::Instant::now() < deadline, "it goes on");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
@@ -132,10 +132,10 @@ async fn nobody_makes_the_core_hold_more_than_their_share() {
     let in_memory =
         |tool: &str| NewRun { durability: Some(Durability::Memory), ..new(tool, large(2 * MIB)) };
     let token = token(&bench, Rights::all()).await;
-    let flood = bench.handle.authenticate(&token).expect("valid");
+    let flood = bench.handle.trust().authenticate(&token).expect("valid");
     let mut accepted = Vec::new();
     let fault = loop {
-        match bench.handle.create_run(&flood, in_memory("acme/work")).await {
+        match bench.handle.runs().create(&flood, in_memory("acme/work")).await {
             Ok(run) => accepted.push(run.run.key.clone()),
             Err(fault) => break fault,
         }
@@ -144,12 +144,12 @@ async fn nobody_makes_the_core_hold_more_than_their_share() {
     assert!(fault.is(Code::CoreBusy) && fault.retryable, "{fault}");
     let share = HELD_BYTES_MAX / HELD_PER_CALLER;
     assert!((accepted.len() * 2 * MIB) as u64 <= share, "{} runs", accepted.len());
-    bench.handle.create_run(&owner(), in_memory("other/work")).await.expect("others have room");
+    bench.handle.runs().create(&owner(), in_memory("other/work")).await.expect("others have room");
     for key in &accepted {
-        bench.handle.cancel_run(&owner(), key, "").await.expect("known");
+        bench.handle.runs().cancel(&owner(), key, "").await.expect("known");
     }
     until_held(&bench, share / 2).await;
-    bench.handle.create_run(&flood, in_memory("acme/work")).await.expect("there is room again");
+    bench.handle.runs().create(&flood, in_memory("acme/work")).await.expect("there is room again");
 }
 
 #[tokio::test]
@@ -159,12 +159,12 @@ async fn finished_runs_in_memory_are_forgotten_by_what_they_take() {
     for _ in 0..12 {
         let wanted =
             NewRun { durability: Some(Durability::Memory), ..new("wharf/echo", large(MIB)) };
-        let run = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+        let run = bench.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
         bench.end_of(&run.key).await;
         keys.push(run.key.clone());
     }
-    bench.handle.run(&keys[0]).await.expect_err("the oldest is forgotten");
-    bench.handle.run(&keys[11]).await.expect("the newest is not");
+    bench.handle.runs().get(&keys[0]).await.expect_err("the oldest is forgotten");
+    bench.handle.runs().get(&keys[11]).await.expect("the newest is not");
 }
 
 #[tokio::test]
@@ -221,10 +221,10 @@ async fn questions_of_a_run_take_its_share_and_no_more() {
     };
     assert!(fault.is(Code::CoreBusy), "{fault}");
     assert!((1..32).contains(&raised), "{raised}");
-    let shown = bench.handle.run(&run.key).await.expect("known");
+    let shown = bench.handle.runs().get(&run.key).await.expect("known");
     assert_eq!(shown.open_asks().count(), raised);
     let answer = Resolution::Answered { value: json!("x".repeat(2 * MIB)) };
-    let refused = bench.handle.resolve_ask(&owner(), &ask_of(&shown), answer).await;
+    let refused = bench.handle.asks().resolve(&owner(), &ask_of(&shown), answer).await;
     assert!(refused.expect_err("too large").is(Code::AskAnswerInvalid));
 }
 
@@ -269,7 +269,7 @@ async fn what_waits_for_the_engine_is_bounded_in_bytes() {
         writer.await.expect("nobody is turned away");
     }
     let deadline = tokio::time::Instant::now() + LONG;
-    while bench.handle.open_runs() > 0 {
+    while bench.handle.runs().open_count() > 0 {
         assert!(tokio::time::Instant::now() < deadline, "they go on");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
@@ -280,7 +280,7 @@ async fn watchers_see_what_is_large_like_everything_else() {
     let bench = Bench::new().await;
     let peer = Peer::join(&bench.handle, "acme", vec![tool("acme/talk")]).await;
     let run = bench.start("acme/talk", large(MIB)).await.expect("accepted");
-    let mut watch = bench.handle.watch(&run.key, Seq(0)).await.expect("known");
+    let mut watch = bench.handle.runs().watch(&run.key, Seq(0)).await.expect("known");
     let attempt = peer.next().await;
     for n in 0..20 {
         let text = format!("{n} {}", "y".repeat(if n % 2 == 0 { 100_000 } else { 10 }));
@@ -331,9 +331,9 @@ async fn a_clock_that_is_set_forward_ends_no_attempt_and_lets_no_token_live_long
     let until = bench.handle.now().plus_ms(60_000);
     let rights = Rights { until: Some(until), ..Rights::all() };
     let token = token(&bench, rights).await;
-    bench.handle.authenticate(&token).expect("its time is not over");
+    bench.handle.trust().authenticate(&token).expect("its time is not over");
     let wanted = NewRun { timeout_ms: Some(30_000), ..new("acme/work", json!({})) };
-    let run = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+    let run = bench.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
     let attempt = peer.next().await;
 
     set_us.fetch_add(3_600_000_000, Ordering::SeqCst);
@@ -342,9 +342,9 @@ async fn a_clock_that_is_set_forward_ends_no_attempt_and_lets_no_token_live_long
         let other = bench.start("wharf/echo", json!({})).await.expect("accepted");
         bench.end_of(&other.key).await;
     }
-    let shown = bench.handle.run(&run.key).await.expect("known");
+    let shown = bench.handle.runs().get(&run.key).await.expect("known");
     assert_eq!(shown.status(), RunStatus::Running, "its time is not over");
-    let caller: Result<Caller, Fault> = bench.handle.authenticate(&token);
+    let caller: Result<Caller, Fault> = bench.handle.trust().authenticate(&token);
     caller.expect_err("whatever the core's clock says, this hour is over");
     succeed(&attempt, 0).await;
     assert_eq!(bench.end_of(&run.key).await.status(), RunStatus::Succeeded);

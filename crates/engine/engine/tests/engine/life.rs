@@ -35,11 +35,11 @@ async fn nothing_is_seen_before_it_is_committed() {
         run: wanted.run_id.clone().expect("given"),
     };
     let handle = bench.handle.clone();
-    let creating = tokio::spawn(async move { handle.create_run(&owner(), wanted).await });
+    let creating = tokio::spawn(async move { handle.runs().create(&owner(), wanted).await });
     while bench.store.commits_held() == 0 {
         tokio::task::yield_now().await;
     }
-    assert!(bench.handle.run(&key).await.expect_err("not yet").is(Code::RunNotFound));
+    assert!(bench.handle.runs().get(&key).await.expect_err("not yet").is(Code::RunNotFound));
     assert!(!creating.is_finished(), "nobody is told before the commit");
     bench.store.release_commits();
     creating.await.expect("no panic").expect("accepted");
@@ -66,7 +66,7 @@ async fn a_count_streams_and_can_be_read_again_from_any_place() {
         };
         assert_eq!(items(&again), items(&live[usize::try_from(after).expect("small")..]));
     }
-    assert_eq!(bench.handle.open_runs(), 0, "a finished run leaves memory");
+    assert_eq!(bench.handle.runs().open_count(), 0, "a finished run leaves memory");
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn a_watcher_that_stands_still_loses_nothing_and_slows_nobody() {
     let bench = Bench::new().await;
     let run =
         bench.start("wharf/count", json!({"n": 5000, "delay_ms": 0})).await.expect("accepted");
-    let mut watch = bench.handle.watch(&run.key, wharf_vocab::Seq(0)).await.expect("known");
+    let mut watch = bench.handle.runs().watch(&run.key, wharf_vocab::Seq(0)).await.expect("known");
     watch.next().await.expect("an event").expect("readable");
     bench.end_of(&run.key).await;
     let mut events = Vec::new();
@@ -89,12 +89,12 @@ async fn a_watcher_that_stands_still_loses_nothing_and_slows_nobody() {
 async fn a_sleep_can_be_canceled_and_stays_canceled() {
     let bench = Bench::new().await;
     let run = bench.start("wharf/sleep", json!({"ms": 600_000})).await.expect("accepted");
-    bench.handle.cancel_run(&owner(), &run.key, "enough").await.expect("known");
+    bench.handle.runs().cancel(&owner(), &run.key, "enough").await.expect("known");
     let run = bench.end_of(&run.key).await;
     assert_eq!(run.status(), RunStatus::Canceled);
     let error = run.outcome.as_ref().and_then(Outcome::error).expect("canceled");
     assert_eq!(error.message, "enough", "the reason is kept");
-    let again = bench.handle.cancel_run(&owner(), &run.key, "again").await.expect("known");
+    let again = bench.handle.runs().cancel(&owner(), &run.key, "again").await.expect("known");
     assert_eq!(again.outcome, run.outcome);
 }
 
@@ -103,7 +103,8 @@ async fn a_timeout_ends_the_attempt_and_tells_why() {
     let bench = Bench::new().await;
     let mut wanted = new("wharf/sleep", json!({"ms": 600_000}));
     wanted.timeout_ms = Some(500);
-    let accepted = bench.handle.create_and_wait(&owner(), wanted, LONG).await.expect("accepted");
+    let accepted =
+        bench.handle.runs().create_and_wait(&owner(), wanted, LONG).await.expect("accepted");
     let error = accepted.run.outcome.as_ref().and_then(Outcome::error).expect("failed").clone();
     assert!(error.is(Code::ToolTimeout));
     assert_eq!(error.details["executed"], "maybe");
@@ -142,7 +143,7 @@ async fn inputs_that_do_not_fit_are_refused_with_the_place_and_leave_no_run() {
     let fault = bench.start("wharf/nothing", json!({})).await.expect_err("unknown");
     assert!(fault.is(Code::ToolNotFound));
     let query = wharf_engine::RunQuery { limit: 10, ..Default::default() };
-    assert_eq!(bench.handle.runs(query).await.expect("lists").runs, []);
+    assert_eq!(bench.handle.runs().list(query).await.expect("lists").runs, []);
 }
 
 #[tokio::test]
@@ -151,33 +152,33 @@ async fn a_question_waits_and_its_answer_must_fit() {
     let inputs = json!({"question": "How many?", "schema": {"type": "integer", "minimum": 1}});
     let run = bench.start("wharf/ask", inputs).await.expect("accepted");
     bench.until(&run.key, |run| run.status() == RunStatus::Waiting).await;
-    let inbox = bench.handle.inbox(None, 10).await.expect("lists");
+    let inbox = bench.handle.asks().inbox(None, 10).await.expect("lists");
     let [view] = &inbox[..] else { panic!("{inbox:?}") };
     let id = view.ask.spec.ask_id.clone();
     let answer = |value: Value| Resolution::Answered { value };
     let fault =
-        bench.handle.resolve_ask(&owner(), &id, answer(json!(0))).await.expect_err("too small");
+        bench.handle.asks().resolve(&owner(), &id, answer(json!(0))).await.expect_err("too small");
     assert!(fault.is(Code::AskAnswerInvalid), "{fault}");
-    bench.handle.resolve_ask(&owner(), &id, answer(json!(3))).await.expect("fits");
+    bench.handle.asks().resolve(&owner(), &id, answer(json!(3))).await.expect("fits");
     let run = bench.end_of(&run.key).await;
     let Some(Outcome::Succeeded { outputs }) = &run.outcome else { panic!("{run:?}") };
     assert_eq!(*outputs, object(json!({"status": "answered", "answer": 3})));
     let fault =
-        bench.handle.resolve_ask(&owner(), &id, answer(json!(4))).await.expect_err("decided");
+        bench.handle.asks().resolve(&owner(), &id, answer(json!(4))).await.expect_err("decided");
     assert!(fault.is(Code::AskDecided), "{fault}");
-    assert_eq!(bench.handle.inbox(None, 10).await.expect("lists"), []);
+    assert_eq!(bench.handle.asks().inbox(None, 10).await.expect("lists"), []);
 }
 
 #[tokio::test]
 async fn a_finished_run_can_be_removed_and_an_open_one_cannot() {
     let bench = Bench::new().await;
     let open = bench.start("wharf/sleep", json!({"ms": 600_000})).await.expect("accepted");
-    let fault = bench.handle.purge_run(&owner(), &open.key).await.expect_err("open");
+    let fault = bench.handle.runs().purge(&owner(), &open.key).await.expect_err("open");
     assert!(fault.is(Code::RunStillOpen));
     let over = bench.finish("wharf/echo", json!({"secret": "x"})).await;
-    bench.handle.purge_run(&owner(), &over.key).await.expect("removed");
-    assert!(bench.handle.run(&over.key).await.expect_err("gone").is(Code::RunNotFound));
-    bench.handle.cancel_run(&owner(), &open.key, "").await.expect("known");
+    bench.handle.runs().purge(&owner(), &over.key).await.expect("removed");
+    assert!(bench.handle.runs().get(&over.key).await.expect_err("gone").is(Code::RunNotFound));
+    bench.handle.runs().cancel(&owner(), &open.key, "").await.expect("known");
     bench.end_of(&open.key).await;
 }
 
@@ -197,7 +198,10 @@ async fn the_end_that_a_watcher_reads_before_it_is_published_is_the_end() {
         assert!(tokio::time::Instant::now() < deadline, "the end was never stored");
         tokio::task::yield_now().await;
     }
-    assert!(!bench.handle.run(&run.key).await.expect("known").is_over(), "not published yet");
+    assert!(
+        !bench.handle.runs().get(&run.key).await.expect("known").is_over(),
+        "not published yet"
+    );
     let events = bench.events(&run.key, 0).await;
     let ended = events.last().and_then(|event| event.ended.clone()).expect("the end is last");
     assert!(ended.is_over(), "shown as ended, yet {}", ended.status());

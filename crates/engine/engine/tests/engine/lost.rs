@@ -31,8 +31,8 @@ async fn lost_by(def: ToolDef, how: fn(Attempt)) -> (Arc<Run>, Bench) {
     let bench = Bench::new().await;
     let id = ProviderId::new("acme").expect("valid");
     let sink = Arc::new(Loses { handle: bench.handle.clone(), how });
-    bench.handle.register(id.clone(), vec![def], sink).await.expect("registers");
-    bench.handle.set_availability(id, Availability::Up).await.expect("up");
+    bench.handle.providers().register(id.clone(), vec![def], sink).await.expect("registers");
+    bench.handle.providers().set_availability(id, Availability::Up).await.expect("up");
     let run = bench.start("acme/work", json!({})).await.expect("accepted");
     (bench.end_of(&run.key).await, bench)
 }

@@ -10,11 +10,11 @@ use wharf_vocab::{Code, Durability, Object, RunId, RunStatus};
 async fn sixty_four_calls_on_a_budget_for_one_admit_exactly_one() {
     let bench = Bench::new().await;
     let settings = WorldSettings::budget(Some(100), 100);
-    bench.handle.set_world(&owner(), default_world(), settings).await.expect("changed");
+    bench.handle.worlds().set(&owner(), default_world(), settings).await.expect("changed");
     let calls = (0..64).map(|_| {
         let handle = bench.handle.clone();
         let wanted = new("wharf/sleep", json!({"ms": 600_000, "cost_micro": 40}));
-        tokio::spawn(async move { handle.create_run(&owner(), wanted).await })
+        tokio::spawn(async move { handle.runs().create(&owner(), wanted).await })
     });
     let calls: Vec<_> = calls.collect();
     let mut accepted = Vec::new();
@@ -28,9 +28,9 @@ async fn sixty_four_calls_on_a_budget_for_one_admit_exactly_one() {
         }
     }
     assert_eq!(accepted.len(), 1);
-    bench.handle.cancel_run(&owner(), &accepted[0].key, "").await.expect("known");
+    bench.handle.runs().cancel(&owner(), &accepted[0].key, "").await.expect("known");
     bench.end_of(&accepted[0].key).await;
-    let account = bench.handle.world(&default_world()).await.expect("known").account;
+    let account = bench.handle.worlds().get(&default_world()).await.expect("known").account;
     assert_eq!((account.held, account.spent), (0, 0));
 }
 
@@ -38,10 +38,10 @@ async fn sixty_four_calls_on_a_budget_for_one_admit_exactly_one() {
 async fn a_reported_cost_is_booked_even_when_it_is_more_than_was_held() {
     let bench = Bench::new().await;
     let settings = WorldSettings::budget(Some(100), 10);
-    bench.handle.set_world(&owner(), default_world(), settings).await.expect("changed");
+    bench.handle.worlds().set(&owner(), default_world(), settings).await.expect("changed");
     let run = bench.finish("wharf/sleep", json!({"ms": 0, "cost_micro": 95})).await;
     assert_eq!(run.cost_micro, 95);
-    let account = bench.handle.world(&default_world()).await.expect("known").account;
+    let account = bench.handle.worlds().get(&default_world()).await.expect("known").account;
     assert_eq!((account.held, account.spent), (0, 95));
     let fault = bench.start("wharf/sleep", json!({"ms": 0})).await.expect_err("5 are left");
     assert_eq!(fault.details["missing_micro"], 90, "it has cost 95 before");
@@ -58,7 +58,7 @@ async fn one_key_stands_for_one_request() {
     let calls: Vec<_> = (0..32)
         .map(|_| {
             let (handle, wanted) = (bench.handle.clone(), keyed("same"));
-            tokio::spawn(async move { handle.create_run(&owner(), wanted).await })
+            tokio::spawn(async move { handle.runs().create(&owner(), wanted).await })
         })
         .collect();
     let mut keys = std::collections::BTreeSet::new();
@@ -69,16 +69,18 @@ async fn one_key_stands_for_one_request() {
         keys.insert(accepted.run.key.clone());
     }
     assert_eq!((keys.len(), made), (1, 1));
-    let other = bench.handle.create_run(&owner(), keyed("other")).await.expect_err("conflict");
+    let other = bench.handle.runs().create(&owner(), keyed("other")).await.expect_err("conflict");
     assert!(other.is(Code::RunConflict), "{other}");
 
     let mut named = new("wharf/echo", json!({}));
     named.run_id = Some(RunId::new("mine").expect("valid"));
-    let first = bench.handle.create_and_wait(&owner(), named.clone(), LONG).await.expect("made");
-    let again = bench.handle.create_and_wait(&owner(), named.clone(), LONG).await.expect("same");
+    let first =
+        bench.handle.runs().create_and_wait(&owner(), named.clone(), LONG).await.expect("made");
+    let again =
+        bench.handle.runs().create_and_wait(&owner(), named.clone(), LONG).await.expect("same");
     assert!(!first.repeated && again.repeated && again.run.is_over());
     named.inputs = object(json!({"another": true}));
-    let fault = bench.handle.create_run(&owner(), named).await.expect_err("conflict");
+    let fault = bench.handle.runs().create(&owner(), named).await.expect_err("conflict");
     assert!(fault.is(Code::RunConflict), "{fault}");
 }
 
@@ -87,12 +89,12 @@ async fn a_run_in_memory_streams_asks_and_ends_like_any_other() {
     let bench = Bench::new().await;
     let mut wanted = new("wharf/ask", json!({}));
     wanted.durability = Some(Durability::Memory);
-    let run = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+    let run = bench.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
     bench.until(&run.key, |run| run.status() == RunStatus::Waiting).await;
-    let inbox = bench.handle.inbox(None, 10).await.expect("lists");
+    let inbox = bench.handle.asks().inbox(None, 10).await.expect("lists");
     let id = inbox[0].ask.spec.ask_id.clone();
     let answer = wharf_domain::Resolution::Declined;
-    bench.handle.resolve_ask(&owner(), &id, answer).await.expect("open");
+    bench.handle.asks().resolve(&owner(), &id, answer).await.expect("open");
     let run = bench.end_of(&run.key).await;
     assert_eq!(run.status(), RunStatus::Succeeded);
     let events = bench.events(&run.key, 0).await;
@@ -126,7 +128,7 @@ async fn canceling_a_parent_cancels_its_children() {
     let deadline = tokio::time::Instant::now() + LONG;
     let child = loop {
         let query = wharf_engine::RunQuery { limit: 10, ..Default::default() };
-        let runs = bench.handle.runs(query).await.expect("lists").runs;
+        let runs = bench.handle.runs().list(query).await.expect("lists").runs;
         if let Some(child) = runs.into_iter().find(|run| run.parent.is_some()) {
             break child;
         }
@@ -134,7 +136,7 @@ async fn canceling_a_parent_cancels_its_children() {
         tokio::task::yield_now().await;
     };
     assert_eq!(child.parent.as_ref(), Some(&parent.key));
-    bench.handle.cancel_run(&owner(), &parent.key, "").await.expect("known");
+    bench.handle.runs().cancel(&owner(), &parent.key, "").await.expect("known");
     assert_eq!(bench.end_of(&parent.key).await.status(), RunStatus::Canceled);
     assert_eq!(bench.end_of(&child.key).await.status(), RunStatus::Canceled);
 }

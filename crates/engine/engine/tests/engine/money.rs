@@ -19,11 +19,11 @@ async fn with_budget(limit: Micro, hold: Micro) -> (Bench, Peer) {
 
 async fn set(bench: &Bench, limit: Option<Micro>, hold: Micro) {
     let settings = WorldSettings::budget(limit, hold);
-    bench.handle.set_world(&owner(), default_world(), settings).await.expect("set");
+    bench.handle.worlds().set(&owner(), default_world(), settings).await.expect("set");
 }
 
 async fn account(bench: &Bench) -> Account {
-    bench.handle.world(&default_world()).await.expect("there").account
+    bench.handle.worlds().get(&default_world()).await.expect("there").account
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn t041_huge_costs_are_cut_down_and_never_wrap() {
     // A lie is not learned from, so the next one is believed no further.
     for most in [COST_REPORT_MICRO_MIN; 2] {
         let wanted = NewRun { budget_micro: None, ..new("acme/work", json!({})) };
-        let run = bench.handle.create_run(&owner(), wanted).await.expect("held").run;
+        let run = bench.handle.runs().create(&owner(), wanted).await.expect("held").run;
         succeed(&peer.next().await, Micro::MAX).await;
         let run = bench.end_of(&run.key).await;
         assert_eq!((run.cost_micro, run.capped), (most, true));

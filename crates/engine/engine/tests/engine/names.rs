@@ -47,7 +47,7 @@ async fn one_token_cannot_take_all_worlds_and_neither_do_those_narrowed_from_it(
     let other = Caller::token("g-2", Rights::all());
     let make = async |caller: &Caller, name: &str| -> Result<(), Fault> {
         let world = WorldId::new(name).expect("valid");
-        handle.create_world(caller, world, WorldSettings::default()).await.map(drop)
+        handle.worlds().create(caller, world, WorldSettings::default()).await.map(drop)
     };
     make(&token, "a").await.expect("made");
     make(&narrowed, "b").await.expect("made");
@@ -60,7 +60,7 @@ async fn one_token_cannot_take_all_worlds_and_neither_do_those_narrowed_from_it(
     let full = make(&Caller::owner(), "e").await.expect_err("there are no more");
     assert!(full.is(Code::CoreBusy), "{full}");
     let a = WorldId::new("a").expect("valid");
-    handle.remove_world(&token, &a, false).await.expect("removed");
+    handle.worlds().remove(&token, &a, false).await.expect("removed");
     make(&token, "e").await.expect("one that was removed counts no more");
 }
 
@@ -74,16 +74,17 @@ async fn one_token_cannot_make_all_tokens_and_neither_do_those_made_with_it() {
         person: false,
         budget_micro: None,
     };
-    let (first, text) = handle.make_grant(&token, new()).await.expect("made");
-    let child = handle.authenticate(text.expose()).expect("good");
-    handle.make_grant(&child, new()).await.expect("made");
+    let (first, text) = handle.trust().make_grant(&token, new()).await.expect("made");
+    let child = handle.trust().authenticate(text.expose()).expect("good");
+    handle.trust().make_grant(&child, new()).await.expect("made");
     for caller in [&token, &narrowed, &child] {
-        let refused = handle.make_grant(caller, new()).await.expect_err("its share is used up");
+        let refused =
+            handle.trust().make_grant(caller, new()).await.expect_err("its share is used up");
         assert!(refused.is(Code::GrantLimit), "{refused}");
     }
-    handle.make_grant(&Caller::owner(), new()).await.expect("a person may");
-    handle.revoke_grant(&Caller::owner(), first.id).await.expect("revoked");
-    handle.make_grant(&token, new()).await.expect("one that was revoked counts no more");
+    handle.trust().make_grant(&Caller::owner(), new()).await.expect("a person may");
+    handle.trust().revoke_grant(&Caller::owner(), first.id).await.expect("revoked");
+    handle.trust().make_grant(&token, new()).await.expect("one that was revoked counts no more");
 }
 
 #[tokio::test]
@@ -97,7 +98,7 @@ async fn one_token_cannot_serve_all_names() {
         manifest.kind = wharf_domain::ProviderKind::Operative;
         let id = ProviderId::new(name).expect("valid");
         let input = ProviderInput::Add { folder, manifest_hash, manifest };
-        handle.change_agent(caller, &id, input).await.map(drop)
+        handle.providers().change(caller, &id, input).await.map(drop)
     };
     serve(&token, "one").await.expect("free");
     serve(&narrowed, "two").await.expect("free");

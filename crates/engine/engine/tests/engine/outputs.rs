@@ -227,7 +227,7 @@ async fn t039_the_first_end_counts_and_a_second_writes_nothing() {
     let (other, next) = stage.start(json!({})).await;
     succeed(&next, 0).await;
     stage.bench.end_of(&other.key).await;
-    let again = stage.bench.handle.run(&run.key).await.expect("known");
+    let again = stage.bench.handle.runs().get(&run.key).await.expect("known");
     assert_eq!((&again.outcome, again.cost_micro), (&run.outcome, 9), "only its cost counts");
     assert_eq!(stage.bench.get("/a").await.as_deref(), Some("first"));
     let about = |record: &&wharf_domain::AuditRecord| {
@@ -249,7 +249,8 @@ async fn two_runs_that_write_one_path_both_end_and_the_later_one_is_there() {
     assert_eq!(stage.bench.get("/a").await.as_deref(), Some("the first"));
     assert_eq!(stage.bench.listed().await, ["/a"]);
     let query = wharf_engine::FileQuery::new(crate::support::default_world(), 10);
-    let page = stage.bench.handle.files(&crate::support::owner(), query).await.expect("lists");
+    let page =
+        stage.bench.handle.files().list(&crate::support::owner(), query).await.expect("lists");
     assert_eq!(page.files[0].artifact.run.as_ref(), Some(&first.key.run));
     assert_eq!(page.files[0].artifact.bytes, 9);
 }

@@ -56,8 +56,8 @@ impl Peer {
         let id = ProviderId::new(id).expect("valid");
         let (sender, dispatched) = unbounded_channel();
         let sink = Arc::new(Sink(sender));
-        handle.register(id.clone(), tools, sink).await.expect("registers");
-        handle.set_availability(id.clone(), Availability::Up).await.expect("up");
+        handle.providers().register(id.clone(), tools, sink).await.expect("registers");
+        handle.providers().set_availability(id.clone(), Availability::Up).await.expect("up");
         Self {
             handle: handle.clone(),
             id,

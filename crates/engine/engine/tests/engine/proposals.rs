@@ -20,7 +20,7 @@ async fn r087_the_core_asks_and_calls_again_with_the_same_key_and_the_approval()
         let peer = Peer::join(&bench.handle, "acme", vec![tool("acme/send")]).await;
         let mut wanted = new("acme/send", json!({}));
         wanted.idempotency_key = key.map(str::to_owned);
-        let run = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+        let run = bench.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
         let first = peer.next().await;
         assert_eq!(first.dispatch().approval, None);
         fail(&first, proposal("ada")).await;
@@ -34,7 +34,7 @@ async fn r087_the_core_asks_and_calls_again_with_the_same_key_and_the_approval()
         // Whoever wrote down the question finds it after a crash, too.
         let bench = bench.killed().await;
         let peer = Peer::join(&bench.handle, "acme", vec![tool("acme/send")]).await;
-        bench.handle.resolve_ask(&owner(), &ask.ask_id, Resolution::ALLOW).await.expect("open");
+        bench.handle.asks().resolve(&owner(), &ask.ask_id, Resolution::ALLOW).await.expect("open");
         let second = peer.next().await;
         assert_eq!(second.dispatch().approval, Some(ask.ask_id));
         assert_eq!(second.dispatch().attempt, 2);
@@ -55,7 +55,7 @@ async fn r087_what_was_denied_is_not_called_again() {
     let waiting = bench.until(&run.key, |run| run.status() == RunStatus::Waiting).await;
     let id = waiting.asks[0].ask.spec.ask_id.clone();
     let no = Resolution::Deny { reason: "not her".into() };
-    bench.handle.resolve_ask(&owner(), &id, no).await.expect("open");
+    bench.handle.asks().resolve(&owner(), &id, no).await.expect("open");
     let run = bench.end_of(&run.key).await;
     assert_eq!(run.status(), RunStatus::Refused);
     assert!(peer.is_idle().await);
@@ -69,9 +69,9 @@ async fn r087_a_proposal_that_was_approved_does_not_run_under_a_changed_definiti
     fail(&peer.next().await, proposal("ada")).await;
     let waiting = bench.until(&run.key, |run| run.status() == RunStatus::Waiting).await;
     let changed = wharf_domain::ToolDef { description: "Sends more.".into(), ..tool("acme/send") };
-    bench.handle.set_tools(&peer.id, vec![changed]).expect("taken");
+    bench.handle.providers().set_tools(&peer.id, vec![changed]).expect("taken");
     let id = waiting.asks[0].ask.spec.ask_id.clone();
-    bench.handle.resolve_ask(&owner(), &id, Resolution::ALLOW).await.expect("open");
+    bench.handle.asks().resolve(&owner(), &id, Resolution::ALLOW).await.expect("open");
     let run = bench.end_of(&run.key).await;
     let error = run.outcome.as_ref().and_then(|outcome| outcome.error()).expect("it failed");
     assert!(error.is(Code::ToolQuarantined), "{error}");

@@ -25,7 +25,7 @@ fn continuing(run: &str, before: &str, inputs: Value) -> NewRun {
 /// Lets a run write a local file and end.
 async fn writes_local(bench: &Bench, peer: &Peer, wanted: NewRun, text: &str) {
     let outputs = object(json!({"state.local": "/agent-state.json"}));
-    let run = bench.handle.create_run(&owner(), NewRun { outputs, ..wanted }).await;
+    let run = bench.handle.runs().create(&owner(), NewRun { outputs, ..wanted }).await;
     let key = run.expect("accepted").run.key.clone();
     let attempt = peer.next().await;
     let body = stream(text.to_owned());
@@ -78,7 +78,7 @@ async fn t032_an_address_lives_as_long_as_its_attempt_may_and_one_for_writing_an
         let inputs = json!({"a.world": "/in"});
         let wanted = NewRun { timeout_ms: Some(timeout_ms), ..new("acme/work", inputs) };
         let wanted = NewRun { outputs: object(json!({"b.world": "/out"})), ..wanted };
-        bench.handle.create_run(&owner(), wanted).await.expect("accepted");
+        bench.handle.runs().create(&owner(), wanted).await.expect("accepted");
         let data = peer.next().await.data();
         let inputs = data.inputs_with_addresses().await.expect("made");
         let (get, put) =
@@ -127,7 +127,7 @@ async fn t034_keys_that_cannot_be_meant_are_refused_by_name_and_leave_no_run() {
         assert!(fault.is(code), "{fault}");
         assert_eq!(fault.details["key"], key, "{fault}");
     }
-    let page = bench.handle.runs(RunQuery { limit: 10, ..RunQuery::default() }).await;
+    let page = bench.handle.runs().list(RunQuery { limit: 10, ..RunQuery::default() }).await;
     assert_eq!(page.expect("lists").runs, []);
 
     bench.start("acme/work", json!({"x..world": "/a"})).await.expect("a plain key");
@@ -147,17 +147,17 @@ async fn t036_a_local_input_is_that_of_the_newest_run_along_the_chain_that_wrote
 
     // The second reads what the first wrote, and writes its own.
     writes_local(&bench, &peer, continuing("r2", "r1", read.clone()), "two").await;
-    let r2 = bench.handle.run(&key("r2")).await.expect("known");
+    let r2 = bench.handle.runs().get(&key("r2")).await.expect("known");
     assert_eq!(r2.spec.inputs["state"], "world://default/@r1/agent-state.json");
 
     // The third reads what the second wrote, and writes nothing.
-    let third = bench.handle.create_run(&owner(), continuing("r3", "r2", read.clone())).await;
+    let third = bench.handle.runs().create(&owner(), continuing("r3", "r2", read.clone())).await;
     assert_eq!(
         third.expect("accepted").run.spec.inputs["state"],
         "world://default/@r2/agent-state.json"
     );
     // The fourth continues one that wrote nothing, so it reads what the second wrote.
-    let fourth = bench.handle.create_run(&owner(), continuing("r4", "r3", read)).await;
+    let fourth = bench.handle.runs().create(&owner(), continuing("r4", "r3", read)).await;
     let fourth = fourth.expect("accepted").run;
     assert_eq!(fourth.spec.inputs["state"], "world://default/@r2/agent-state.json");
     // Any of them can be named.
@@ -176,7 +176,7 @@ async fn t036_what_nobody_wrote_and_what_lies_in_another_world_is_refused_before
     let peer = work(&bench).await;
     let other = WorldId::new("other").expect("valid");
     let settings = WorldSettings::default();
-    bench.handle.create_world(&owner(), other.clone(), settings).await.expect("made");
+    bench.handle.worlds().create(&owner(), other.clone(), settings).await.expect("made");
     let first = NewRun {
         world: other,
         run_id: Some(RunId::new("theirs").expect("valid")),
@@ -203,7 +203,7 @@ async fn t036_what_nobody_wrote_and_what_lies_in_another_world_is_refused_before
         (new("acme/work", json!({"state": "world://other/x"})), Code::ScopeForbidden, "state"),
         (new("acme/work", local("/agent-state.json")), Code::ScopeNotFound, "state.local"),
     ] {
-        let fault = bench.handle.create_run(&owner(), wanted).await.expect_err("refused");
+        let fault = bench.handle.runs().create(&owner(), wanted).await.expect_err("refused");
         assert!(fault.is(code), "{fault}");
         assert_eq!(fault.details["key"], key, "{fault}");
         assert!(!fault.message.contains("secret"), "{fault}");
@@ -211,15 +211,15 @@ async fn t036_what_nobody_wrote_and_what_lies_in_another_world_is_refused_before
     let only = Rights { worlds: Some([default_world()].into()), ..(*owner().rights).clone() };
     let confined = Caller { rights: Arc::new(only), ..owner() };
     let wanted = new("acme/work", local("/@theirs/agent-state.json"));
-    let fault = bench.handle.create_run(&confined, wanted).await.expect_err("refused");
+    let fault = bench.handle.runs().create(&confined, wanted).await.expect_err("refused");
     assert!(fault.is(Code::ScopeNotFound), "it learns nothing of other worlds: {fault}");
     let long = format!("/{}", vec!["x".repeat(200); 5].join("/"));
     let world_of_30 = "w".repeat(30);
     let world = WorldId::new(&world_of_30).expect("valid");
     let settings = WorldSettings::default();
-    bench.handle.create_world(&owner(), world.clone(), settings).await.expect("made");
+    bench.handle.worlds().create(&owner(), world.clone(), settings).await.expect("made");
     let wanted = NewRun { world, ..new("acme/work", json!({"a.world": long})) };
-    let fault = bench.handle.create_run(&owner(), wanted).await.expect_err("too long");
+    let fault = bench.handle.runs().create(&owner(), wanted).await.expect_err("too long");
     assert!(fault.is(Code::ScopePathInvalid), "{fault}");
     assert!(peer.is_idle().await, "nothing was dispatched");
 }
@@ -241,7 +241,7 @@ async fn t036_runs_of_tools_that_a_token_may_not_use_are_as_good_as_not_there() 
     let narrow = Caller::token("t", Rights::all().narrowed(&narrowing));
     let refused = |wanted: NewRun| {
         let (handle, narrow) = (bench.handle.clone(), narrow.clone());
-        async move { handle.create_run(&narrow, wanted).await.expect_err("refused") }
+        async move { handle.runs().create(&narrow, wanted).await.expect_err("refused") }
     };
     let state = |run: &str| json!({"state.local": format!("/@{run}/agent-state.json")});
     for wanted in [
@@ -258,11 +258,16 @@ async fn t036_runs_of_tools_that_a_token_may_not_use_are_as_good_as_not_there() 
     assert!(refused(new("acme/work", state("theirs"))).await.is(Code::ScopeNotFound));
     let beyond = continuing("a", "mine", json!({"x.local": "/x"}));
     assert!(refused(beyond).await.is(Code::ScopeNotFound), "the chain ends there");
-    bench.handle.create_run(&narrow, new("acme/work", state("mine"))).await.expect("its own tool");
+    bench
+        .handle
+        .runs()
+        .create(&narrow, new("acme/work", state("mine")))
+        .await
+        .expect("its own tool");
 
     // An attempt may hand on what it has written or was given, whatever tool that was made by.
     let parent = new("acme/work", state("theirs"));
-    bench.handle.create_run(&owner(), parent).await.expect("accepted");
+    bench.handle.runs().create(&owner(), parent).await.expect("accepted");
     peer.next().await;
     let parent = peer.next().await;
     let caller = parent.caller(vec![ToolPattern::parse("wharf/echo").expect("valid")]);
@@ -282,7 +287,7 @@ async fn t037_a_missing_input_is_named_and_nothing_is_dispatched() {
     let fault = bench.start("acme/work", inputs).await.expect_err("missing");
     assert!(fault.is(Code::ScopeNotFound), "{fault}");
     assert_eq!(fault.details["key"], "b.world");
-    let page = bench.handle.runs(RunQuery { limit: 10, ..RunQuery::default() }).await;
+    let page = bench.handle.runs().list(RunQuery { limit: 10, ..RunQuery::default() }).await;
     assert_eq!(page.expect("lists").runs, []);
     assert!(peer.is_idle().await);
     let record = bench.audited(|record| record.event == "security.denied").await;
@@ -307,7 +312,7 @@ async fn t024_addresses_reach_the_provider_whole_and_records_without_what_lets_s
     };
     let prompt = "https://b.example/?q=1";
     let run =
-        bench.handle.create_run(&owner(), request("s3cret", prompt)).await.expect("taken").run;
+        bench.handle.runs().create(&owner(), request("s3cret", prompt)).await.expect("taken").run;
     assert_eq!(run.spec.inputs["doc"], "https://a.example/x");
     assert_eq!(run.spec.inputs["prompt"], prompt, "a prompt stays a prompt");
     let attempt = peer.next().await;
@@ -316,10 +321,10 @@ async fn t024_addresses_reach_the_provider_whole_and_records_without_what_lets_s
     assert_eq!(inputs["doc"], "https://a.example/x?token=s3cret");
     assert!(!format!("{:?}", bench.store.state()).contains("s3cret"));
 
-    let again = bench.handle.create_run(&owner(), request("anew", prompt)).await.expect("same");
+    let again = bench.handle.runs().create(&owner(), request("anew", prompt)).await.expect("same");
     assert!(again.repeated);
     let other = request("s3cret", "https://b.example/?q=2");
-    let fault = bench.handle.create_run(&owner(), other).await.expect_err("another prompt");
+    let fault = bench.handle.runs().create(&owner(), other).await.expect_err("another prompt");
     assert!(fault.is(Code::RunConflict), "{fault}");
 }
 
@@ -332,11 +337,16 @@ async fn a_repeated_request_finds_its_run_although_its_input_is_gone() {
         run_id: Some(RunId::new("r").expect("valid")),
         ..new("acme/work", json!({"a.world": "/in.txt"}))
     };
-    let run = bench.handle.create_run(&owner(), request.clone()).await.expect("accepted").run;
+    let run = bench.handle.runs().create(&owner(), request.clone()).await.expect("accepted").run;
     succeed(&peer.next().await, 0).await;
     bench.end_of(&run.key).await;
-    bench.handle.remove_file(&owner(), &default_world(), &path("/in.txt")).await.expect("removed");
-    assert!(bench.handle.create_run(&owner(), request).await.expect("the same").repeated);
+    bench
+        .handle
+        .files()
+        .remove(&owner(), &default_world(), &path("/in.txt"))
+        .await
+        .expect("removed");
+    assert!(bench.handle.runs().create(&owner(), request).await.expect("the same").repeated);
 }
 
 #[tokio::test]

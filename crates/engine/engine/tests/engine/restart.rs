@@ -21,11 +21,11 @@ async fn a_question_keeps_its_id_and_its_answer_across_restarts() {
     let bench = Bench::new().await;
     let run = bench.start("wharf/ask", json!({})).await.expect("accepted");
     bench.until(&run.key, |run| run.status() == RunStatus::Waiting).await;
-    let id = bench.handle.inbox(None, 10).await.expect("lists")[0].ask.spec.ask_id.clone();
+    let id = bench.handle.asks().inbox(None, 10).await.expect("lists")[0].ask.spec.ask_id.clone();
 
     let bench = bench.killed().await;
     let answer = Resolution::Answered { value: json!("green") };
-    bench.handle.resolve_ask(&owner(), &id, answer).await.expect("still open");
+    bench.handle.asks().resolve(&owner(), &id, answer).await.expect("still open");
     let bench = bench.killed().await;
     let run = bench.end_of(&run.key).await;
     let Some(Outcome::Succeeded { outputs }) = &run.outcome else { panic!("{run:?}") };
@@ -45,9 +45,10 @@ async fn an_approval_stays_open_across_restarts_and_is_decided_once() {
         (&denied, Resolution::Deny { reason: "no".into() }, RunStatus::Refused),
     ] {
         let id = run.asks[0].ask.spec.ask_id.clone();
-        bench.handle.resolve_ask(&owner(), &id, resolution.clone()).await.expect("open");
+        bench.handle.asks().resolve(&owner(), &id, resolution.clone()).await.expect("open");
         assert_eq!(bench.end_of(&run.key).await.status(), status);
-        let fault = bench.handle.resolve_ask(&owner(), &id, resolution).await.expect_err("decided");
+        let fault =
+            bench.handle.asks().resolve(&owner(), &id, resolution).await.expect_err("decided");
         assert!(fault.is(Code::AskDecided), "{fault}");
     }
 }
@@ -58,19 +59,27 @@ async fn a_run_in_memory_works_and_is_gone_after_a_restart_and_its_money_is_free
     let settings = wharf_domain::WorldSettings::budget(Some(100), 100);
     bench
         .handle
-        .set_world(&owner(), crate::support::default_world(), settings)
+        .worlds()
+        .set(&owner(), crate::support::default_world(), settings)
         .await
         .expect("changed");
     let mut wanted = new("wharf/sleep", json!({"ms": 600_000}));
     wanted.durability = Some(Durability::Memory);
-    let run = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
-    let world = bench.handle.world(&crate::support::default_world()).await.expect("known");
+    let run = bench.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
+    let world = bench.handle.worlds().get(&crate::support::default_world()).await.expect("known");
     assert_eq!(world.account.held, 100);
 
     let bench = bench.killed().await;
-    assert!(bench.handle.run(&run.key).await.expect_err("gone").is(Code::RunNotFound));
+    assert!(bench.handle.runs().get(&run.key).await.expect_err("gone").is(Code::RunNotFound));
     let deadline = tokio::time::Instant::now() + crate::support::LONG;
-    while bench.handle.world(&crate::support::default_world()).await.expect("known").account.held
+    while bench
+        .handle
+        .worlds()
+        .get(&crate::support::default_world())
+        .await
+        .expect("known")
+        .account
+        .held
         > 0
     {
         assert!(tokio::time::Instant::now() < deadline, "money is held for a run that is gone");
@@ -105,7 +114,7 @@ async fn what_another_core_holds_is_said_to_be_busy_instead_of_never_answered() 
     let world = crate::support::default_world();
     let settings = wharf_domain::WorldSettings::default();
     let owner = owner();
-    let asked = second.create_world(&owner, world, settings);
+    let asked = second.worlds().create(&owner, world, settings);
     let fault = tokio::time::timeout(crate::support::LONG, asked).await.expect("answered");
     assert!(fault.expect_err("not here").is(Code::CoreBusy));
 }

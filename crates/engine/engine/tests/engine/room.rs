@@ -52,8 +52,12 @@ impl Narrow {
         let open = Arc::new(AtomicUsize::new(0));
         let sink = Arc::new(Sink { room, open: Arc::clone(&open), taken: sender });
         let id = ProviderId::new("acme").expect("valid");
-        handle.register(id.clone(), vec![tool("acme/work")], sink).await.expect("registers");
-        handle.set_availability(id, Availability::Up).await.expect("up");
+        handle
+            .providers()
+            .register(id.clone(), vec![tool("acme/work")], sink)
+            .await
+            .expect("registers");
+        handle.providers().set_availability(id, Availability::Up).await.expect("up");
         Self { handle: handle.clone(), taken, open }
     }
 
@@ -96,7 +100,7 @@ async fn every_accepted_run_succeeds_however_many_there_are() {
             let handle = bench.handle.clone();
             let mut wanted = new("held/work", json!({}));
             wanted.timeout_ms = Some(600_000);
-            tokio::spawn(async move { handle.create_run(&owner(), wanted).await })
+            tokio::spawn(async move { handle.runs().create(&owner(), wanted).await })
         })
         .collect();
     let mut runs = Vec::new();
@@ -110,7 +114,7 @@ async fn every_accepted_run_succeeds_however_many_there_are() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         in_line = 0;
         for key in &runs {
-            in_line += usize::from(is_in_line(&bench.handle.run(key).await.expect("known")));
+            in_line += usize::from(is_in_line(&bench.handle.runs().get(key).await.expect("known")));
         }
     }
     assert_eq!(begun.load(Ordering::SeqCst), 4_096, "no more are under way than may be");
@@ -128,7 +132,7 @@ async fn runs_in_line_say_what_they_wait_for_and_callers_take_turns() {
     let (ann, bob) = (Caller::token("ann", Rights::all()), Caller::token("bob", Rights::all()));
     let mut of_ann = Vec::new();
     for _ in 0..5 {
-        let made = bench.handle.create_run(&ann, new("acme/work", json!({}))).await;
+        let made = bench.handle.runs().create(&ann, new("acme/work", json!({}))).await;
         of_ann.push(made.expect("accepted").run.key.clone());
     }
     let first = acme.next().await;
@@ -141,7 +145,7 @@ async fn runs_in_line_say_what_they_wait_for_and_callers_take_turns() {
         );
         assert!(!wait.message.is_empty() && wait.until > run.created_at);
     }
-    let made = bench.handle.create_run(&bob, new("acme/work", json!({}))).await;
+    let made = bench.handle.runs().create(&bob, new("acme/work", json!({}))).await;
     let of_bob = made.expect("accepted").run.key.clone();
     bench.until(&of_bob, is_in_line).await;
     let mut order = vec![first.dispatch().run.clone()];
@@ -171,9 +175,9 @@ async fn a_run_in_line_can_be_canceled_and_does_not_wait_for_ever() {
     let canceled = bench.start("acme/work", json!({})).await.expect("accepted").key.clone();
     let mut short = new("acme/work", json!({}));
     short.timeout_ms = Some(50);
-    let late = bench.handle.create_run(&owner(), short).await.expect("accepted").run.key.clone();
+    let late = bench.handle.runs().create(&owner(), short).await.expect("accepted").run.key.clone();
     bench.until(&canceled, is_in_line).await;
-    bench.handle.cancel_run(&owner(), &canceled, "enough").await.expect("known");
+    bench.handle.runs().cancel(&owner(), &canceled, "enough").await.expect("known");
     for (key, status, code) in [
         (&canceled, RunStatus::Canceled, Code::ToolCanceled),
         (&late, RunStatus::Failed, Code::ToolTimeout),

@@ -20,7 +20,7 @@ async fn kept(bench: &Bench, run: &RunKey) -> String {
         }
     }
     all.push_str(&format!("{:?}", bench.events(run, 0).await));
-    all.push_str(&format!("{:?}", bench.handle.run(run).await.expect("known")));
+    all.push_str(&format!("{:?}", bench.handle.runs().get(run).await.expect("known")));
     all.push_str(&format!("{:?}", bench.audit().await));
     all
 }
@@ -96,9 +96,9 @@ async fn t035_a_run_that_tells_its_addresses_everywhere_leaves_none_of_them() {
 }
 
 async fn kept_open(bench: &Bench, run: &RunKey) -> String {
-    let inbox = bench.handle.inbox(None, 10).await.expect("lists");
+    let inbox = bench.handle.asks().inbox(None, 10).await.expect("lists");
     assert_eq!(inbox.len(), 1);
-    format!("{:?}{inbox:?}{:?}", bench.store.state(), bench.handle.run(run).await)
+    format!("{:?}{inbox:?}{:?}", bench.store.state(), bench.handle.runs().get(run).await)
 }
 
 #[tokio::test]
@@ -151,12 +151,12 @@ const SECRET: &str = "sk-9f8e7d6c5b4a";
 #[tokio::test]
 async fn a_secret_that_a_provider_returns_is_kept_nowhere() {
     let bench = Bench::new().await;
-    bench.handle.know_secret(SECRET);
+    bench.handle.trust().know_secret(SECRET);
     let mut def = tool("acme/work");
     def.description = format!("Uses {SECRET}.");
     def.input_schema = json!({"type": "object", "title": SECRET});
     let peer = Peer::join(&bench.handle, "acme", vec![def]).await;
-    let tools = format!("{:?}", bench.handle.tools());
+    let tools = format!("{:?}", bench.handle.providers().tools());
     assert!(!tools.contains(SECRET) && tools.contains("Uses [redacted]."), "{tools}");
     let outputs = json!({"file.world": "/file.txt"});
     let run = bench.start_with("acme/work", json!({}), outputs).await.expect("accepted");

@@ -14,7 +14,7 @@ use wharf_vocab::{Code, Fault, Publish, RunStatus};
 async fn staged() -> (Bench, Peer) {
     let bench = Bench::new().await;
     let settings = WorldSettings { publish: Publish::Staged, ..WorldSettings::default() };
-    bench.handle.set_world(&owner(), default_world(), settings).await.expect("set");
+    bench.handle.worlds().set(&owner(), default_world(), settings).await.expect("set");
     let peer = join(&bench).await;
     (bench, peer)
 }
@@ -66,7 +66,8 @@ async fn t047_nothing_is_seen_before_the_end_and_then_all_of_it() {
     // The address still works, yet what it leads to is nobody's.
     bench.objects.put_at(&address, "too late").expect("good for a while");
     assert_eq!(bench.get("/a.txt").await.as_deref(), Some("new"));
-    let collected = bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
+    let collected =
+        bench.handle.files().collect(&owner(), &default_world(), false).await.expect("done");
     assert_eq!((collected.leftovers, collected.bytes), (1, 8));
     left(&bench, &[&keys[0], &keys[1], "default/a.txt"]).await;
 }
@@ -98,7 +99,7 @@ async fn t047_failed_canceled_and_superseded_attempts_leave_nothing() {
     // Canceled.
     let (run, attempt) = start(&bench, &peer).await;
     attempt.data().write("a", 1, stream("x")).await.expect("written");
-    bench.handle.cancel_run(&owner(), &run.key, "").await.expect("asked");
+    bench.handle.runs().cancel(&owner(), &run.key, "").await.expect("asked");
     fail(&attempt, Fault::new(Code::ToolCanceled, "Stopped.")).await;
     let run = bench.end_of(&run.key).await;
     assert_eq!((run.status(), &run.artifacts[..]), (RunStatus::Canceled, &[][..]));
@@ -141,7 +142,7 @@ async fn t047_publication_that_a_crash_cut_short_goes_on_and_is_whole() {
     }
     assert_eq!(bench.store.state().files(&all_files()), []);
     // Once begun, it can only succeed.
-    let canceled = bench.handle.cancel_run(&owner(), &run.key, "").await.expect("known");
+    let canceled = bench.handle.runs().cancel(&owner(), &run.key, "").await.expect("known");
     assert_eq!(canceled.status(), RunStatus::Running);
 
     let objects = bench.objects.clone();

@@ -49,17 +49,23 @@ async fn t038_a_run_is_stored_before_it_is_dispatched_and_with_all_its_fields() 
     let sink = Arc::new(Looks { store: Arc::clone(&bench.store), seen: Mutex::default() });
     let acme = ProviderId::new("acme").expect("valid");
     let tools = vec![tool("acme/work")];
-    bench.handle.register(acme.clone(), tools, Arc::clone(&sink) as _).await.expect("registers");
-    bench.handle.set_availability(acme.clone(), Availability::Up).await.expect("up");
+    bench
+        .handle
+        .providers()
+        .register(acme.clone(), tools, Arc::clone(&sink) as _)
+        .await
+        .expect("registers");
+    bench.handle.providers().set_availability(acme.clone(), Availability::Up).await.expect("up");
     let mut wanted = new("acme/work", json!({"text": "kept", "from.world": "/in.txt"}));
     wanted.outputs = object(json!({"to.world": "/out.txt"}));
     bench.put("/in.txt", "bytes").await;
-    let accepted = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+    let accepted = bench.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
 
     // What a core would find that was killed while the provider is asked.
     let (dispatch, state) = sink.next().await;
     let found = Bench::on(state).await;
-    let stored = found.handle.run(&accepted.key).await.expect("stored before it was handed over");
+    let stored =
+        found.handle.runs().get(&accepted.key).await.expect("stored before it was handed over");
     assert_eq!((&stored.key, &dispatch.run), (&accepted.key, &accepted.key));
     assert_eq!(stored.key.world.as_str(), "default");
     assert_eq!(stored.spec.caller, owner().to_ref());
@@ -78,7 +84,7 @@ async fn t038_a_run_is_stored_before_it_is_dispatched_and_with_all_its_fields() 
     attempt.ended(AttemptReport::new(Err(failed), 1_200)).await.expect("told");
     bench.end_of(&accepted.key).await;
     let found = bench.killed().await;
-    let ended = found.handle.run(&accepted.key).await.expect("stored");
+    let ended = found.handle.runs().get(&accepted.key).await.expect("stored");
     assert_eq!((ended.status(), ended.cost_micro), (RunStatus::Failed, 1_200));
     assert!(ended.ended_at >= ended.started_at && ended.started_at >= Some(ended.created_at));
     let Some(Outcome::Failed { error }) = &ended.outcome else { panic!("{ended:?}") };

@@ -75,7 +75,7 @@ impl Bench {
         };
         let handle = Handle::start(options).await.expect("starts");
         wharf_builtin::register(&handle).await.expect("registers");
-        match handle.create_world(&owner(), default_world(), WorldSettings::default()).await {
+        match handle.worlds().create(&owner(), default_world(), WorldSettings::default()).await {
             Ok(_) => {}
             Err(fault) => assert!(fault.is(Code::WorldExists), "{fault}"),
         }
@@ -90,7 +90,7 @@ impl Bench {
 
     /// Everything the audit holds.
     pub(crate) async fn audit(&self) -> Vec<AuditRecord> {
-        let sealed = self.handle.audit(0, 10_000).await.expect("readable");
+        let sealed = self.handle.audit().list(0, 10_000).await.expect("readable");
         sealed.into_iter().map(|sealed| sealed.record).collect()
     }
 
@@ -107,7 +107,7 @@ impl Bench {
     }
 
     pub(crate) async fn start(&self, tool: &str, inputs: Value) -> Result<Arc<Run>, Fault> {
-        let accepted: Accepted = self.handle.create_run(&owner(), new(tool, inputs)).await?;
+        let accepted: Accepted = self.handle.runs().create(&owner(), new(tool, inputs)).await?;
         Ok(accepted.run)
     }
 
@@ -117,7 +117,7 @@ impl Bench {
     }
 
     pub(crate) async fn end_of(&self, key: &RunKey) -> Arc<Run> {
-        let run = self.handle.wait_run(key, LONG).await.expect("known");
+        let run = self.handle.runs().wait(key, LONG).await.expect("known");
         assert!(run.is_over(), "{key} is still {}", run.status());
         run
     }
@@ -126,7 +126,7 @@ impl Bench {
     pub(crate) async fn until(&self, key: &RunKey, wanted: impl Fn(&Run) -> bool) -> Arc<Run> {
         let deadline = tokio::time::Instant::now() + LONG;
         loop {
-            let run = self.handle.run(key).await.expect("known");
+            let run = self.handle.runs().get(key).await.expect("known");
             if wanted(&run) {
                 return run;
             }
@@ -137,7 +137,7 @@ impl Bench {
 
     /// All events of a run behind `after`.
     pub(crate) async fn events(&self, key: &RunKey, after: u64) -> Vec<RunEvent> {
-        let mut watch = self.handle.watch(key, Seq(after)).await.expect("known");
+        let mut watch = self.handle.runs().watch(key, Seq(after)).await.expect("known");
         let mut events = Vec::new();
         while let Some(event) = watch.next().await {
             events.push(event.expect("readable"));
@@ -199,12 +199,12 @@ impl Bench {
     pub(crate) async fn put(&self, at: &str, text: &str) {
         let new = new_file(default_world(), at);
         let body = stream(text.to_owned());
-        self.handle.put_file(&owner(), new, body).await.expect("put");
+        self.handle.files().put(&owner(), new, body).await.expect("put");
     }
 
     /// What a file of the default world holds, if it is there.
     pub(crate) async fn get(&self, at: &str) -> Option<String> {
-        match self.handle.read_file(&owner(), &default_world(), &path(at), None).await {
+        match self.handle.files().read(&owner(), &default_world(), &path(at), None).await {
             Ok(body) => Some(String::from_utf8(all(body).await).expect("text")),
             Err(fault) if fault.is(Code::ArtifactNotFound) => None,
             Err(fault) => panic!("{fault}"),
@@ -214,7 +214,7 @@ impl Bench {
     /// The paths that a list of the default world's files shows.
     pub(crate) async fn listed(&self) -> Vec<String> {
         let query = FileQuery { locals: true, ..FileQuery::new(default_world(), 100) };
-        let page = self.handle.files(&owner(), query).await.expect("lists");
+        let page = self.handle.files().list(&owner(), query).await.expect("lists");
         page.files.iter().map(|file| file.artifact.path.to_string()).collect()
     }
 
@@ -226,7 +226,7 @@ impl Bench {
         outputs: Value,
     ) -> Result<Arc<Run>, Fault> {
         let wanted = NewRun { outputs: object(outputs), ..new(tool, inputs) };
-        self.handle.create_run(&owner(), wanted).await.map(|accepted| accepted.run)
+        self.handle.runs().create(&owner(), wanted).await.map(|accepted| accepted.run)
     }
 }
 

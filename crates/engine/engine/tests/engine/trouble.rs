@@ -21,12 +21,12 @@ async fn a_store_that_is_down_refuses_runs_with_files_and_says_so() {
     let fault = bench.start("acme/work", json!({"a.world": "/in.txt"})).await.expect_err("down");
     assert!(fault.is(Code::StorageUnavailable) && fault.retryable, "{fault}");
     assert_eq!(fault.details["key"], "a.world");
-    let page = bench.handle.runs(RunQuery { limit: 10, ..RunQuery::default() }).await;
+    let page = bench.handle.runs().list(RunQuery { limit: 10, ..RunQuery::default() }).await;
     assert_eq!(page.expect("lists").runs, []);
     assert!(peer.is_idle().await);
     for (at, code) in [("/in.txt", Code::StorageUnavailable), ("/else.txt", Code::ArtifactNotFound)]
     {
-        let read = bench.handle.read_file(&owner(), &default_world(), &path(at), None).await;
+        let read = bench.handle.files().read(&owner(), &default_world(), &path(at), None).await;
         assert!(read.expect_err("down").is(code));
     }
     // What needs no files goes on.
@@ -87,7 +87,7 @@ async fn a_transfer_that_breaks_off_leaves_nothing() {
         futures::stream::iter([Ok("half".into()), Err(cut)]).boxed()
     };
     let new = new_file(default_world(), "/a");
-    let fault = bench.handle.put_file(&owner(), new, broken()).await.expect_err("cut");
+    let fault = bench.handle.files().put(&owner(), new, broken()).await.expect_err("cut");
     assert!(fault.is(Code::RequestInvalid), "{fault}");
     let peer = Peer::join(&bench.handle, "acme", vec![tool("acme/work")]).await;
     bench.start_with("acme/work", json!({}), json!({"a.world": "/a"})).await.expect("accepted");
@@ -103,17 +103,17 @@ async fn a_core_without_a_store_takes_no_files_and_says_so() {
     let handle = Handle::start(options).await.expect("starts");
     wharf_builtin::register(&handle).await.expect("registers");
     let settings = wharf_domain::WorldSettings::default();
-    handle.create_world(&owner(), default_world(), settings).await.expect("made");
+    handle.worlds().create(&owner(), default_world(), settings).await.expect("made");
     for (inputs, outputs) in
         [(json!({"a.world": "/a"}), json!({})), (json!({}), json!({"a.local": "/a"}))]
     {
         let mut wanted = crate::support::new("wharf/echo", inputs);
         wanted.outputs = object(outputs);
-        let fault = handle.create_run(&owner(), wanted).await.expect_err("no store");
+        let fault = handle.runs().create(&owner(), wanted).await.expect_err("no store");
         assert!(fault.is(Code::RequestInvalid), "{fault}");
         assert!(fault.message.contains("no artifact store"), "{fault}");
     }
     let new = new_file(default_world(), "/a");
-    let fault = handle.put_file(&owner(), new, stream("x")).await.expect_err("no store");
+    let fault = handle.files().put(&owner(), new, stream("x")).await.expect_err("no store");
     assert!(fault.is(Code::StorageUnavailable), "{fault}");
 }

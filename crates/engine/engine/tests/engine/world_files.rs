@@ -37,16 +37,16 @@ async fn a_file_that_is_put_is_listed_read_in_ranges_and_audited() {
         b3: Some(B3::parse(HELLO).expect("a hash")),
         ..new_file(default_world(), "/docs/a.txt")
     };
-    let put = bench.handle.put_file(&owner(), new.clone(), stream("hello")).await.expect("put");
+    let put = bench.handle.files().put(&owner(), new.clone(), stream("hello")).await.expect("put");
     let Artifact { bytes, b3, media_type, run, key, direction, .. } = &put.artifact;
     assert_eq!((*bytes, b3.as_ref().map(B3::as_str)), (5, Some(HELLO)));
     assert_eq!((media_type.as_str(), run, key), ("text/plain; charset=utf-8", &None, &None));
     assert_eq!(*direction, Direction::Out);
-    let found = bench.handle.file(&owner(), &default_world(), &path("/docs/a.txt")).await;
+    let found = bench.handle.files().get(&owner(), &default_world(), &path("/docs/a.txt")).await;
     assert_eq!(found.expect("there"), put);
     let read = |range| {
         let (handle, world) = (bench.handle.clone(), default_world());
-        async move { handle.read_file(&owner(), &world, &path("/docs/a.txt"), range).await }
+        async move { handle.files().read(&owner(), &world, &path("/docs/a.txt"), range).await }
     };
     assert_eq!(all(read(Some(1..3)).await.expect("within")).await, b"el");
     for outside in [Some(3..6), Some(5..5), Some(9..10)] {
@@ -54,10 +54,10 @@ async fn a_file_that_is_put_is_listed_read_in_ranges_and_audited() {
         assert!(fault.is(Code::RequestRangeInvalid), "{fault}");
         assert_eq!(fault.details["bytes"], 5);
     }
-    let fault = bench.handle.put_file(&owner(), new, stream("hallo")).await.expect_err("other");
+    let fault = bench.handle.files().put(&owner(), new, stream("hallo")).await.expect_err("other");
     assert!(fault.is(Code::ArtifactChecksum), "{fault}");
     assert_eq!(bench.get("/docs/a.txt").await.as_deref(), Some("hello"));
-    let usage = bench.handle.usage(&owner(), &default_world()).await.expect("counts");
+    let usage = bench.handle.files().usage(&owner(), &default_world()).await.expect("counts");
     assert_eq!((usage.files, usage.bytes, usage.local_files), (1, 5, 0));
     let record = bench.audited(|record| record.event == "artifact.put").await;
     assert_eq!((&record.facts["path"], &record.facts["bytes"]), (&json!("/docs/a.txt"), &json!(5)));
@@ -70,10 +70,10 @@ async fn lists_come_in_pages_in_the_order_of_paths() {
         bench.put(name, "x").await;
     }
     let mut query = FileQuery::new(default_world(), 3);
-    let first = bench.handle.files(&owner(), query.clone()).await.expect("lists");
+    let first = bench.handle.files().list(&owner(), query.clone()).await.expect("lists");
     assert_eq!(first.next, Some(path("/b")));
     query.after = first.next.clone();
-    let rest = bench.handle.files(&owner(), query).await.expect("lists");
+    let rest = bench.handle.files().list(&owner(), query).await.expect("lists");
     let names = |files: &[FileRecord]| {
         files.iter().map(|file| file.artifact.path.to_string()).collect::<Vec<_>>()
     };
@@ -83,7 +83,7 @@ async fn lists_come_in_pages_in_the_order_of_paths() {
     );
     assert_eq!(rest.next, None);
     let query = FileQuery { prefix: Some("/a/".into()), ..FileQuery::new(default_world(), 10) };
-    let some = bench.handle.files(&owner(), query).await.expect("lists");
+    let some = bench.handle.files().list(&owner(), query).await.expect("lists");
     assert_eq!(names(&some.files), ["/a/1", "/a/2"]);
 }
 
@@ -95,9 +95,9 @@ async fn t040_an_object_without_a_record_is_not_there() {
     assert_eq!(bench.get("/direct.json").await, None);
     assert_eq!(bench.listed().await, [] as [&str; 0]);
     let at = path("/direct.json");
-    let gone = bench.handle.file(&owner(), &default_world(), &at).await;
+    let gone = bench.handle.files().get(&owner(), &default_world(), &at).await;
     assert!(gone.expect_err("no record").is(Code::ArtifactNotFound));
-    let gone = bench.handle.remove_file(&owner(), &default_world(), &at).await;
+    let gone = bench.handle.files().remove(&owner(), &default_world(), &at).await;
     assert!(gone.expect_err("no record").is(Code::ArtifactNotFound));
     let _peer = work(&bench).await;
     let fault = bench.start("acme/work", json!({"a.world": "/direct.json"})).await;
@@ -118,19 +118,20 @@ async fn t040_a_record_that_a_crash_left_behind_its_object_is_made_anew() {
     }
     let file = |at: &str| {
         let (handle, at) = (bench.handle.clone(), path(at));
-        async move { handle.file(&owner(), &default_world(), &at).await.expect("there") }
+        async move { handle.files().get(&owner(), &default_world(), &at).await.expect("there") }
     };
     let same = file("/same").await;
     assert_eq!(file("/a").await.artifact.bytes, 5);
     assert_eq!(bench.get("/a").await.as_deref(), Some("newer"));
     let record = bench.audited(|record| record.event == "artifact.found").await;
     assert_eq!((&record.facts["path"], &record.facts["bytes"]), (&json!("/a"), &json!(5)));
-    let usage =
-        || async { bench.handle.usage(&owner(), &default_world()).await.expect("ok").bytes };
+    let usage = || async {
+        bench.handle.files().usage(&owner(), &default_world()).await.expect("ok").bytes
+    };
     assert_eq!(usage().await, 11);
-    bench.handle.collect(&owner(), &default_world(), true).await.expect("looked");
+    bench.handle.files().collect(&owner(), &default_world(), true).await.expect("looked");
     assert_eq!(usage().await, 11, "only looked at");
-    bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
+    bench.handle.files().collect(&owner(), &default_world(), false).await.expect("done");
     assert_eq!(usage().await, 13, "also what nobody reads");
     assert_eq!(file("/same").await, same);
     let found = bench.audit().await.into_iter().filter(|it| it.event == "artifact.found").count();
@@ -145,14 +146,15 @@ async fn t040_of_several_writers_the_one_whose_bytes_are_there_is_on_record() {
     for text in ["first", "second"] {
         let outputs = object(json!({"out.world": "/one"}));
         let wanted = NewRun { outputs, ..new("acme/work", json!({})) };
-        let run = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+        let run = bench.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
         peer.next().await.succeeded(object(json!({"out": text})), 0).await.expect("told");
         runs.push(bench.end_of(&run.key).await.key.run.clone());
     }
     // As two leave it that write at once: the record is of one, the bytes are of the other.
     let address = bench.objects.presign(Method::Put, "default/one", 60);
     bench.objects.put_at(&address, "first").expect("good");
-    let file = bench.handle.file(&owner(), &default_world(), &path("/one")).await.expect("there");
+    let file =
+        bench.handle.files().get(&owner(), &default_world(), &path("/one")).await.expect("there");
     assert_eq!(file.artifact.run.as_ref(), Some(&runs[0]));
     assert_eq!(file.artifact.key.as_deref(), Some("out"));
 }
@@ -179,25 +181,29 @@ async fn files_need_rights_and_a_token_for_some_tools_has_none_to_them() {
         (&narrow, Verb::Operate),
     ] {
         let refused = match verb {
-            Verb::Read => handle.read_file(caller, &world, &at, None).await.map(drop),
-            Verb::Run => {
-                handle.put_file(caller, new_file(world.clone(), "/a"), stream("y")).await.map(drop)
-            }
-            _ => handle.remove_file(caller, &world, &at).await,
+            Verb::Read => handle.files().read(caller, &world, &at, None).await.map(drop),
+            Verb::Run => handle
+                .files()
+                .put(caller, new_file(world.clone(), "/a"), stream("y"))
+                .await
+                .map(drop),
+            _ => handle.files().remove(caller, &world, &at).await,
         };
         let fault = refused.expect_err("no right to it");
         assert!(fault.is(Code::PermissionDenied), "{fault}");
     }
-    let fault = handle.files(&narrow, FileQuery::new(world.clone(), 1)).await.expect_err("no");
+    let fault =
+        handle.files().list(&narrow, FileQuery::new(world.clone(), 1)).await.expect_err("no");
     assert!(fault.message.contains("some tools only"), "{fault}");
-    let fault = handle.collect(&allowed(&[Verb::Operate]), &world, true).await.expect_err("no");
+    let fault =
+        handle.files().collect(&allowed(&[Verb::Operate]), &world, true).await.expect_err("no");
     assert!(fault.is(Code::PermissionDenied), "{fault}");
     assert_eq!(bench.get("/a").await.as_deref(), Some("x"));
 
     let nowhere = WorldId::new("nowhere").expect("valid");
-    let fault = handle.put_file(&owner(), new_file(nowhere, "/a"), stream("x")).await;
+    let fault = handle.files().put(&owner(), new_file(nowhere, "/a"), stream("x")).await;
     assert!(fault.expect_err("no world").is(Code::WorldNotFound));
-    let fault = handle.put_file(&owner(), new_file(world, "/@r1/a"), stream("x")).await;
+    let fault = handle.files().put(&owner(), new_file(world, "/@r1/a"), stream("x")).await;
     assert!(fault.expect_err("a run's own").is(Code::ScopeForbidden));
 }
 
@@ -212,7 +218,7 @@ async fn a_file_in_use_stays_and_goes_when_its_run_is_over() {
     let attempt = peer.next().await;
     let remove = |at: &str| {
         let (handle, at) = (bench.handle.clone(), path(at));
-        async move { handle.remove_file(&owner(), &default_world(), &at).await }
+        async move { handle.files().remove(&owner(), &default_world(), &at).await }
     };
     for at in ["/in", "/out"] {
         let fault = remove(at).await.expect_err("in use");
@@ -250,7 +256,7 @@ async fn t040_every_file_is_traced_both_ways() {
     assert_eq!(row.run.as_ref(), Some(&runs[0].key.run));
     assert!(row.b3.is_some());
 
-    let trace = bench.handle.trace(&owner(), &default_world(), &path("/middle")).await;
+    let trace = bench.handle.files().trace(&owner(), &default_world(), &path("/middle")).await;
     let trace = trace.expect("known");
     let by = |records: &[FileRecord]| {
         records.iter().map(|record| record.artifact.run.clone()).collect::<Vec<_>>()
@@ -265,13 +271,14 @@ async fn t040_every_file_is_traced_both_ways() {
     assert_eq!(paths(&trace.made_from), ["/raw"]);
     assert_eq!(paths(&trace.went_into), ["/end", "/other"]);
     assert!(!trace.cut);
-    let fault = bench.handle.trace(&owner(), &default_world(), &path("/nothing")).await;
+    let fault = bench.handle.files().trace(&owner(), &default_world(), &path("/nothing")).await;
     assert!(fault.expect_err("never there").is(Code::ArtifactNotFound));
 }
 
 /// Names of the inputs that runs were given of a file, in order.
 async fn readers(bench: &Bench, at: &str) -> Vec<String> {
-    let trace = bench.handle.trace(&owner(), &default_world(), &path(at)).await.expect("known");
+    let trace =
+        bench.handle.files().trace(&owner(), &default_world(), &path(at)).await.expect("known");
     trace.read.into_iter().map(|record| record.artifact.key.expect("an input")).collect()
 }
 
@@ -298,7 +305,7 @@ async fn t040_a_run_that_was_handed_nothing_has_read_nothing() {
     assert_eq!(readers(&bench, "/in").await, ["b", "a"], "each once for a run");
 
     let never = bench.start_with("acme/work", json!({"c.world": "/in"}), json!({})).await;
-    bench.handle.cancel_run(&owner(), &never.expect("accepted").key, "").await.expect("asked");
+    bench.handle.runs().cancel(&owner(), &never.expect("accepted").key, "").await.expect("asked");
     fail(&peer.next().await, Fault::new(Code::ToolCanceled, "Stopped.")).await;
     assert_eq!(readers(&bench, "/in").await, ["b", "a"]);
 }
@@ -313,14 +320,14 @@ async fn t040_a_run_in_memory_leaves_its_files_on_record() {
         outputs: object(json!({"out.world": "/out"})),
         ..new("acme/work", json!({"in.world": "/in"}))
     };
-    let run = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+    let run = bench.handle.runs().create(&owner(), wanted).await.expect("accepted").run;
     let attempt = peer.next().await;
     attempt.data().inputs_with_addresses().await.expect("made");
     attempt.succeeded(object(json!({"out": "y"})), 0).await.expect("told");
     bench.end_of(&run.key).await;
     let bench = bench.killed().await;
     assert_eq!(bench.listed().await, ["/in", "/out"]);
-    let trace = bench.handle.trace(&owner(), &default_world(), &path("/in")).await;
+    let trace = bench.handle.files().trace(&owner(), &default_world(), &path("/in")).await;
     assert_eq!(trace.expect("known").went_into[0].0, run.key.run);
 }
 
@@ -332,32 +339,40 @@ async fn an_upload_in_parts_becomes_a_file_once_all_of_it_is_there() {
     let whole = UPLOAD_PART_BYTES_MIN + 2;
     let file = NewFile { bytes: Some(whole), ..new_file(world.clone(), "/big.bin") };
     let handle = &bench.handle;
-    let upload = handle.begin_upload(&owner(), file.clone()).await.expect("begun");
+    let upload = handle.files().begin_upload(&owner(), file.clone()).await.expect("begun");
     let place = (&world, &file.path, upload.id.as_str());
     let size = UPLOAD_PART_BYTES_MIN;
-    handle.put_part(&owner(), place, (1, size), stream(first.clone())).await.expect("taken");
-    let fault = handle.complete_upload(&owner(), file.clone(), &upload.id).await.expect_err("half");
+    handle
+        .files()
+        .put_part(&owner(), place, (1, size), stream(first.clone()))
+        .await
+        .expect("taken");
+    let fault =
+        handle.files().complete_upload(&owner(), file.clone(), &upload.id).await.expect_err("half");
     assert!(fault.is(Code::ArtifactChecksum), "{fault}");
     for (number, bytes) in [(0, 1), (10_001, 1), (2, u64::MAX)] {
-        let fault = handle.put_part(&owner(), place, (number, bytes), stream("x")).await;
+        let fault = handle.files().put_part(&owner(), place, (number, bytes), stream("x")).await;
         assert!(fault.expect_err("no such part").is(Code::RequestInvalid));
     }
-    let fault = handle.put_part(&owner(), place, (2, 3), stream("lo")).await.expect_err("short");
+    let fault =
+        handle.files().put_part(&owner(), place, (2, 3), stream("lo")).await.expect_err("short");
     assert!(fault.is(Code::ArtifactChecksum), "{fault}");
-    handle.put_part(&owner(), place, (2, 2), stream("lo")).await.expect("taken");
-    let known = handle.upload(&owner(), &world, &file.path, &upload.id).await.expect("known");
+    handle.files().put_part(&owner(), place, (2, 2), stream("lo")).await.expect("taken");
+    let known =
+        handle.files().upload(&owner(), &world, &file.path, &upload.id).await.expect("known");
     assert_eq!(known.parts.iter().map(|part| part.bytes).collect::<Vec<_>>(), [size, 2]);
     assert_eq!(bench.listed().await, [] as [&str; 0]);
-    let done = handle.complete_upload(&owner(), file.clone(), &upload.id).await.expect("whole");
+    let done =
+        handle.files().complete_upload(&owner(), file.clone(), &upload.id).await.expect("whole");
     assert_eq!((done.artifact.bytes, done.artifact.b3.is_some()), (whole, true));
     assert_eq!(bench.get("/big.bin").await, Some(first + "lo"));
 
-    let gone = handle.upload(&owner(), &world, &file.path, &upload.id).await;
+    let gone = handle.files().upload(&owner(), &world, &file.path, &upload.id).await;
     assert!(gone.expect_err("done").is(Code::UploadNotFound));
-    let upload = handle.begin_upload(&owner(), file.clone()).await.expect("begun");
-    handle.abort_upload(&owner(), &world, &file.path, &upload.id).await.expect("given up");
+    let upload = handle.files().begin_upload(&owner(), file.clone()).await.expect("begun");
+    handle.files().abort_upload(&owner(), &world, &file.path, &upload.id).await.expect("given up");
     let place = (&world, &file.path, upload.id.as_str());
-    let gone = handle.put_part(&owner(), place, (1, 1), stream("x")).await;
+    let gone = handle.files().put_part(&owner(), place, (1, 1), stream("x")).await;
     assert!(gone.expect_err("given up").is(Code::UploadNotFound));
 }
 
@@ -374,13 +389,14 @@ async fn t040_parts_with_a_gap_or_too_small_make_no_file() {
         ([(1, short), (2, "end")], 1),
     ] {
         let file = new_file(world.clone(), "/big");
-        let upload = handle.begin_upload(&owner(), file.clone()).await.expect("begun");
+        let upload = handle.files().begin_upload(&owner(), file.clone()).await.expect("begun");
         for (number, text) in parts {
             let place = (&world, &file.path, upload.id.as_str());
             let (bytes, body) = (text.len() as u64, stream(text.to_owned()));
-            handle.put_part(&owner(), place, (number, bytes), body).await.expect("taken");
+            handle.files().put_part(&owner(), place, (number, bytes), body).await.expect("taken");
         }
-        let fault = handle.complete_upload(&owner(), file, &upload.id).await.expect_err("no file");
+        let fault =
+            handle.files().complete_upload(&owner(), file, &upload.id).await.expect_err("no file");
         assert!(fault.is(Code::RequestInvalid), "{fault}");
         assert_eq!(fault.details["part"], wrong, "{fault}");
         assert_eq!(bench.objects.keys(), [] as [&str; 0]);

@@ -50,7 +50,7 @@ impl Edge {
         let handle = Handle::start(options).await.expect("starts");
         wharf_builtin::register(&handle).await.expect("registers");
         let world = WorldId::new("default").expect("valid");
-        let made = handle.create_world(&Caller::owner(), world, WorldSettings::default()).await;
+        let made = handle.worlds().create(&Caller::owner(), world, WorldSettings::default()).await;
         made.expect("a world");
         let mut options = Options::new(OwnerToken::new(TOKEN));
         options.vault = Some(vault.clone());

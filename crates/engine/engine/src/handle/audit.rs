@@ -1,8 +1,13 @@
-//! How many refusals are audited one by one.
+//! The audit: reading and writing it, and how many refusals are written one by one.
 
 use parking_lot::Mutex;
 use wharf_domain::{AuditRecord, Severity};
-use wharf_vocab::Timestamp;
+use wharf_ports::SealedRecord;
+use wharf_vocab::{Fault, ShardId, StreamId, Timestamp};
+
+use super::AuditCalls;
+use crate::shard::Input;
+use crate::shell::Message;
 
 /// Refusals that may be written at once.
 const BURST: u64 = 50;
@@ -39,6 +44,29 @@ impl Denials {
             0 => Some(record),
             left_out => Some(record.fact("left_out_before", left_out)),
         }
+    }
+}
+
+impl AuditCalls<'_> {
+    /// Records of the audit behind `after`, in the order of commit.
+    pub async fn list(self, after: u64, limit: usize) -> Result<Vec<SealedRecord>, Fault> {
+        Ok(self.0.inner.store.audit(after, limit).await?)
+    }
+
+    /// Audits that somebody was refused. A flood of refusals is counted, not written one by one,
+    /// so that it cannot fill the disk.
+    pub fn denied(self, record: AuditRecord) {
+        let now = self.0.inner.clock.now();
+        let Some(record) = self.0.inner.denials.admit(now, record) else { return };
+        let input = Box::new(Input::Audit(vec![record]));
+        let message = Message::Input { shard: ShardId(0), input, answer: None, room: None };
+        // When the engine is that busy, the refusal itself still stands.
+        let _ = self.0.inner.messages.try_send(message);
+    }
+
+    /// Audits something that touches no run, world or ask; it is written in the order of calls.
+    pub async fn record(self, subject: &StreamId, record: AuditRecord) -> Result<(), Fault> {
+        self.0.tell(subject.shard(), Input::Audit(vec![record])).await
     }
 }
 

@@ -1,0 +1,121 @@
+//! Providers: as the journal knows them, and as the catalog has them with their tools. Whoever
+//! launches them knows how their processes fare.
+
+use std::sync::Arc;
+
+use wharf_domain::provider::RESERVED_IDS;
+use wharf_domain::{Availability, Caller, Provider, ProviderInput, ProviderKind, ToolDef};
+use wharf_ports::ProviderSink;
+use wharf_vocab::{Code, Fault, ProviderId, ToolId};
+
+use super::names::{Named, Place};
+use super::{ProviderCalls, misfit, stopped};
+use crate::catalog::{CatalogTool, not_found};
+use crate::shard::RecordInput;
+use crate::shell::Message;
+
+impl<'a> ProviderCalls<'a> {
+    /// Adds a provider with its tools; it can take attempts once it is said to be up. A name that
+    /// is taken stays with whoever has it.
+    pub async fn register(
+        self,
+        provider: ProviderId,
+        tools: Vec<ToolDef>,
+        sink: Arc<dyn ProviderSink>,
+    ) -> Result<(), Fault> {
+        let tools = self.0.inner.redactor.tools(tools);
+        self.0.inner.catalog.register(&provider, tools, sink)?;
+        self.set_availability(provider, Availability::Coming).await
+    }
+
+    /// Makes these the tools of a provider that was added, and no others.
+    pub fn set_tools(self, provider: &ProviderId, tools: Vec<ToolDef>) -> Result<(), Fault> {
+        self.0.inner.catalog.set_tools(provider, self.0.inner.redactor.tools(tools))
+    }
+
+    /// Marks which of a provider's tools may not be called, and why; all others may.
+    pub fn set_quarantine(self, provider: &ProviderId, tools: Vec<(ToolId, String)>) {
+        self.0.inner.catalog.set_quarantine(provider, tools);
+    }
+
+    /// Forgets a provider and its tools; its runs that wait end as if it were down.
+    /// The core's own tools stay.
+    pub async fn remove(self, provider: ProviderId) -> Result<(), Fault> {
+        if RESERVED_IDS.contains(&provider.as_str()) {
+            let message = format!("The tools of {provider} belong to the core and stay.");
+            return Err(Fault::new(Code::RequestInvalid, message));
+        }
+        let reason = "its provider was removed".to_owned();
+        self.set_availability(provider.clone(), Availability::Down { reason }).await?;
+        self.0.inner.catalog.remove(&provider);
+        Ok(())
+    }
+
+    /// Says whether a provider can take attempts.
+    pub async fn set_availability(
+        self,
+        provider: ProviderId,
+        availability: Availability,
+    ) -> Result<(), Fault> {
+        self.0.inner.catalog.set_availability(&provider, availability.clone());
+        let message = Message::Provider { provider, availability };
+        self.0.inner.messages.send(message).await.map_err(|_| stopped())
+    }
+
+    /// All tools.
+    #[must_use]
+    pub fn tools(self) -> Vec<CatalogTool> {
+        self.0.inner.catalog.tools()
+    }
+
+    /// One tool.
+    pub fn tool(self, id: &ToolId) -> Result<CatalogTool, Fault> {
+        self.0.inner.catalog.tool(id).ok_or_else(|| not_found(id))
+    }
+
+    /// Asks something of an agent and waits until it is committed.
+    pub async fn change(
+        self,
+        caller: &Caller,
+        id: &ProviderId,
+        input: ProviderInput,
+    ) -> Result<Provider, Fault> {
+        let _place = match &input {
+            ProviderInput::Add { manifest, .. } if !manifest.kind.is_launched() => {
+                Some(self.name_operative(caller, id)?)
+            }
+            _ => None,
+        };
+        let input = match input {
+            ProviderInput::Offer { tools } => {
+                ProviderInput::Offer { tools: self.0.inner.redactor.tools(tools) }
+            }
+            other => other,
+        };
+        let input = RecordInput::Provider(id.clone(), Box::new(input));
+        self.0.change(caller, input).await?.into_provider().ok_or_else(misfit)
+    }
+
+    /// A place among the names that operatives serve.
+    fn name_operative(self, caller: &Caller, id: &ProviderId) -> Result<Place<'a>, Fault> {
+        let share = |agent: &Provider| {
+            let is_operative = matches!(agent.manifest.kind, ProviderKind::Operative);
+            let other = is_operative && !agent.removed && agent.id != *id;
+            other.then(|| agent.makers.first().cloned())
+        };
+        let shares = self.0.inner.records.providers.find(share).into_iter();
+        self.0.inner.names.take(Named::Operatives, caller, shares)
+    }
+
+    /// All agents that have not been removed.
+    #[must_use]
+    pub fn list(self) -> Vec<Provider> {
+        self.0.inner.records.providers.all().into_iter().filter(|agent| !agent.removed).collect()
+    }
+
+    /// One agent.
+    pub fn get(self, id: &ProviderId) -> Result<Provider, Fault> {
+        let found = self.0.inner.records.providers.get(id).filter(|agent| !agent.removed);
+        found.ok_or_else(|| Fault::new(Code::AgentNotFound, format!("There is no agent {id}.")))
+    }
+}
