@@ -1,7 +1,11 @@
 //! Walking over everything that can hold text, for whoever cuts something out of texts: addresses
 //! that are capabilities (`handle/scrub.rs`), secrets and the owner's patterns (`redact.rs`).
 
+use std::ops::Range;
+
 use serde_json::Value;
+use wharf_domain::Progress;
+use wharf_domain::run::NewAsk;
 use wharf_vocab::{Code, Fault, Object};
 
 /// Cuts something out of texts.
@@ -40,4 +44,50 @@ pub(crate) trait Clean {
         self.text(&mut fault.message);
         self.object(&mut fault.details);
     }
+    fn ask(&self, ask: &mut NewAsk) {
+        self.text(&mut ask.key);
+        self.text(&mut ask.title);
+        ask.detail.iter_mut().chain(&mut ask.schema).for_each(|value| self.value(value));
+    }
+
+    /// Cleans pieces of progress. Text goes on from piece to piece, so that whoever cleans it needs
+    /// to know what it follows: that of a channel goes to `text`, a line of the log to `line`.
+    fn pieces<C>(
+        &self,
+        pieces: &mut [Progress],
+        endings: &mut C,
+        text: impl Fn(&mut C, &str, &mut String),
+        line: impl Fn(&mut C, &mut String),
+    ) {
+        for piece in pieces {
+            match piece {
+                Progress::Text { channel, text: said } => {
+                    self.text(channel);
+                    text(endings, channel, said);
+                }
+                Progress::Log { text: said, .. } => line(endings, said),
+                Progress::Partial { key, value } => {
+                    key.iter_mut().for_each(|key| self.text(key));
+                    self.value(value);
+                }
+                Progress::Phase { phase, .. } => self.text(phase),
+                Progress::Gap { .. } => {}
+            }
+        }
+    }
+}
+
+/// The text with something else instead of what was found in it, in order; `None` if that is nothing.
+pub(crate) fn without(text: &str, found: Vec<Range<usize>>, instead: &str) -> Option<String> {
+    if found.is_empty() {
+        return None;
+    }
+    let (mut left, mut kept) = (String::new(), 0);
+    for span in found {
+        left.push_str(&text[kept..span.start]);
+        left.push_str(instead);
+        kept = span.end;
+    }
+    left.push_str(&text[kept..]);
+    Some(left)
 }

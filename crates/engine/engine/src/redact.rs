@@ -13,11 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::RwLock;
 use regex::{Regex, RegexBuilder};
-use wharf_domain::run::NewAsk;
 use wharf_domain::{Progress, ToolDef};
 use wharf_vocab::{Code, Fault};
 
-use crate::clean::Clean;
+use crate::clean::{Clean, without};
 
 /// What stands where something was cut out.
 const REDACTED: &str = "[redacted]";
@@ -203,38 +202,14 @@ impl Redactor {
         armed.then(|| Arc::clone(&self.known.read()))
     }
 
-    pub(crate) fn ask(&self, ask: &mut NewAsk) {
-        self.text(&mut ask.key);
-        self.text(&mut ask.title);
-        if let Some(detail) = &mut ask.detail {
-            self.value(detail);
-        }
-        if let Some(schema) = &mut ask.schema {
-            self.value(schema);
-        }
-    }
-
     /// Cleans pieces of progress. The end of a channel's text that may become something to be cut
     /// out is held back until it is known what follows.
     pub(crate) fn progress(&self, tails: &mut Tails, pieces: &mut Vec<Progress>) {
         let Some(secrets) = self.secrets() else { return };
-        for piece in &mut *pieces {
-            match piece {
-                Progress::Text { channel, text } => {
-                    self.text(channel);
-                    self.next(&secrets, tails, channel, text);
-                }
-                Progress::Log { text, .. } => self.line(&secrets, tails, text),
-                Progress::Partial { key, value } => {
-                    if let Some(key) = key {
-                        self.text(key);
-                    }
-                    self.value(value);
-                }
-                Progress::Phase { phase, .. } => self.text(phase),
-                Progress::Gap { .. } => {}
-            }
-        }
+        let text = |tails: &mut Tails, channel: &str, text: &mut String| {
+            self.next(&secrets, tails, channel, text);
+        };
+        self.pieces(pieces, tails, text, |tails, line| self.line(&secrets, tails, line));
         pieces.retain(|piece| !matches!(piece, Progress::Text { text, .. } if text.is_empty()));
     }
 
@@ -314,7 +289,7 @@ impl Secrets {
 
     /// The text without any secret, if it had one.
     fn cut(&self, text: &str) -> Option<String> {
-        let (mut clean, mut kept, mut at) = (String::new(), 0, 0);
+        let (mut found, mut at) = (Vec::new(), 0);
         while let Some(plain) = text.as_bytes()[at..].iter().position(|byte| self.begins(*byte)) {
             at += plain;
             // A value begins where a character does, so this is no boundary only by accident.
@@ -322,16 +297,10 @@ impl Secrets {
                 at += 1;
                 continue;
             };
-            clean.push_str(&text[kept..at]);
-            clean.push_str(REDACTED);
+            found.push(at..at + value.len());
             at += value.len();
-            kept = at;
         }
-        if kept == 0 {
-            return None;
-        }
-        clean.push_str(&text[kept..]);
-        Some(clean)
+        without(text, found, REDACTED)
     }
 
     fn begins(&self, byte: u8) -> bool {

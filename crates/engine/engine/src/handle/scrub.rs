@@ -8,13 +8,15 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use wharf_domain::Progress;
-use wharf_domain::run::NewAsk;
 
 use super::signatures::{Endings, Signatures};
-use crate::clean::Clean;
+use crate::clean::{Clean, without};
 
 /// The name of the part of a presigned address that makes it one.
 const SIGNATURE: &str = "x-amz-signature";
+
+/// What stands where a signature was cut out.
+pub(super) const CUT: &str = "…";
 
 /// The channel of lines for the log; a channel of text cannot have this name.
 const LOG: &str = "";
@@ -78,59 +80,27 @@ impl Given {
         }
     }
 
-    pub(super) fn ask(&self, ask: &mut NewAsk) {
-        self.text(&mut ask.key);
-        self.text(&mut ask.title);
-        if let Some(detail) = &mut ask.detail {
-            self.value(detail);
-        }
-        if let Some(schema) = &mut ask.schema {
-            self.value(schema);
-        }
-    }
-
     pub(super) fn progress(&self, endings: &mut Endings, pieces: &mut [Progress]) {
-        for piece in pieces {
-            match piece {
-                Progress::Text { channel, text } => {
-                    self.text(channel);
-                    self.next(endings, channel, text);
-                }
-                Progress::Log { text, .. } => self.next(endings, LOG, text),
-                Progress::Partial { key, value } => {
-                    if let Some(key) = key {
-                        self.text(key);
-                    }
-                    self.value(value);
-                }
-                Progress::Phase { phase, .. } => self.text(phase),
-                Progress::Gap { .. } => {}
-            }
-        }
+        let text = |endings: &mut Endings, channel: &str, text: &mut String| {
+            self.next(endings, channel, text);
+        };
+        self.pieces(pieces, endings, text, |endings, line| self.next(endings, LOG, line));
     }
 }
 
 /// The text with every signature cut out, if it has one.
 fn without_signatures(text: &str) -> Option<String> {
-    let mut cleaned = String::new();
-    let (mut kept, mut at) = (0, 0);
+    let (mut spans, mut at) = (Vec::new(), 0);
     while let Some(found) = find(text, at) {
         let named = found + SIGNATURE.len();
         let begin = named + separator(&text[named..]);
         let rest = &text[begin..];
-        let end = begin + rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len());
-        if end > begin {
-            cleaned.push_str(&text[kept..begin]);
-            cleaned.push('…');
-            kept = end;
+        at = begin + rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len());
+        if at > begin {
+            spans.push(begin..at);
         }
-        at = end;
     }
-    if kept == 0 {
-        return None;
-    }
-    cleaned.push_str(&text[kept..]);
-    Some(cleaned)
+    without(text, spans, CUT)
 }
 
 /// Where the name of a signature stands next, in whatever case.

@@ -8,6 +8,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::scrub::CUT;
+use crate::clean::without;
+
 /// How many digits of a signature are no accident.
 const BEGINNING: usize = 8;
 /// Digits of a value that makes an address a capability, at least.
@@ -42,7 +45,7 @@ impl Signatures {
 
     /// The text without any of the signatures, if it had one.
     pub(super) fn cut(&self, text: &str) -> Option<String> {
-        without(text, self.found(text.as_bytes()))
+        without(text, self.found(text.as_bytes()), CUT)
     }
 
     /// The next piece of a channel without any of the signatures, if it had one or went on with
@@ -69,7 +72,7 @@ impl Signatures {
             }
             endings.0.insert(channel.to_owned(), all[all.len() - digits..].to_owned());
         }
-        without(piece, found)
+        without(piece, found, CUT)
     }
 
     /// Where a text has the beginning of a signature, as far as it matches.
@@ -91,21 +94,6 @@ impl Signatures {
         }
         found
     }
-}
-
-/// The text without what was found in it, in order; `None` if that is nothing.
-fn without(text: &str, found: Vec<Range<usize>>) -> Option<String> {
-    if found.is_empty() {
-        return None;
-    }
-    let (mut left, mut kept) = (String::new(), 0);
-    for span in found {
-        left.push_str(&text[kept..span.start]);
-        left.push('…');
-        kept = span.end;
-    }
-    left.push_str(&text[kept..]);
-    Some(left)
 }
 
 #[cfg(test)]
