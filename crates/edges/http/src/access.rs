@@ -7,12 +7,14 @@
 
 use std::sync::Arc;
 
+use axum::http::Method;
 use wharf_domain::{Ask, Caller, Grant, Run};
 use wharf_engine::Handle;
 use wharf_ports::providers::ProviderView;
 use wharf_vocab::{AskId, Code, Fault, RunKey, ToolId, Verb, WorldId};
 
 use crate::answer::Refused;
+use crate::params::Segments;
 use crate::sse::Allowed;
 
 /// What a request needs.
@@ -28,7 +30,26 @@ pub(crate) enum Need {
     Everywhere(Verb),
 }
 
+/// A method of a path, and what a request for it needs.
+#[derive(Clone)]
+pub(crate) struct RouteAccess {
+    pub(crate) path: &'static str,
+    pub(crate) method: Method,
+    pub(crate) need: Need,
+    /// Whether it opens a stream of events, so that it takes tickets.
+    pub(crate) streams: bool,
+}
+
 impl Need {
+    pub(crate) const READ: Self = Self::Verb(Verb::Read);
+    pub(crate) const RUN: Self = Self::Verb(Verb::Run);
+    pub(crate) const ANSWER: Self = Self::Verb(Verb::Answer);
+    pub(crate) const APPROVE: Self = Self::Verb(Verb::Approve);
+    pub(crate) const OPERATE: Self = Self::Verb(Verb::Operate);
+    pub(crate) const ADMIN: Self = Self::Verb(Verb::Admin);
+    pub(crate) const OPERATE_EVERYWHERE: Self = Self::Everywhere(Verb::Operate);
+    pub(crate) const ADMIN_EVERYWHERE: Self = Self::Everywhere(Verb::Admin);
+
     /// Whether a caller has what is needed.
     pub(crate) fn check(self, caller: &Caller) -> Result<(), Fault> {
         match self {
@@ -53,6 +74,17 @@ fn everywhere(caller: &Caller) -> Result<(), Fault> {
 /// Whether a caller may do this in a world.
 pub(crate) fn world(caller: &Caller, verb: Verb, world: &WorldId) -> Result<(), Refused> {
     caller.rights.check(verb, world).map_err(Refused::denied)
+}
+
+/// The world that a path names, if a caller may do this in it.
+pub(crate) fn world_in(
+    caller: &Caller,
+    verb: Verb,
+    segments: &Segments,
+) -> Result<WorldId, Refused> {
+    let id = wharf_views::id("world", segments.get("world"))?;
+    world(caller, verb, &id)?;
+    Ok(id)
 }
 
 /// Whether a caller may still do this in a world, to be asked again and again: the token may have

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::http::Method;
 use axum::response::Response;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
@@ -12,16 +13,18 @@ use wharf_ports::providers::ProviderControl;
 use wharf_ports::vault::Vault;
 use wharf_web::sse::{self, Allowed, Sse};
 
+use crate::access::{Need, RouteAccess};
 use crate::auth::OwnerToken;
 use crate::hosts::Hosts;
 use crate::metrics::Gauge;
-use crate::openapi;
 use crate::options::{Doctor, Limits, Mount, Options};
 use crate::tickets::Tickets;
 use crate::unread::Unread;
 
+/// What metrics and audit call a request that fits no route.
+pub(crate) const UNMATCHED: &str = "unmatched";
+
 /// What every request can reach.
-#[derive(Debug)]
 pub(crate) struct App {
     pub(crate) handle: Handle,
     pub(crate) owner: OwnerToken,
@@ -32,6 +35,8 @@ pub(crate) struct App {
     pub(crate) doctor: Option<Doctor>,
     pub(crate) mounts: Vec<Mount>,
     pub(crate) tickets: Tickets,
+    /// The core's own routes.
+    pub(crate) routes: Vec<RouteAccess>,
     /// The API document.
     pub(crate) document: String,
     pub(crate) limits: Limits,
@@ -43,13 +48,18 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(handle: Handle, options: Options, stops: Stops) -> Self {
+    pub(crate) fn new(
+        handle: Handle,
+        options: Options,
+        stops: Stops,
+        routes: Vec<RouteAccess>,
+        document: String,
+    ) -> Self {
         let Options { owner, hosts, origins, agents, tools, vault, doctor, mounts, limits } =
             options;
         let bodies = Arc::new(Semaphore::new(limits.bodies_bytes_max.div_ceil(1024)));
         let unread = Arc::new(Unread::new(limits.answers_bytes_max));
         let hosts = Hosts::new(&hosts, &origins);
-        let document = openapi::text(&mounts);
         Self {
             handle,
             owner,
@@ -60,12 +70,41 @@ impl App {
             doctor,
             mounts,
             tickets: Tickets::default(),
+            routes,
             document,
             limits,
             stops,
             bodies,
             unread,
         }
+    }
+
+    /// A route's name as it was told, for labels that live for ever. What is mounted has one name.
+    pub(crate) fn label(&self, route: &str) -> &'static str {
+        let own = self.routes.iter().map(|known| known.path).find(|path| *path == route);
+        let below =
+            |path: &&str| route.strip_prefix(path).is_some_and(|rest| !rest.starts_with(is_part));
+        own.or_else(|| self.mounts.iter().map(|mount| mount.path).find(below)).unwrap_or(UNMATCHED)
+    }
+
+    /// What a request to a route needs. One that no route takes needs a token and nothing else: it
+    /// is told that there is no such route or method.
+    pub(crate) fn need(&self, route: &str, method: &Method) -> Option<Need> {
+        // What answers GET answers HEAD.
+        let method = if method == Method::HEAD { &Method::GET } else { method };
+        let mut routes = self.routes.iter();
+        routes.find(|known| known.path == route && known.method == *method).map(|known| known.need)
+    }
+
+    /// Whether what is mounted under this name lets in others than bearers of tokens.
+    pub(crate) fn has_own_doors(&self, route: &str) -> bool {
+        self.mounts.iter().any(|mount| mount.own_doors && mount.path == route)
+    }
+
+    /// Whether GET on this route opens a stream of events, so that it takes tickets.
+    pub(crate) fn is_stream(&self, route: &str) -> bool {
+        let own = self.routes.iter().any(|known| known.path == route && known.streams);
+        own || self.mounts.iter().any(|mount| mount.events && mount.path == route)
     }
 
     /// An answer that streams what `source` gives, while it is `allowed` and the core goes on.
@@ -82,6 +121,10 @@ impl App {
             let _lasts = &counted;
         }))
     }
+}
+
+fn is_part(c: char) -> bool {
+    c != '/'
 }
 
 /// The steps of an orderly end.

@@ -11,7 +11,6 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use crate::app::App;
-use crate::routes;
 
 /// What such pages may fetch, besides streams of events.
 const WITHIN: [&str; 2] = ["/v1/tool/", "/v1/tickets"];
@@ -19,7 +18,7 @@ const WITHIN: [&str; 2] = ["/v1/tool/", "/v1/tickets"];
 /// The origin of the page, if it was let in and asks for what such pages may fetch.
 pub(crate) fn origin(app: &App, parts: &Parts, route: &str) -> Option<HeaderValue> {
     let path = parts.uri.path();
-    if !routes::is_stream(app, route) && !WITHIN.iter().any(|within| path.starts_with(within)) {
+    if !app.is_stream(route) && !WITHIN.iter().any(|within| path.starts_with(within)) {
         return None;
     }
     let origin = parts.headers.get(ORIGIN)?;

@@ -20,9 +20,9 @@ use wharf_vocab::{Code, Fault};
 
 use crate::access::Need;
 use crate::answer::{internal, refusal, refusal_with, seal, shortened};
-use crate::app::App;
+use crate::app::{App, UNMATCHED};
 use crate::conn::Ends;
-use crate::{auth, cors, metrics, routes, tickets};
+use crate::{auth, cors, metrics, tickets};
 
 /// Checks a request, lets it through and counts it.
 pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
@@ -30,7 +30,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
     let _counted = metrics::Gauge::up("wharf_http_requests_in_flight");
     let (mut parts, body) = request.into_parts();
     let route = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
-    let route = route.map_or(routes::UNMATCHED, |route| routes::label(&app, route));
+    let route = route.map_or(UNMATCHED, |route| app.label(route));
     let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
     let page = cors::origin(&app, &parts, route);
     auth::gather(&mut parts.headers);
@@ -104,14 +104,14 @@ fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Admitted, Box<
         return Err(Box::new(refusal(&internal())));
     };
     app.hosts.check(parts, ends.local).map_err(|fault| refuse(None, fault))?;
-    let need = routes::need(route, &parts.method);
+    let need = app.need(route, &parts.method);
     // Browsers ask without a token what a page may do; nothing is done then.
     let asks = cors::asks_first(parts) && cors::origin(app, parts, route).is_some();
     if asks || need == Some(Need::Nothing) {
         return Ok(Admitted::Nobody);
     }
-    let looks_itself = need == Some(Need::Itself) || routes::has_own_doors(app, route);
-    let caller = match tickets::presented(parts, routes::is_stream(app, route)) {
+    let looks_itself = need == Some(Need::Itself) || app.has_own_doors(route);
+    let caller = match tickets::presented(parts, app.is_stream(route)) {
         Some(ticket) => by_ticket(app, parts, ticket),
         None => match app.owner.caller(parts, |token| app.handle.trust().authenticate(token)) {
             Err(fault) if looks_itself => return Ok(Admitted::Stranger(fault)),
@@ -219,7 +219,7 @@ mod tests {
         let node = NodeId::new("test").expect("valid");
         let engine = wharf_engine::Options::new(node, store, clock, 1);
         let handle = wharf_engine::Handle::start(engine).await.expect("starts");
-        Arc::new(App::new(handle, Options::new(OwnerToken::new("token")), Stops::default()))
+        crate::listen::app(handle, Options::new(OwnerToken::new("token")), Stops::default()).0
     }
 
     #[tokio::test]

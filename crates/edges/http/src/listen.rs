@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
@@ -13,7 +14,8 @@ use wharf_vocab::{Code, Fault};
 
 use crate::app::{App, Stops};
 use crate::options::{Limits, Options};
-use crate::{conn, metrics, routes};
+use crate::routes::Route;
+use crate::{conn, metrics, openapi, routes};
 
 /// Connections the system may queue while none is accepted.
 const BACKLOG: u32 = 1024;
@@ -55,9 +57,10 @@ impl Listener {
     pub fn serve(self, handle: Handle, options: Options) -> Server {
         metrics::install();
         let stops = Stops::default();
-        let app = Arc::new(App::new(handle, options, stops.clone()));
+        let (app, routes) = app(handle, options, stops.clone());
         let tasks = TaskTracker::new();
-        tasks.spawn(accept(self.socket, app, tasks.clone()));
+        let router = routes::router(Arc::clone(&app), routes);
+        tasks.spawn(accept(self.socket, app, router, tasks.clone()));
         Server { addr: self.addr, stops, tasks }
     }
 }
@@ -96,9 +99,16 @@ impl Server {
     }
 }
 
-async fn accept(socket: TcpListener, app: Arc<App>, tasks: TaskTracker) {
+/// What every request can reach, and the routes.
+pub(crate) fn app(handle: Handle, options: Options, stops: Stops) -> (Arc<App>, Vec<Route>) {
+    let routes = routes::all();
+    let document = openapi::text(&routes, &options.mounts);
+    let access = routes.iter().map(|route| route.access.clone()).collect();
+    (Arc::new(App::new(handle, options, stops, access, document)), routes)
+}
+
+async fn accept(socket: TcpListener, app: Arc<App>, router: Router, tasks: TaskTracker) {
     let permits = Arc::new(Semaphore::new(app.limits.connections_max));
-    let router = routes::router(Arc::clone(&app));
     loop {
         if permits.available_permits() == 0 {
             metrics::connections_full();

@@ -11,7 +11,7 @@ use wharf_wire::operator_v1 as operator;
 use wharf_wire::rest_v1 as wire;
 
 use crate::options::Mount;
-use crate::routes;
+use crate::routes::Route;
 
 const TOKEN: &str = "token";
 
@@ -61,10 +61,17 @@ impl Modify for Token {
 }
 
 /// The document of a core with these mounts, as JSON text.
-pub(crate) fn text(mounts: &[Mount]) -> String {
+pub(crate) fn text(routes: &[Route], mounts: &[Mount]) -> String {
     let mut document = Api::openapi();
-    document.merge(routes::Paths::openapi());
+    let components = document.components.get_or_insert_with(Components::new);
+    components.schemas.extend(routes.iter().flat_map(|route| route.schemas.clone()));
     let written = serde_json::to_value(&document).and_then(|mut document| {
+        for Route { access, operation, .. } in routes {
+            // The document knows no parameter that spans slashes.
+            let path = access.path.replace("{*", "{");
+            let method = access.method.as_str().to_ascii_lowercase();
+            document["paths"][path][method] = operation.clone();
+        }
         for mount in mounts {
             add(&mut document, serde_json::from_str(mount.document)?);
         }
@@ -93,17 +100,15 @@ fn add(document: &mut Value, more: Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::{Need, RouteAccess};
+    use crate::routes;
+    use serde_json::json;
     use std::collections::BTreeSet;
 
     #[test]
     fn every_route_and_method_stands_in_the_document_with_what_it_needs() {
-        let served: BTreeSet<_> = routes::table()
-            .into_iter()
-            .flat_map(|route| route.needs.into_iter().map(move |(method, _)| (route.path, method)))
-            // The document knows no parameter that spans slashes.
-            .map(|(path, method)| (path.replace("{*", "{"), method.to_string()))
-            .collect();
-        let document: Value = serde_json::from_str(&text(&[])).expect("JSON");
+        let routes = routes::all();
+        let document: Value = serde_json::from_str(&text(&routes, &[])).expect("JSON");
         let paths = document["paths"].as_object().expect("paths");
         let described: BTreeSet<_> = paths
             .iter()
@@ -112,11 +117,13 @@ mod tests {
                 methods.map(move |method| (path.clone(), method.to_uppercase()))
             })
             .collect();
-        assert_eq!(served, described);
-        for route in routes::table() {
-            for (method, _) in &route.needs {
-                assert!(routes::need(route.path, method).is_some(), "{method} {}", route.path);
-            }
+        assert_eq!(routes.len(), described.len(), "each is told once");
+        for RouteAccess { path, method, need, .. } in routes.iter().map(|route| &route.access) {
+            // The document knows no parameter that spans slashes.
+            let path = path.replace("{*", "{");
+            let is_open = paths[&path][method.as_str().to_lowercase()]["security"] == json!([{}]);
+            assert_eq!(is_open, *need == Need::Nothing, "{method} {path}");
+            assert!(described.contains(&(path, method.to_string())));
         }
     }
 }

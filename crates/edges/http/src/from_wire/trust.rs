@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use wharf_domain::grant::{Narrowing, NewGrant, Rights};
 use wharf_domain::permission::ToolPattern;
-use wharf_views::id;
-use wharf_vocab::{DateTime, Fault, GrantId, SecretName, Timestamp, WorldId};
+use wharf_vocab::{DateTime, Fault, Timestamp, WorldId};
 use wharf_wire::rest_v1::{CreateTicket, CreateToken};
 
 use super::worlds::amount;
@@ -16,11 +15,6 @@ const LABEL_BYTES_MAX: usize = 200;
 /// Most worlds, and most patterns of tools, that a token names.
 const NAMES_MAX: usize = 64;
 
-/// The token that a path names.
-pub(crate) fn grant_id(text: &str) -> Result<GrantId, Fault> {
-    id("token_id", text)
-}
-
 /// What a ticket takes away from the token it is made with.
 pub(crate) fn narrowing(request: &CreateTicket) -> Result<Narrowing, Fault> {
     Ok(Narrowing {
@@ -29,11 +23,6 @@ pub(crate) fn narrowing(request: &CreateTicket) -> Result<Narrowing, Fault> {
         tools: request.tools.as_deref().map(tools).transpose()?,
         until: None,
     })
-}
-
-/// The secret that a path names.
-pub(crate) fn secret_name(text: &str) -> Result<SecretName, Fault> {
-    id("name", text)
 }
 
 /// A token that is to be made at this moment.

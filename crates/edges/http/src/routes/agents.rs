@@ -5,16 +5,18 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
+use futures::future::BoxFuture;
 use wharf_domain::Caller;
 use wharf_ports::providers::{ProviderControl, ProviderView};
-use wharf_vocab::{Code, Fault};
-use wharf_wire::rest_v1::{self as wire, AddAgent, ApproveAgent, ErrorBody, Page};
+use wharf_vocab::{Code, Fault, ProviderId};
+use wharf_wire::rest_v1::{self as wire, AddAgent, ApproveAgent, FoundAgents, ScanAgents};
 
+use super::table::{ApiCall, delete, get, post, routes};
 use super::to_its_end;
+use crate::access::Need;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::JsonBody;
@@ -22,24 +24,59 @@ use crate::page::List;
 use crate::params::{Params, Segments};
 use crate::{access, from_wire, page};
 
-/// Lists all agents by id.
-#[utoipa::path(
-    get, path = "/v1/agents", tag = "agents",
-    operation_id = "list_agents",
-    params(
-        ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page."),
-    ),
-    responses(
-        (status = 200, description = "A page of agents.", body = Page<wire::Agent>),
-        (status = "default", description = "Any error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    params: Params,
-) -> Answer {
+routes! {
+    "agents";
+    /// Lists all agents by id.
+    list_agents => get("/v1/agents", Need::READ, list).page::<wire::Agent>("A page of agents.");
+    /// Adds the agent in a folder. A known agent is read again; if its manifest has changed, it needs a
+    /// new approval.
+    add_agent => post("/v1/agents", Need::ADMIN_EVERYWHERE, add)
+        .takes::<AddAgent>()
+        .gives::<wire::Agent>(200, "The agent was already known.")
+        .gives::<wire::Agent>(201, "The agent was added.")
+        .fails(409, "The agent is running.")
+        .fails(422, "The manifest is not valid.");
+    /// Looks for manifests below a folder. Nothing is started or added.
+    scan_agents => post("/v1/agents/scan", Need::ADMIN_EVERYWHERE, scan)
+        .takes::<ScanAgents>()
+        .gives::<FoundAgents>(200, "The manifests found.");
+    /// Shows an agent.
+    show_agent => get("/v1/agents/{agent_id}", Need::READ, show)
+        .gives::<wire::Agent>(200, "The agent.")
+        .missing("agent");
+    /// Removes an agent, its approval and its tools. Its folder is not touched.
+    remove_agent => delete("/v1/agents/{agent_id}", Need::ADMIN_EVERYWHERE, remove)
+        .says(204, "The agent was removed. Its audit records remain.")
+        .missing("agent")
+        .fails(409, "The agent is running.");
+    /// Approves the permissions an agent asks for, or some of them. Only an approved agent can start.
+    approve_agent => post("/v1/agents/{agent_id}/approve", Need::ADMIN_EVERYWHERE, approve)
+        .takes::<ApproveAgent>()
+        .gives::<wire::Agent>(200, "The agent with its approval.")
+        .fails(400, "The manifest does not ask for one of the permissions.")
+        .missing("agent");
+    /// Revokes an approval. A running agent is stopped; answers once all its processes have ended.
+    revoke_agent => post("/v1/agents/{agent_id}/revoke", Need::ADMIN_EVERYWHERE, revoke)
+        .gives::<wire::Agent>(200, "The agent, no longer approved.")
+        .missing("agent");
+    /// Starts an agent, also after a restart of the core. Answers at once; the agent's state tells when
+    /// it is running.
+    start_agent => post("/v1/agents/{agent_id}/start", Need::OPERATE_EVERYWHERE, start)
+        .gives::<wire::Agent>(200, "The agent in its new state.")
+        .fails(403, "It is not approved.")
+        .missing("agent");
+    /// Stops an agent and everything it started. Answers once all its processes have ended.
+    stop_agent => post("/v1/agents/{agent_id}/stop", Need::OPERATE_EVERYWHERE, stop)
+        .gives::<wire::Agent>(200, "The agent is stopped.")
+        .missing("agent");
+    /// Restarts an agent.
+    restart_agent => post("/v1/agents/{agent_id}/restart", Need::OPERATE_EVERYWHERE, restart)
+        .gives::<wire::Agent>(200, "The agent in its new state.")
+        .fails(403, "It is not approved.")
+        .missing("agent");
+}
+
+async fn list(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
     let agents = app.agents.as_ref().map_or_else(Vec::new, |control| control.list());
     let agents = agents.into_iter().map(|view| access::seen_by(&caller, view)).collect();
     page::by_name(
@@ -51,25 +88,7 @@ pub(super) async fn list(
     )
 }
 
-/// Adds the agent in a folder. A known agent is read again; if its manifest has changed, it needs a
-/// new approval.
-#[utoipa::path(
-    post, path = "/v1/agents", tag = "agents",
-    operation_id = "add_agent",
-    request_body = AddAgent,
-    responses(
-        (status = 200, description = "The agent was already known.", body = wire::Agent),
-        (status = 201, description = "The agent was added.", body = wire::Agent),
-        (status = 409, description = "The agent is running.", body = ErrorBody),
-        (status = 422, description = "The manifest is not valid.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn add(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    JsonBody(request): JsonBody<AddAgent>,
-) -> Answer {
+async fn add(ApiCall { app, caller }: ApiCall, JsonBody(request): JsonBody<AddAgent>) -> Answer {
     let folder = from_wire::folder(&request.folder)?;
     let control = control(&app)?;
     let known: Vec<_> = control.list().into_iter().map(|view| view.provider.id).collect();
@@ -80,23 +99,16 @@ pub(super) async fn add(
     Ok(answer::json(status, &wharf_views::agent(&access::seen_by(&caller, view))))
 }
 
-/// Shows an agent.
-#[utoipa::path(
-    get, path = "/v1/agents/{agent_id}", tag = "agents",
-    operation_id = "show_agent",
-    params(("agent_id" = String, Path, description = "The agent's id.")),
-    responses(
-        (status = 200, description = "The agent.", body = wire::Agent),
-        (status = 404, description = "There is no such agent.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn show(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-) -> Answer {
-    let id = from_wire::agent_id(segments.get("agent_id"))?;
+async fn scan(State(app): State<Arc<App>>, JsonBody(request): JsonBody<ScanAgents>) -> Answer {
+    let folder = from_wire::folder(&request.folder)?;
+    let control = control(&app)?;
+    let scan = control.scan(folder).await?;
+    let known = control.list();
+    Ok(answer::json(StatusCode::OK, &wharf_views::found_agents(&scan, &known)))
+}
+
+async fn show(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
+    let id = from_wire::agent_id(&segments)?;
     let control = control(&app)?;
     let mut view = control.show(&id)?;
     if view.provider.approval.is_some() {
@@ -106,26 +118,12 @@ pub(super) async fn show(
     shown(&caller, view)
 }
 
-/// Approves the permissions an agent asks for, or some of them. Only an approved agent can start.
-#[utoipa::path(
-    post, path = "/v1/agents/{agent_id}/approve", tag = "agents",
-    operation_id = "approve_agent",
-    params(("agent_id" = String, Path, description = "The agent's id.")),
-    request_body = ApproveAgent,
-    responses(
-        (status = 200, description = "The agent with its approval.", body = wire::Agent),
-        (status = 400, description = "The manifest does not ask for one of the permissions.", body = ErrorBody),
-        (status = 404, description = "There is no such agent.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn approve(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+async fn approve(
+    ApiCall { app, caller }: ApiCall,
     segments: Segments,
     JsonBody(request): JsonBody<ApproveAgent>,
 ) -> Answer {
-    let id = from_wire::agent_id(segments.get("agent_id"))?;
+    let id = from_wire::agent_id(&segments)?;
     let approve = from_wire::approval(request)?;
     let control = control(&app)?;
     let by = caller.clone();
@@ -133,119 +131,38 @@ pub(super) async fn approve(
     shown(&caller, view)
 }
 
-/// Revokes an approval. A running agent is stopped; answers once all its processes have ended.
-#[utoipa::path(
-    post, path = "/v1/agents/{agent_id}/revoke", tag = "agents",
-    operation_id = "revoke_agent",
-    params(("agent_id" = String, Path, description = "The agent's id.")),
-    responses(
-        (status = 200, description = "The agent, no longer approved.", body = wire::Agent),
-        (status = 404, description = "There is no such agent.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn revoke(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-) -> Answer {
-    let id = from_wire::agent_id(segments.get("agent_id"))?;
+async fn revoke(call: ApiCall, segments: Segments) -> Answer {
+    steer(call, &segments, |control, by, id| control.revoke(by, id)).await
+}
+
+async fn start(call: ApiCall, segments: Segments) -> Answer {
+    steer(call, &segments, |control, by, id| control.start(by, id)).await
+}
+
+async fn stop(call: ApiCall, segments: Segments) -> Answer {
+    steer(call, &segments, |control, by, id| control.stop(by, id)).await
+}
+
+async fn restart(call: ApiCall, segments: Segments) -> Answer {
+    steer(call, &segments, |control, by, id| control.restart(by, id)).await
+}
+
+/// Something that can be asked of a provider.
+pub(super) type Steering =
+    fn(&dyn ProviderControl, Caller, ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>>;
+
+/// Asks something of the agent that a path names, and shows what came of it.
+async fn steer(call: ApiCall, segments: &Segments, ask: Steering) -> Answer {
+    let ApiCall { app, caller } = call;
+    let id = from_wire::agent_id(segments)?;
     let control = control(&app)?;
     let by = caller.clone();
-    let view = to_its_end(async move { control.revoke(by, id).await }).await?;
+    let view = to_its_end(async move { ask(&*control, by, id).await }).await?;
     shown(&caller, view)
 }
 
-/// Starts an agent, also after a restart of the core. Answers at once; the agent's state tells when
-/// it is running.
-#[utoipa::path(
-    post, path = "/v1/agents/{agent_id}/start", tag = "agents",
-    operation_id = "start_agent",
-    params(("agent_id" = String, Path, description = "The agent's id.")),
-    responses(
-        (status = 200, description = "The agent in its new state.", body = wire::Agent),
-        (status = 403, description = "It is not approved.", body = ErrorBody),
-        (status = 404, description = "There is no such agent.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn start(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-) -> Answer {
-    let id = from_wire::agent_id(segments.get("agent_id"))?;
-    let control = control(&app)?;
-    let by = caller.clone();
-    let view = to_its_end(async move { control.start(by, id).await }).await?;
-    shown(&caller, view)
-}
-
-/// Stops an agent and everything it started. Answers once all its processes have ended.
-#[utoipa::path(
-    post, path = "/v1/agents/{agent_id}/stop", tag = "agents",
-    operation_id = "stop_agent",
-    params(("agent_id" = String, Path, description = "The agent's id.")),
-    responses(
-        (status = 200, description = "The agent is stopped.", body = wire::Agent),
-        (status = 404, description = "There is no such agent.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn stop(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-) -> Answer {
-    let id = from_wire::agent_id(segments.get("agent_id"))?;
-    let control = control(&app)?;
-    let by = caller.clone();
-    let view = to_its_end(async move { control.stop(by, id).await }).await?;
-    shown(&caller, view)
-}
-
-/// Restarts an agent.
-#[utoipa::path(
-    post, path = "/v1/agents/{agent_id}/restart", tag = "agents",
-    operation_id = "restart_agent",
-    params(("agent_id" = String, Path, description = "The agent's id.")),
-    responses(
-        (status = 200, description = "The agent in its new state.", body = wire::Agent),
-        (status = 403, description = "It is not approved.", body = ErrorBody),
-        (status = 404, description = "There is no such agent.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn restart(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-) -> Answer {
-    let id = from_wire::agent_id(segments.get("agent_id"))?;
-    let control = control(&app)?;
-    let by = caller.clone();
-    let view = to_its_end(async move { control.restart(by, id).await }).await?;
-    shown(&caller, view)
-}
-
-/// Removes an agent, its approval and its tools. Its folder is not touched.
-#[utoipa::path(
-    delete, path = "/v1/agents/{agent_id}", tag = "agents",
-    operation_id = "remove_agent",
-    params(("agent_id" = String, Path, description = "The agent's id.")),
-    responses(
-        (status = 204, description = "The agent was removed. Its audit records remain."),
-        (status = 404, description = "There is no such agent.", body = ErrorBody),
-        (status = 409, description = "The agent is running.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn remove(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-) -> Answer {
-    let id = from_wire::agent_id(segments.get("agent_id"))?;
+async fn remove(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
+    let id = from_wire::agent_id(&segments)?;
     let control = control(&app)?;
     to_its_end(async move { control.remove(caller, id).await }).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

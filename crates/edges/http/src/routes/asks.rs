@@ -2,46 +2,51 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use wharf_domain::{Ask, Caller, Rights};
+use wharf_domain::{Ask, Rights};
 use wharf_engine::AskView;
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
 use wharf_vocab::{AskKind, Fault, Verb, WorldId};
-use wharf_wire::rest_v1::{self as wire, AnswerQuestion, DecideApproval, ErrorBody, Page};
+use wharf_wire::rest_v1::{self as wire, AnswerQuestion, DecideApproval, Page};
 
+use super::table::{ApiCall, get, post, routes};
 use crate::access;
+use crate::access::Need;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::JsonBody;
 use crate::cursor::{self, Position};
-use crate::from_wire;
 use crate::page::List;
 use crate::params::{Params, Segments};
 
-/// Lists open asks, oldest first; those of runs in memory come before the stored ones. Asks of
-/// tools that the token does not cover are left out.
-#[utoipa::path(
-    get, path = "/v1/inbox", tag = "asks",
-    operation_id = "list_inbox",
-    params(
-        ("kind" = Option<String>, Query, description = "Only `question` or only `approval`."),
-        ("world" = Option<String>, Query, description = "Only asks of this world."),
-        ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page."),
-    ),
-    responses(
-        (status = 200, description = "A page of open asks.", body = Page<wire::Ask>),
-        (status = "default", description = "Any error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn inbox(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    params: Params,
-) -> Answer {
+routes! {
+    "asks";
+    /// Lists open asks, oldest first; those of runs in memory come before the stored ones. Asks of
+    /// tools that the token does not cover are left out.
+    list_inbox => get("/v1/inbox", Need::READ, inbox)
+        .query::<String>("kind", "Only `question` or only `approval`.")
+        .query::<String>("world", "Only asks of this world.")
+        .page::<wire::Ask>("A page of open asks.");
+    /// Answers a question. The first valid answer counts.
+    answer_question => post("/v1/questions/{ask_id}/answer", Need::ANSWER, answer)
+        .takes::<AnswerQuestion>()
+        .says(204, "The question was answered.")
+        .fails(403, "This token may not answer the question.")
+        .missing("ask")
+        .fails(409, "The ask has already been decided.")
+        .fails(422, "The answer does not fit the question.");
+    /// Allows or denies an approval. The first decision counts.
+    decide_approval => post("/v1/approvals/{ask_id}/decide", Need::APPROVE, decide)
+        .takes::<DecideApproval>()
+        .says(204, "The approval was decided.")
+        .fails(403, "This token may not decide the approval.")
+        .missing("ask")
+        .fails(409, "The ask has already been decided.")
+        .fails(422, "It is a question, not an approval.");
+}
+
+async fn inbox(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
     let filter = Filter {
         kind: params
             .parsed("kind", "`question` or `approval`", |text| AskKind::parse(text).ok_or(()))?,
@@ -114,56 +119,24 @@ fn memory_place(ask: &Ask) -> String {
     format!("{:020} {}", ask.created_at.0, ask.spec.ask_id)
 }
 
-/// Answers a question. The first valid answer counts.
-#[utoipa::path(
-    post, path = "/v1/questions/{ask_id}/answer", tag = "asks",
-    operation_id = "answer_question",
-    params(("ask_id" = String, Path, description = "The ask's id.")),
-    request_body = AnswerQuestion,
-    responses(
-        (status = 204, description = "The question was answered."),
-        (status = 403, description = "This token may not answer the question.", body = ErrorBody),
-        (status = 404, description = "There is no such ask.", body = ErrorBody),
-        (status = 409, description = "The ask has already been decided.", body = ErrorBody),
-        (status = 422, description = "The answer does not fit the question.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn answer(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+async fn answer(
+    ApiCall { app, caller }: ApiCall,
     segments: Segments,
     JsonBody(request): JsonBody<AnswerQuestion>,
 ) -> Answer {
-    let id = from_wire::ask_id(segments.get("ask_id"))?;
+    let id = wharf_views::ask_id("ask_id", segments.get("ask_id"))?;
     let resolution = wharf_views::answer(request)?;
     access::ask(&app.handle, &caller, Verb::Answer, &id).await?;
     app.handle.asks().resolve(&caller, &id, resolution).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Allows or denies an approval. The first decision counts.
-#[utoipa::path(
-    post, path = "/v1/approvals/{ask_id}/decide", tag = "asks",
-    operation_id = "decide_approval",
-    params(("ask_id" = String, Path, description = "The ask's id.")),
-    request_body = DecideApproval,
-    responses(
-        (status = 204, description = "The approval was decided."),
-        (status = 403, description = "This token may not decide the approval.", body = ErrorBody),
-        (status = 404, description = "There is no such ask.", body = ErrorBody),
-        (status = 409, description = "The ask has already been decided.", body = ErrorBody),
-        (status = 422, description = "It is a question, not an approval.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn decide(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+async fn decide(
+    ApiCall { app, caller }: ApiCall,
     segments: Segments,
     JsonBody(request): JsonBody<DecideApproval>,
 ) -> Answer {
-    let id = from_wire::ask_id(segments.get("ask_id"))?;
+    let id = wharf_views::ask_id("ask_id", segments.get("ask_id"))?;
     let resolution = wharf_views::decision(request)?;
     access::ask(&app.handle, &caller, Verb::Approve, &id).await?;
     app.handle.asks().resolve(&caller, &id, resolution).await?;

@@ -7,22 +7,22 @@ use axum::http::StatusCode;
 use wharf_engine::RunQuery;
 use wharf_ports::providers::{ProviderControl, ProviderState};
 use wharf_vocab::Verdict;
-use wharf_wire::rest_v1::{Diagnosis, ErrorBody, Finding};
+use wharf_wire::rest_v1::{Diagnosis, Finding};
 
+use super::table::{get, routes};
+use crate::access::Need;
 use crate::answer::{self, Answer};
 use crate::app::App;
 
-/// Checks the core: whether it accepts runs, its database, its disk, and which providers have
-/// problems. `wharf doctor` on the core's machine checks more.
-#[utoipa::path(
-    get, path = "/v1/doctor", tag = "system",
-    operation_id = "doctor",
-    responses(
-        (status = 200, description = "The checks and what each found.", body = Diagnosis),
-        (status = "default", description = "Any error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn diagnose(State(app): State<Arc<App>>) -> Answer {
+routes! {
+    "system";
+    /// Checks the core: whether it accepts runs, its database, its disk, and which providers have
+    /// problems. `wharf doctor` on the core's machine checks more.
+    doctor => get("/v1/doctor", Need::READ, diagnose)
+        .gives::<Diagnosis>(200, "The checks and what each found.");
+}
+
+async fn diagnose(State(app): State<Arc<App>>) -> Answer {
     let mut checks = vec![core(&app), database(&app).await];
     checks.push(providers("agents", app.agents.as_deref()));
     checks.push(providers("tool servers", app.tools.as_deref()));

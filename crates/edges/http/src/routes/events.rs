@@ -1,25 +1,46 @@
 //! The events of a run, live and from any point.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use axum::Extension;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use serde_json::Value;
-use wharf_domain::Caller;
 use wharf_engine::Watch;
 use wharf_vocab::{Fault, RunId, RunKey, Seq, Verb};
-use wharf_wire::rest_v1::{ErrorBody, Event, Page};
+use wharf_wire::rest_v1::{Event, Page};
 
+use super::table::{ApiCall, get, routes};
+use crate::access::Need;
 use crate::answer::{Answer, invalid, json};
 use crate::app::App;
 use crate::params::{Params, Segments};
 use crate::sse;
 use crate::{access, from_wire};
+
+routes! {
+    "runs";
+    /// Streams the events of a run. Each has its sequence number as `id`, and its data is one line of
+    /// JSON. The stream ends after `finished`. A client that reconnects with `Last-Event-ID` misses
+    /// nothing. The stream also ends, with a comment, when the token expires or is revoked.
+    run_events => get("/v1/runs/{run_id}/events", Need::READ, stream)
+        .streams()
+        .of_run()
+        .query::<u64>("after", "Only events after this number.")
+        .header::<u64>("Last-Event-ID",
+            "The same as `after`, as browsers send it. It takes precedence over `after`.")
+        .sends(200, "text/event-stream", "The events; see the schemas whose names end in `Event`.")
+        .says(204, "The run has ended, and there are no events after `Last-Event-ID`.")
+        .missing("run");
+    /// Lists the latest events of a run, oldest first: each as in the stream, with its name under
+    /// `event`.
+    run_trace => get("/v1/runs/{run_id}/trace", Need::READ, trace)
+        .of_run()
+        .query::<u64>("latest", "How many events; 100 when absent, at most 1000.")
+        .lists::<Event>("The events.")
+        .missing("run");
+}
 
 /// How soon a reader should come back, told to it at the beginning.
 const RETRY_MS: u64 = 1_000;
@@ -27,35 +48,13 @@ const RETRY_MS: u64 = 1_000;
 const TRACE_DEFAULT: u64 = 100;
 const TRACE_MAX: u64 = 1_000;
 
-/// Streams the events of a run. Each has its sequence number as `id`, and its data is one line of
-/// JSON. The stream ends after `finished`. A client that reconnects with `Last-Event-ID` misses
-/// nothing. The stream also ends, with a comment, when the token expires or is revoked.
-#[utoipa::path(
-    get, path = "/v1/runs/{run_id}/events", tag = "runs",
-    operation_id = "run_events",
-    params(
-        ("run_id" = String, Path, description = "The run's id."),
-        ("world" = Option<String>, Query, description = "The run's world; `default` when absent."),
-        ("after" = Option<u64>, Query, description = "Only events after this number."),
-        ("Last-Event-ID" = Option<u64>, Header,
-            description = "The same as `after`, as browsers send it. It takes precedence over `after`."),
-    ),
-    responses(
-        (status = 200, description = "The events; see the schemas whose names end in `Event`.",
-            body = String, content_type = "text/event-stream"),
-        (status = 204, description = "The run has ended, and there are no events after `Last-Event-ID`."),
-        (status = 404, description = "There is no such run.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn stream(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+async fn stream(
+    ApiCall { app, caller }: ApiCall,
     segments: Segments,
     params: Params,
     headers: HeaderMap,
 ) -> Answer {
-    let key = from_wire::run_key(segments.get("run_id"), &params)?;
+    let key = from_wire::run_key(&segments, &params)?;
     access::world(&caller, Verb::Read, &key.world)?;
     let last = last_event_id(&headers)?;
     let after = Seq(match last {
@@ -84,29 +83,8 @@ async fn has_more(app: &App, key: &RunKey, after: Seq) -> Result<bool, Fault> {
     Ok(false)
 }
 
-/// Lists the latest events of a run, oldest first: each as in the stream, with its name under
-/// `event`.
-#[utoipa::path(
-    get, path = "/v1/runs/{run_id}/trace", tag = "runs",
-    operation_id = "run_trace",
-    params(
-        ("run_id" = String, Path, description = "The run's id."),
-        ("world" = Option<String>, Query, description = "The run's world; `default` when absent."),
-        ("latest" = Option<u64>, Query, description = "How many events; 100 when absent, at most 1000."),
-    ),
-    responses(
-        (status = 200, description = "The events.", body = Page<Event>),
-        (status = 404, description = "There is no such run.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn trace(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-    params: Params,
-) -> Answer {
-    let key = from_wire::run_key(segments.get("run_id"), &params)?;
+async fn trace(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
+    let key = from_wire::run_key(&segments, &params)?;
     access::world(&caller, Verb::Read, &key.world)?;
     let latest = params.number("latest")?.unwrap_or(TRACE_DEFAULT).clamp(1, TRACE_MAX);
     access::run(&app.handle, &caller, Verb::Read, &key).await?;

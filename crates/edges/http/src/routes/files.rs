@@ -3,11 +3,7 @@
 //! What is in a file was chosen by whoever wrote it. No answer lets a browser take it for a page
 //! of this server.
 
-use std::sync::Arc;
-
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE,
     CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, IF_RANGE, RANGE,
@@ -18,9 +14,11 @@ use wharf_domain::Caller;
 use wharf_domain::scope::WorldPath;
 use wharf_engine::{FileRecord, ObjectBody};
 use wharf_vocab::{B3, Code, Fault, Verb, WorldId, media};
-use wharf_wire::rest_v1::{self as wire, ErrorBody};
+use wharf_wire::rest_v1::{self as wire};
 
+use super::table::{ApiCall, Route, delete, get, put, routes};
 use super::to_its_end;
+use crate::access::Need;
 use crate::answer::{self, Answer, refusal};
 use crate::app::App;
 use crate::arriving::{self, Bounds};
@@ -29,79 +27,89 @@ use crate::params::{Params, Segments};
 use crate::range::{self, Wanted};
 use crate::{access, from_wire};
 
+routes! {
+    "files";
+    /// Downloads the file that the parameter `path` names, or a range of it. `HEAD` returns the headers
+    /// only.
+    read_file_by_path => reads(by_path(get("/v1/worlds/{world}/files", Need::READ, read_by_path)));
+    /// Uploads the file that the parameter `path` names, replacing one with the same path.
+    put_file_by_path => puts(by_path(put("/v1/worlds/{world}/files", Need::RUN, put_by_path)));
+    /// Removes the file that the parameter `path` names, unless a run in progress reads or writes it.
+    remove_file_by_path =>
+        removes(by_path(delete("/v1/worlds/{world}/files", Need::OPERATE, remove_by_path)));
+    /// Downloads a file or a range of it. `HEAD` returns the headers only.
+    read_file => reads(get("/v1/worlds/{world}/files/{*path}", Need::READ, read).described(
+        "The file's path, with its slashes; `@run/path` for a local file. Clients that encode \
+         slashes use `?path=`.",
+    ));
+    /// Uploads a file, replacing one with the same path. It becomes visible once all of it is stored.
+    put_file => puts(put("/v1/worlds/{world}/files/{*path}", Need::RUN, put_in_place));
+    /// Removes a file, unless a run in progress reads or writes it.
+    remove_file => removes(delete("/v1/worlds/{world}/files/{*path}", Need::OPERATE, remove));
+}
+
+fn by_path(route: Route) -> Route {
+    let route = route.query::<String>("path", "The file's path, such as `/in/doc.txt`.");
+    route.required().common_errors()
+}
+
+fn reads(route: Route) -> Route {
+    let tag = "An `ETag`. If the file no longer matches it, the whole file is sent.";
+    let known = "An `ETag` that the client has; if it still matches, nothing is sent.";
+    let file = "The file; `ETag` and `Wharf-B3` are its BLAKE3 hash.";
+    route
+        .header::<String>("Range", "One range of bytes; several at once give the whole file.")
+        .header::<String>("If-Range", tag)
+        .header::<String>("If-None-Match", known)
+        .sends(200, "application/octet-stream", file)
+        .sends(206, "application/octet-stream", "The requested range.")
+        .says(304, "The file has not changed.")
+        .missing("file")
+        .fails(416, "The file has no such range.")
+        .fails(422, "The path is not valid.")
+}
+
+fn puts(route: Route) -> Route {
+    let hash = "The BLAKE3 hash of the file. Content with another hash is refused.";
+    route
+        .header::<String>("Wharf-B3", hash)
+        .takes_bytes()
+        .gives::<wire::Artifact>(201, "The file was written.")
+        .missing("world")
+        .fails(408, "The upload stalled for too long.")
+        .fails(413, "The file is too large.")
+        .fails(422, "The hash does not match, or the path is not valid.")
+}
+
+fn removes(route: Route) -> Route {
+    route
+        .says(204, "The file was removed.")
+        .missing("file")
+        .fails(409, "A run in progress uses it.")
+        .fails(422, "The path is not valid.")
+}
+
 /// How often a read is begun again when the file is replaced in between.
 const LOOKS_MAX: usize = 3;
 
-/// Downloads a file or a range of it. `HEAD` returns the headers only.
-#[utoipa::path(
-    get, path = "/v1/worlds/{world}/files/{path}", tag = "files",
-    operation_id = "read_file",
-    params(
-        ("world" = String, Path, description = "The world's id."),
-        ("path" = String, Path,
-            description = "The file's path, with its slashes; `@run/path` for a local file. \
-                           Clients that encode slashes use `?path=`."),
-        ("Range" = Option<String>, Header,
-            description = "One range of bytes; several at once give the whole file."),
-        ("If-Range" = Option<String>, Header,
-            description = "An `ETag`. If the file no longer matches it, the whole file is sent."),
-        ("If-None-Match" = Option<String>, Header, description = "An `ETag` that the client has; if it still matches, nothing is sent."),
-    ),
-    responses(
-        (status = 200, description = "The file; `ETag` and `Wharf-B3` are its BLAKE3 hash.",
-            body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 206, description = "The requested range.",
-            body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 304, description = "The file has not changed."),
-        (status = 404, description = "There is no such file.", body = ErrorBody),
-        (status = 416, description = "The file has no such range.", body = ErrorBody),
-        (status = 422, description = "The path is not valid.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn read(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+async fn read(
+    ApiCall { app, caller }: ApiCall,
     segments: Segments,
     (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> Answer {
-    let (world, path) = named(&caller, Verb::Read, &segments, &uri)?;
-    sent(&app, &caller, (world, path), (&method, &headers)).await
+    let world = access::world_in(&caller, Verb::Read, &segments)?;
+    let file = (world, from_wire::path_in(&uri)?);
+    sent(&app, &caller, file, (&method, &headers)).await
 }
 
-/// Downloads the file that the parameter `path` names, or a range of it. `HEAD` returns the headers
-/// only.
-#[utoipa::path(
-    get, path = "/v1/worlds/{world}/files", tag = "files",
-    operation_id = "read_file_by_path",
-    params(
-        ("world" = String, Path, description = "The world's id."),
-        ("path" = String, Query, description = "The file's path, such as `/in/doc.txt`."),
-        ("Range" = Option<String>, Header,
-            description = "One range of bytes; several at once give the whole file."),
-        ("If-Range" = Option<String>, Header,
-            description = "An `ETag`. If the file no longer matches it, the whole file is sent."),
-        ("If-None-Match" = Option<String>, Header, description = "An `ETag` that the client has; if it still matches, nothing is sent."),
-    ),
-    responses(
-        (status = 200, description = "The file; `ETag` and `Wharf-B3` are its BLAKE3 hash.",
-            body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 206, description = "The requested range.",
-            body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 304, description = "The file has not changed."),
-        (status = 404, description = "There is no such file.", body = ErrorBody),
-        (status = 416, description = "The file has no such range.", body = ErrorBody),
-        (status = 422, description = "The path is not valid.", body = ErrorBody),
-    )
-)]
-pub(super) async fn read_by_path(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+async fn read_by_path(
+    ApiCall { app, caller }: ApiCall,
     segments: Segments,
     params: Params,
     (method, headers): (Method, HeaderMap),
 ) -> Answer {
-    let file = named_by(&caller, Verb::Read, &segments, &params)?;
+    let world = access::world_in(&caller, Verb::Read, &segments)?;
+    let file = (world, from_wire::path_param(&params)?);
     sent(&app, &caller, file, (&method, &headers)).await
 }
 
@@ -237,65 +245,24 @@ impl Known {
     }
 }
 
-/// Uploads a file, replacing one with the same path. It becomes visible once all of it is stored.
-#[utoipa::path(
-    put, path = "/v1/worlds/{world}/files/{path}", tag = "files",
-    operation_id = "put_file",
-    params(
-        ("world" = String, Path, description = "The world's id."),
-        ("path" = String, Path, description = "The file's path, with its slashes."),
-        ("Wharf-B3" = Option<String>, Header,
-            description = "The BLAKE3 hash of the file. Content with another hash is refused."),
-    ),
-    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
-    responses(
-        (status = 201, description = "The file was written.", body = wire::Artifact),
-        (status = 404, description = "There is no such world.", body = ErrorBody),
-        (status = 408, description = "The upload stalled for too long.", body = ErrorBody),
-        (status = 413, description = "The file is too large.", body = ErrorBody),
-        (status = 422, description = "The hash does not match, or the path is not valid.",
-            body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn put(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+async fn put_in_place(
+    ApiCall { app, caller }: ApiCall,
     segments: Segments,
     (uri, headers, body): (Uri, HeaderMap, Body),
 ) -> Answer {
-    let file = named(&caller, Verb::Run, &segments, &uri)?;
+    let world = access::world_in(&caller, Verb::Run, &segments)?;
+    let file = (world, from_wire::path_in(&uri)?);
     keep(&app, caller, file, (&headers, body)).await
 }
 
-/// Uploads the file that the parameter `path` names, replacing one with the same path.
-#[utoipa::path(
-    put, path = "/v1/worlds/{world}/files", tag = "files",
-    operation_id = "put_file_by_path",
-    params(
-        ("world" = String, Path, description = "The world's id."),
-        ("path" = String, Query, description = "The file's path, such as `/in/doc.txt`."),
-        ("Wharf-B3" = Option<String>, Header,
-            description = "The BLAKE3 hash of the file. Content with another hash is refused."),
-    ),
-    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
-    responses(
-        (status = 201, description = "The file was written.", body = wire::Artifact),
-        (status = 404, description = "There is no such world.", body = ErrorBody),
-        (status = 408, description = "The upload stalled for too long.", body = ErrorBody),
-        (status = 413, description = "The file is too large.", body = ErrorBody),
-        (status = 422, description = "The hash does not match, or the path is not valid.",
-            body = ErrorBody),
-    )
-)]
-pub(super) async fn put_by_path(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+async fn put_by_path(
+    ApiCall { app, caller }: ApiCall,
     segments: Segments,
     params: Params,
     (headers, body): (HeaderMap, Body),
 ) -> Answer {
-    let file = named_by(&caller, Verb::Run, &segments, &params)?;
+    let world = access::world_in(&caller, Verb::Run, &segments)?;
+    let file = (world, from_wire::path_param(&params)?);
     keep(&app, caller, file, (&headers, body)).await
 }
 
@@ -320,54 +287,19 @@ async fn keep(
     Ok(answer::json(StatusCode::CREATED, &wharf_views::file(&file)))
 }
 
-/// Removes a file, unless a run in progress reads or writes it.
-#[utoipa::path(
-    delete, path = "/v1/worlds/{world}/files/{path}", tag = "files",
-    operation_id = "remove_file",
-    params(
-        ("world" = String, Path, description = "The world's id."),
-        ("path" = String, Path, description = "The file's path, with its slashes."),
-    ),
-    responses(
-        (status = 204, description = "The file was removed."),
-        (status = 404, description = "There is no such file.", body = ErrorBody),
-        (status = 409, description = "A run in progress uses it.", body = ErrorBody),
-        (status = 422, description = "The path is not valid.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn remove(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-    uri: Uri,
-) -> Answer {
-    let file = named(&caller, Verb::Operate, &segments, &uri)?;
+async fn remove(ApiCall { app, caller }: ApiCall, segments: Segments, uri: Uri) -> Answer {
+    let world = access::world_in(&caller, Verb::Operate, &segments)?;
+    let file = (world, from_wire::path_in(&uri)?);
     drop_file(&app, caller, file).await
 }
 
-/// Removes the file that the parameter `path` names, unless a run in progress reads or writes it.
-#[utoipa::path(
-    delete, path = "/v1/worlds/{world}/files", tag = "files",
-    operation_id = "remove_file_by_path",
-    params(
-        ("world" = String, Path, description = "The world's id."),
-        ("path" = String, Query, description = "The file's path, such as `/in/doc.txt`."),
-    ),
-    responses(
-        (status = 204, description = "The file was removed."),
-        (status = 404, description = "There is no such file.", body = ErrorBody),
-        (status = 409, description = "A run in progress uses it.", body = ErrorBody),
-        (status = 422, description = "The path is not valid.", body = ErrorBody),
-    )
-)]
-pub(super) async fn remove_by_path(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+async fn remove_by_path(
+    ApiCall { app, caller }: ApiCall,
     segments: Segments,
     params: Params,
 ) -> Answer {
-    let file = named_by(&caller, Verb::Operate, &segments, &params)?;
+    let world = access::world_in(&caller, Verb::Operate, &segments)?;
+    let file = (world, from_wire::path_param(&params)?);
     drop_file(&app, caller, file).await
 }
 
@@ -375,30 +307,6 @@ async fn drop_file(app: &App, caller: Caller, (world, path): (WorldId, WorldPath
     let handle = app.handle.clone();
     to_its_end(async move { handle.files().remove(&caller, &world, &path).await }).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
-}
-
-/// The file that the parameter `path` names, once it is known that its world is within reach.
-fn named_by(
-    caller: &Caller,
-    verb: Verb,
-    segments: &Segments,
-    params: &Params,
-) -> Result<(WorldId, WorldPath), answer::Refused> {
-    let world = from_wire::world_id(segments.get("world"))?;
-    access::world(caller, verb, &world)?;
-    Ok((world, from_wire::path_param(params)?))
-}
-
-/// The file that a request names, once it is known that its world is within reach.
-fn named(
-    caller: &Caller,
-    verb: Verb,
-    segments: &Segments,
-    uri: &Uri,
-) -> Result<(WorldId, WorldPath), answer::Refused> {
-    let world = from_wire::world_id(segments.get("world"))?;
-    access::world(caller, verb, &world)?;
-    Ok((world, from_wire::path_in(uri)?))
 }
 
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {

@@ -1,84 +1,55 @@
 //! The log of an agent or a tool server: its last lines, and new ones as they come.
 
-use std::sync::Arc;
-
-use axum::Extension;
-use axum::extract::State;
 use axum::http::StatusCode;
 use futures::StreamExt;
 use wharf_domain::Caller;
 use wharf_ports::launcher::LogLine;
 use wharf_ports::providers::ProviderControl;
 use wharf_vocab::{ProviderId, Verb};
-use wharf_wire::rest_v1::{AgentLogLine, ErrorBody, Page};
+use wharf_wire::rest_v1::{AgentLogLine, Page};
 
 use super::agents::control;
+use super::table::{ApiCall, get, routes};
 use super::tool_servers::steered;
+use crate::access::Need;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::params::{Params, Segments};
 use crate::sse;
 use crate::{access, from_wire};
 
-/// Shows the last lines of an agent's log, also after it has ended. With `follow`, streams them and
-/// new ones as `log` events, whose data is an `AgentLogLine`. The stream ends with the agent's
-/// process, or with a comment when the token expires or is revoked. A reader that falls behind is
-/// told how many lines it missed.
-#[utoipa::path(
-    get, path = "/v1/agents/{agent_id}/logs", tag = "agents",
-    operation_id = "agent_logs",
-    params(
-        ("agent_id" = String, Path, description = "The agent's id."),
-        ("lines" = Option<u32>, Query,
-            description = "How many of the last lines, 0 to 10000; 200 when absent."),
-        ("follow" = Option<bool>, Query, description = "Whether to keep streaming new lines."),
-    ),
-    responses(
-        (status = 200, description = "The lines, oldest first; events with `follow`.", content(
-            (Page<AgentLogLine> = "application/json"),
-            (String = "text/event-stream"),
-        )),
-        (status = 404, description = "There is no such agent.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn show(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-    params: Params,
-) -> Answer {
-    let id = from_wire::agent_id(segments.get("agent_id"))?;
+routes! {
+    "tools";
+    /// Shows the last lines of the log of a tool's server, as for agents. A remote server has none.
+    tool_logs => get("/v1/tools/{provider}/{name}/logs", Need::OPERATE_EVERYWHERE, of_tool)
+        .streams()
+        .query::<u32>("lines", "How many of the last lines, 0 to 10000; 200 when absent.")
+        .query::<bool>("follow", "Whether to keep streaming new lines.")
+        .lists::<AgentLogLine>("The lines, oldest first; events with `follow`.")
+        .sends(200, "text/event-stream", "The lines, oldest first; events with `follow`.")
+        .missing("tool");
+
+    "agents";
+    /// Shows the last lines of an agent's log, also after it has ended. With `follow`, streams them and
+    /// new ones as `log` events, whose data is an `AgentLogLine`. The stream ends with the agent's
+    /// process, or with a comment when the token expires or is revoked. A reader that falls behind is
+    /// told how many lines it missed.
+    agent_logs => get("/v1/agents/{agent_id}/logs", Need::OPERATE_EVERYWHERE, show)
+        .streams()
+        .query::<u32>("lines", "How many of the last lines, 0 to 10000; 200 when absent.")
+        .query::<bool>("follow", "Whether to keep streaming new lines.")
+        .lists::<AgentLogLine>("The lines, oldest first; events with `follow`.")
+        .sends(200, "text/event-stream", "The lines, oldest first; events with `follow`.")
+        .missing("agent");
+}
+
+async fn show(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
+    let id = from_wire::agent_id(&segments)?;
     told(&app, caller, &*control(&app)?, id, &params).await
 }
 
-/// Shows the last lines of the log of a tool's server, as for agents. A remote server has none.
-#[utoipa::path(
-    get, path = "/v1/tools/{provider}/{name}/logs", tag = "tools",
-    operation_id = "tool_logs",
-    params(
-        ("provider" = String, Path, description = "The part of the tool's id before the slash."),
-        ("name" = String, Path, description = "The part after the slash, version included."),
-        ("lines" = Option<u32>, Query,
-            description = "How many of the last lines, 0 to 10000; 200 when absent."),
-        ("follow" = Option<bool>, Query, description = "Whether to keep streaming new lines."),
-    ),
-    responses(
-        (status = 200, description = "The lines, oldest first; events with `follow`.", content(
-            (Page<AgentLogLine> = "application/json"),
-            (String = "text/event-stream"),
-        )),
-        (status = 404, description = "There is no such tool.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn of_tool(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-    params: Params,
-) -> Answer {
-    let id = from_wire::tool_id(segments.get("provider"), segments.get("name"))?;
+async fn of_tool(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
+    let id = from_wire::tool_id(&segments)?;
     let (control, view) = steered(&app, &id)?;
     told(&app, caller, &*control, view.provider.id, &params).await
 }
@@ -99,7 +70,7 @@ async fn told(
     let lines = control.follow_logs(id, lines).await?;
     let source = lines.map(|line| write(&line)).boxed();
     // A log belongs to no world, and whoever reads it may do so in all of them.
-    let world = from_wire::world_id(wharf_views::DEFAULT_WORLD)?;
+    let world = wharf_views::id("world", wharf_views::DEFAULT_WORLD)?;
     let allowed = access::still(&app.handle, caller, Verb::Operate, world);
     Ok(app.stream(source, allowed, "the core is stopping"))
 }

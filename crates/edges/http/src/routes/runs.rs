@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Extension;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use wharf_domain::{Caller, Rights, Run, RunSummary};
+use wharf_domain::{Rights, Run, RunSummary};
 use wharf_engine::{RunPage, RunPlace, RunQuery};
 use wharf_vocab::{Fault, RunStatus, ToolId, Verb, WorldId};
-use wharf_wire::rest_v1::{self as wire, CancelRun, CreateRun, ErrorBody, Page, RunAccepted};
+use wharf_wire::rest_v1::{self as wire, CancelRun, CreateRun, Page, RunAccepted};
 
+use super::table::{ApiCall, delete, get, post, routes};
+use crate::access::Need;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::{JsonBody, OptionalJsonBody};
@@ -20,30 +20,52 @@ use crate::page::List;
 use crate::params::{Params, Segments};
 use crate::{access, from_wire, moment};
 
-/// Starts a run. Repeating a request with the same key returns the same run.
-#[utoipa::path(
-    post, path = "/v1/runs", tag = "runs",
-    operation_id = "create_run",
-    params(("wait" = Option<String>, Query,
-        description = "How long to wait for the run to end, such as `500ms`, `30s` or `2m`."),
-        ("traceparent" = Option<String>, Header,
-        description = "The trace the run belongs to, in the format of W3C Trace Context.")),
-    request_body = CreateRun,
-    responses(
-        (status = 200, description = "The run has ended; only with `wait`.", body = wire::Run),
-        (status = 202, description = "The run was accepted and is in progress.", body = RunAccepted),
-        (status = 402, description = "The budget does not cover the run.", body = ErrorBody),
-        (status = 403, description = "This token does not have the right.", body = ErrorBody),
-        (status = 404, description = "There is no such tool or world.", body = ErrorBody),
-        (status = 409, description = "The id or key was used for a different request.", body = ErrorBody),
-        (status = 413, description = "The body is too large.", body = ErrorBody),
-        (status = 422, description = "The inputs do not fit the tool.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn create(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+routes! {
+    "runs";
+    /// Lists runs, newest first. Inputs, outputs and asks are left out, and so are runs of tools that
+    /// the token does not cover.
+    list_runs => get("/v1/runs", Need::READ, list)
+        .query::<String>("world", "Only runs of this world.")
+        .query::<String>("tool", "Only runs of this tool.")
+        .query::<String>("status", "Only runs in this status.")
+        .of_time()
+        .page::<wire::Run>("A page of runs.");
+    /// Starts a run. Repeating a request with the same key returns the same run.
+    create_run => post("/v1/runs", Need::RUN, create)
+        .query::<String>("wait",
+            "How long to wait for the run to end, such as `500ms`, `30s` or `2m`.")
+        .header::<String>("traceparent",
+            "The trace the run belongs to, in the format of W3C Trace Context.")
+        .takes::<CreateRun>()
+        .gives::<wire::Run>(200, "The run has ended; only with `wait`.")
+        .gives::<RunAccepted>(202, "The run was accepted and is in progress.")
+        .fails(402, "The budget does not cover the run.")
+        .fails(403, "This token does not have the right.")
+        .missing("tool or world")
+        .fails(409, "The id or key was used for a different request.")
+        .fails(413, "The body is too large.")
+        .fails(422, "The inputs do not fit the tool.");
+    /// Shows a run.
+    show_run => get("/v1/runs/{run_id}", Need::READ, show)
+        .of_run()
+        .gives::<wire::Run>(200, "The run.")
+        .missing("run");
+    /// Removes a run that has ended, with its inputs, outputs and progress.
+    remove_run => delete("/v1/runs/{run_id}", Need::ADMIN, remove)
+        .of_run()
+        .says(204, "The run was removed. Its audit records remain.")
+        .missing("run")
+        .fails(409, "The run has not ended.");
+    /// Cancels a run. A run that has ended does not change.
+    cancel_run => post("/v1/runs/{run_id}/cancel", Need::RUN, cancel)
+        .of_run()
+        .may_take::<CancelRun>()
+        .gives::<RunAccepted>(202, "The run is stopping or has ended.")
+        .missing("run");
+}
+
+async fn create(
+    ApiCall { app, caller }: ApiCall,
     params: Params,
     headers: HeaderMap,
     JsonBody(request): JsonBody<CreateRun>,
@@ -75,114 +97,34 @@ async fn over_or_as_it_is(app: &App, run: &Run, wait: Duration) -> Result<Arc<Ru
     }
 }
 
-/// Shows a run.
-#[utoipa::path(
-    get, path = "/v1/runs/{run_id}", tag = "runs",
-    operation_id = "show_run",
-    params(
-        ("run_id" = String, Path, description = "The run's id."),
-        ("world" = Option<String>, Query, description = "The run's world; `default` when absent."),
-    ),
-    responses(
-        (status = 200, description = "The run.", body = wire::Run),
-        (status = 404, description = "There is no such run.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn show(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-    params: Params,
-) -> Answer {
-    let key = from_wire::run_key(segments.get("run_id"), &params)?;
+async fn show(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
+    let key = from_wire::run_key(&segments, &params)?;
     let run = access::run(&app.handle, &caller, Verb::Read, &key).await?;
     let run = app.handle.runs().with_inputs(run).await?;
     Ok(answer::json(StatusCode::OK, &wharf_views::run(&run)))
 }
 
-/// Cancels a run. A run that has ended does not change.
-#[utoipa::path(
-    post, path = "/v1/runs/{run_id}/cancel", tag = "runs",
-    operation_id = "cancel_run",
-    params(
-        ("run_id" = String, Path, description = "The run's id."),
-        ("world" = Option<String>, Query, description = "The run's world; `default` when absent."),
-    ),
-    request_body = Option<CancelRun>,
-    responses(
-        (status = 202, description = "The run is stopping or has ended.", body = RunAccepted),
-        (status = 404, description = "There is no such run.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn cancel(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+async fn cancel(
+    ApiCall { app, caller }: ApiCall,
     segments: Segments,
     params: Params,
     OptionalJsonBody(request): OptionalJsonBody<CancelRun>,
 ) -> Answer {
-    let key = from_wire::run_key(segments.get("run_id"), &params)?;
+    let key = from_wire::run_key(&segments, &params)?;
     access::run(&app.handle, &caller, Verb::Run, &key).await?;
     let reason = request.and_then(|request| request.reason).unwrap_or_default();
     let run = app.handle.runs().cancel(&caller, &key, &reason).await?;
     Ok(answer::json(StatusCode::ACCEPTED, &wharf_views::accepted(&run)))
 }
 
-/// Removes a run that has ended, with its inputs, outputs and progress.
-#[utoipa::path(
-    delete, path = "/v1/runs/{run_id}", tag = "runs",
-    operation_id = "remove_run",
-    params(
-        ("run_id" = String, Path, description = "The run's id."),
-        ("world" = Option<String>, Query, description = "The run's world; `default` when absent."),
-    ),
-    responses(
-        (status = 204, description = "The run was removed. Its audit records remain."),
-        (status = 404, description = "There is no such run.", body = ErrorBody),
-        (status = 409, description = "The run has not ended.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn remove(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-    params: Params,
-) -> Answer {
-    let key = from_wire::run_key(segments.get("run_id"), &params)?;
+async fn remove(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
+    let key = from_wire::run_key(&segments, &params)?;
     access::run(&app.handle, &caller, Verb::Admin, &key).await?;
     app.handle.runs().purge(&caller, &key).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Lists runs, newest first. Inputs, outputs and asks are left out, and so are runs of tools that
-/// the token does not cover.
-#[utoipa::path(
-    get, path = "/v1/runs", tag = "runs",
-    operation_id = "list_runs",
-    params(
-        ("world" = Option<String>, Query, description = "Only runs of this world."),
-        ("tool" = Option<String>, Query, description = "Only runs of this tool."),
-        ("status" = Option<String>, Query, description = "Only runs in this status."),
-        ("since" = Option<String>, Query,
-            description = "Only runs accepted at or after this time: an RFC 3339 time, or an age such as `7d` or `24h`."),
-        ("until" = Option<String>, Query,
-            description = "Only runs accepted before this time, written like `since`."),
-        ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page."),
-    ),
-    responses(
-        (status = 200, description = "A page of runs.", body = Page<wire::Run>),
-        (status = "default", description = "Any error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    params: Params,
-) -> Answer {
+async fn list(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
     let worlds = access::worlds(&caller, params.world()?.as_ref())?;
     let (since, until) = moment::span(&params, app.handle.now())?;
     let after = match params.cursor(List::Runs)? {

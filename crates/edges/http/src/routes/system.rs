@@ -1,4 +1,4 @@
-//! Liveness, readiness, metrics and the API document.
+//! Liveness, readiness, metrics, the API document, and the audit, oldest first.
 
 use std::sync::Arc;
 
@@ -8,40 +8,57 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use wharf_vocab::{Code, Fault};
+use wharf_wire::rest_v1::{self as wire, Page};
 
+use super::table::{get, routes};
+use crate::access::Need;
 use crate::answer::{self, Answer};
 use crate::app::App;
+use crate::cursor::{self, Position};
 use crate::metrics;
+use crate::page::List;
+use crate::params::Params;
 
-/// Reports that the process is alive.
-#[utoipa::path(
-    get, path = "/healthz", tag = "system", security(()),
-    responses((status = 200, description = "The process answers."))
-)]
-pub(super) async fn healthz() -> Response {
+routes! {
+    "system";
+    /// Reports that the process is alive.
+    healthz => get("/healthz", Need::Nothing, healthz)
+        .says(200, "The process answers.")
+        .common_errors();
+    /// Reports that the process is alive, at the path the operator protocol uses.
+    is_alive => get("/v1/healthz", Need::Nothing, is_alive)
+        .sends(200, "text/plain", "The process answers.")
+        .common_errors();
+    /// Reports whether the core accepts new runs.
+    readyz => get("/readyz", Need::Nothing, readyz)
+        .says(200, "The core accepts new runs.")
+        .fails(503, "The core is stopping.")
+        .common_errors();
+    /// Metrics in the text format of Prometheus.
+    metrics => get("/metrics", Need::READ, metrics)
+        .sends(200, "text/plain", "Metrics.")
+        .common_errors();
+    /// This document.
+    openapi => get("/openapi.json", Need::READ, openapi)
+        .says(200, "The API as an OpenAPI 3.1 document.")
+        .common_errors();
+
+    "audit";
+    /// Lists audit records in the order they were written.
+    list_audit => get("/v1/audit", Need::ADMIN_EVERYWHERE, audit)
+        .query::<u64>("after", "Only records after the one with this id.")
+        .page::<wire::AuditRecord>("A page of records.");
+}
+
+async fn healthz() -> Response {
     answer::json(StatusCode::OK, &json!({"status": "ok"}))
 }
 
-/// Reports that the process is alive, at the path the operator protocol uses.
-#[utoipa::path(
-    get, path = "/v1/healthz", tag = "system", security(()),
-    operation_id = "is_alive",
-    responses((status = 200, description = "The process answers.", body = String,
-        content_type = "text/plain"))
-)]
-pub(super) async fn is_alive() -> Response {
+async fn is_alive() -> Response {
     ([(CONTENT_TYPE, "text/plain; charset=utf-8")], "ok").into_response()
 }
 
-/// Reports whether the core accepts new runs.
-#[utoipa::path(
-    get, path = "/readyz", tag = "system", security(()),
-    responses(
-        (status = 200, description = "The core accepts new runs."),
-        (status = 503, description = "The core is stopping.", body = wharf_wire::rest_v1::ErrorBody),
-    )
-)]
-pub(super) async fn readyz(State(app): State<Arc<App>>) -> Answer {
+async fn readyz(State(app): State<Arc<App>>) -> Answer {
     if app.handle.is_stopping() || app.stops.draining.is_cancelled() {
         let message = "The core is stopping; try again when it is back.";
         return Err(Fault::new(Code::CoreStopping, message).into());
@@ -49,21 +66,28 @@ pub(super) async fn readyz(State(app): State<Arc<App>>) -> Answer {
     Ok(answer::json(StatusCode::OK, &json!({"status": "ready"})))
 }
 
-/// Metrics in the text format of Prometheus.
-#[utoipa::path(
-    get, path = "/metrics", tag = "system",
-    responses((status = 200, description = "Metrics.", body = String, content_type = "text/plain"))
-)]
-pub(super) async fn metrics(State(app): State<Arc<App>>) -> Response {
+async fn metrics(State(app): State<Arc<App>>) -> Response {
     let text = metrics::render(&app.handle);
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
-/// This document.
-#[utoipa::path(
-    get, path = "/openapi.json", tag = "system",
-    responses((status = 200, description = "The API as an OpenAPI 3.1 document."))
-)]
-pub(super) async fn openapi(State(app): State<Arc<App>>) -> Response {
+async fn openapi(State(app): State<Arc<App>>) -> Response {
     ([(CONTENT_TYPE, "application/json")], app.document.clone()).into_response()
+}
+
+async fn audit(State(app): State<Arc<App>>, params: Params) -> Answer {
+    let limit = params.limit()?;
+    let after = match params.cursor(List::Audit)? {
+        Some(Position::Number(after)) => after,
+        Some(Position::Name(_)) | None => params.number("after")?.unwrap_or(0),
+    };
+    // Ids are signed numbers in the store; behind the largest there is nothing.
+    let after = after.min(i64::MAX as u64);
+    let mut records = app.handle.audit().list(after, limit + 1).await?;
+    let more = records.len() > limit;
+    records.truncate(limit);
+    let next = records.last().filter(|_| more);
+    let next = next.map(|last| cursor::write(List::Audit, &Position::Number(last.id)));
+    let items = records.iter().map(wharf_views::audit).collect();
+    Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
 }

@@ -1,67 +1,278 @@
-//! A route: its path, who answers which method, and what each of them needs.
+//! A route, told once: its method and path, who answers, what a request needs, and what the API
+//! document says of it.
 //!
-//! A method cannot be added without saying what it needs.
+//! A file of routes lists its own with [`routes!`]: the text of a route's comment is its text in
+//! the document, and what all routes have in common is added here.
 
 use std::sync::Arc;
 
+use axum::extract::FromRequestParts;
 use axum::handler::Handler;
 use axum::http::Method;
-use axum::routing::{MethodRouter, delete, get, patch, post, put};
+use axum::http::request::Parts;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use serde_json::{Value, json};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+use wharf_domain::Caller;
+use wharf_web::answer::{Refused, internal};
+use wharf_wire::rest_v1::{ErrorBody, Page};
 
-use crate::access::Need;
+use crate::access::{Need, RouteAccess};
 use crate::app::App;
 
-/// A path and what it answers to.
-#[derive(Debug)]
-pub(crate) struct Route {
-    pub(crate) path: &'static str,
-    pub(crate) methods: MethodRouter<Arc<App>>,
-    pub(crate) needs: Vec<(Method, Need)>,
-    /// Whether GET opens a stream of events, for which a browser sends no header.
-    pub(crate) streams: bool,
+const PART: &str = "The part's number, 1 to 10000.";
+
+/// The function `routes` of a file, from its routes by tag of the document.
+macro_rules! routes {
+    ($($tag:literal; $($(#[doc = $line:literal])+ $name:ident => $route:expr;)+)+) => {
+        pub(super) fn routes() -> Vec<$crate::routes::table::Route> {
+            vec![$($($route.named($tag, stringify!($name), &[$($line),+])),+),+]
+        }
+    };
+}
+pub(super) use routes;
+
+/// A request whose sender is known.
+pub(super) struct ApiCall {
+    pub(super) app: Arc<App>,
+    pub(super) caller: Caller,
 }
 
-/// A path that answers to nothing yet.
-pub(super) fn at(path: &'static str) -> Route {
-    Route { path, methods: MethodRouter::new(), needs: Vec::new(), streams: false }
+impl FromRequestParts<Arc<App>> for ApiCall {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Refused> {
+        let caller = parts.extensions.get::<Caller>().cloned().ok_or_else(internal)?;
+        Ok(Self { app: Arc::clone(app), caller })
+    }
 }
+
+/// A method of a path and what there is to know of it.
+pub(crate) struct Route {
+    pub(crate) access: RouteAccess,
+    pub(crate) handler: MethodRouter<Arc<App>>,
+    /// What the document says, in its own words.
+    pub(crate) operation: Value,
+    /// The messages that the document names there.
+    pub(crate) schemas: Vec<(String, RefOr<Schema>)>,
+    parameters: Vec<Value>,
+    /// Whether the document has own words for errors that it does not name.
+    has_default: bool,
+}
+
+macro_rules! methods {
+    ($($name:ident $method:ident)+) => {$(
+        pub(super) fn $name<T: 'static>(
+            path: &'static str,
+            need: Need,
+            handler: impl Handler<T, Arc<App>>,
+        ) -> Route {
+            Route::new(Method::$method, path, need, on(MethodFilter::$method, handler))
+        }
+    )+};
+}
+
+methods!(get GET post POST put PUT patch PATCH delete DELETE);
 
 impl Route {
-    pub(super) fn get<T: 'static>(self, need: Need, handler: impl Handler<T, Arc<App>>) -> Self {
-        self.with(Method::GET, need, get(handler))
+    fn new(
+        method: Method,
+        path: &'static str,
+        need: Need,
+        handler: MethodRouter<Arc<App>>,
+    ) -> Self {
+        let operation = match need {
+            Need::Nothing => json!({ "security": [{}] }),
+            _ => json!({}),
+        };
+        let access = RouteAccess { path, method, need, streams: false };
+        let (schemas, parameters) = (Vec::new(), Vec::new());
+        let route = Self { access, handler, operation, schemas, parameters, has_default: true };
+        let segments = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+        segments.fold(route, |route, name| {
+            let name = name.trim_start_matches('*');
+            let said = match name {
+                "part" => return route.parameter::<u32>("path", name, PART).required(),
+                "path" => "The file's path, with its slashes.".to_owned(),
+                "provider" => "The part of the tool's id before the slash.".to_owned(),
+                "name" if path.contains("{provider}") => {
+                    "The part after the slash, version included.".to_owned()
+                }
+                "name" => "The secret's name.".to_owned(),
+                id => format!("The {}'s id.", id.trim_end_matches("_id")),
+            };
+            route.parameter::<String>("path", name, &said).required()
+        })
     }
 
-    pub(super) fn post<T: 'static>(self, need: Need, handler: impl Handler<T, Arc<App>>) -> Self {
-        self.with(Method::POST, need, post(handler))
-    }
-
-    pub(super) fn put<T: 'static>(self, need: Need, handler: impl Handler<T, Arc<App>>) -> Self {
-        self.with(Method::PUT, need, put(handler))
-    }
-
-    pub(super) fn patch<T: 'static>(self, need: Need, handler: impl Handler<T, Arc<App>>) -> Self {
-        self.with(Method::PATCH, need, patch(handler))
-    }
-
-    pub(super) fn delete<T: 'static>(self, need: Need, handler: impl Handler<T, Arc<App>>) -> Self {
-        self.with(Method::DELETE, need, delete(handler))
-    }
-
-    /// The same route, whose GET opens a stream of events.
-    pub(super) fn streams(self) -> Self {
-        Self { streams: true, ..self }
-    }
-
-    /// What a method needs; `None` if the route does not take it.
-    pub(crate) fn need(&self, method: &Method) -> Option<Need> {
-        // What answers GET answers HEAD.
-        let method = if method == Method::HEAD { &Method::GET } else { method };
-        self.needs.iter().find(|(known, _)| known == method).map(|(_, need)| *need)
-    }
-
-    fn with(mut self, method: Method, need: Need, handler: MethodRouter<Arc<App>>) -> Self {
-        self.methods = self.methods.merge(handler);
-        self.needs.push((method, need));
+    /// Its tag, its id and its text in the document; said last, when all else is known.
+    pub(super) fn named(mut self, tag: &str, id: &str, text: &[&str]) -> Self {
+        if self.has_default {
+            let answers = self.operation["responses"].as_object().into_iter().flatten();
+            let has_errors = answers.map(|(status, _)| status.as_str()).any(|it| it >= "400");
+            let said = if has_errors { "Any other error." } else { "Any error." };
+            self = self.answer::<ErrorBody>("default", said);
+        }
+        let text: Vec<&str> = text.iter().map(|line| line.trim()).collect();
+        let mut paragraphs = text.split(|line| line.is_empty()).map(|lines| lines.join("\n"));
+        self.operation["tags"] = json!([tag]);
+        self.operation["operationId"] = id.into();
+        self.operation["summary"] = paragraphs.next().into();
+        if let Some(description) = paragraphs.next() {
+            self.operation["description"] = description.into();
+        }
+        if !self.parameters.is_empty() {
+            self.operation["parameters"] = std::mem::take(&mut self.parameters).into();
+        }
         self
     }
+
+    /// Its GET opens a stream of events, for which a browser sends no header.
+    pub(super) fn streams(mut self) -> Self {
+        self.access.streams = true;
+        self
+    }
+
+    pub(super) fn query<T: PartialSchema>(self, name: &str, description: &str) -> Self {
+        self.parameter::<T>("query", name, description)
+    }
+
+    pub(super) fn header<T: PartialSchema>(self, name: &str, description: &str) -> Self {
+        self.parameter::<T>("header", name, description)
+    }
+
+    /// Its path names a run, of a world that a parameter names.
+    pub(super) fn of_run(self) -> Self {
+        self.query::<String>("world", "The run's world; `default` when absent.")
+    }
+
+    /// Only runs of a time.
+    pub(super) fn of_time(self) -> Self {
+        let since = "Only runs accepted at or after this time: an RFC 3339 time, or an age such as \
+                     `7d` or `24h`.";
+        let until = "Only runs accepted before this time, written like `since`.";
+        self.query::<String>("since", since).query::<String>("until", until)
+    }
+
+    /// The parameter that was told last must be there.
+    pub(super) fn required(mut self) -> Self {
+        self.parameters.last_mut().into_iter().for_each(|last| last["required"] = true.into());
+        self
+    }
+
+    /// The parameter that was told last is not what it usually is.
+    pub(super) fn described(mut self, as_this: &str) -> Self {
+        let last = self.parameters.last_mut().into_iter();
+        last.for_each(|last| last["description"] = as_this.into());
+        self
+    }
+
+    pub(super) fn takes<T: ToSchema>(mut self) -> Self {
+        let schema = self.schema::<T>();
+        self.operation["requestBody"] =
+            json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+        self
+    }
+
+    /// Takes a message or nothing.
+    pub(super) fn may_take<T: ToSchema>(mut self) -> Self {
+        let schema = self.schema::<T>();
+        self.operation["requestBody"] =
+            json!({ "content": { "application/json": { "schema": schema } } });
+        self
+    }
+
+    pub(super) fn takes_bytes(mut self) -> Self {
+        self.operation["requestBody"] =
+            json!({ "required": true, "content": { "application/octet-stream": {} } });
+        self
+    }
+
+    /// What the body is, where that needs a word.
+    pub(super) fn body(mut self, description: &str) -> Self {
+        self.operation["requestBody"]["description"] = description.into();
+        self
+    }
+
+    /// A good answer without a message.
+    pub(super) fn says(mut self, status: u16, description: &str) -> Self {
+        self.operation["responses"][status.to_string()]["description"] = description.into();
+        self
+    }
+
+    pub(super) fn gives<T: ToSchema>(self, status: u16, description: &str) -> Self {
+        self.answer::<T>(&status.to_string(), description)
+    }
+
+    /// A list that is not given in pages.
+    pub(super) fn lists<T: ToSchema>(mut self, description: &str) -> Self
+    where
+        Page<T>: ToSchema,
+    {
+        self.schema::<T>();
+        Page::<T>::schemas(&mut self.schemas);
+        let name = format!("Page_{}", T::name());
+        let schema = reference(&name);
+        self.schemas.push((name, Page::<T>::schema()));
+        self.content("200", description, "application/json", schema)
+    }
+
+    /// A list in pages, with the parameters that all such lists have.
+    pub(super) fn page<T: ToSchema>(self, description: &str) -> Self
+    where
+        Page<T>: ToSchema,
+    {
+        self.query::<u32>("limit", "Items on a page, 1 to 200.")
+            .query::<String>("cursor", "`next_cursor` of the previous page.")
+            .lists::<T>(description)
+    }
+
+    /// An answer that is no JSON.
+    pub(super) fn sends(self, status: u16, kind: &str, description: &str) -> Self {
+        self.content(&status.to_string(), description, kind, json!({ "type": "string" }))
+    }
+
+    pub(super) fn fails(self, status: u16, description: &str) -> Self {
+        self.answer::<ErrorBody>(&status.to_string(), description)
+    }
+
+    /// What it is about may not be there.
+    pub(super) fn missing(self, thing: &str) -> Self {
+        self.fails(404, &format!("There is no such {thing}."))
+    }
+
+    /// The document says of other errors what it says of them everywhere.
+    pub(super) fn common_errors(self) -> Self {
+        Self { has_default: false, ..self }
+    }
+
+    fn parameter<T: PartialSchema>(mut self, place: &str, name: &str, description: &str) -> Self {
+        self.parameters.push(json!({ "name": name, "in": place, "required": false,
+            "description": description, "schema": T::schema() }));
+        self
+    }
+
+    fn answer<T: ToSchema>(mut self, status: &str, description: &str) -> Self {
+        let schema = self.schema::<T>();
+        self.content(status, description, "application/json", schema)
+    }
+
+    fn content(mut self, status: &str, description: &str, kind: &str, schema: Value) -> Self {
+        let answer = &mut self.operation["responses"][status];
+        answer["description"] = description.into();
+        answer["content"][kind]["schema"] = schema;
+        self
+    }
+
+    /// A reference to a message, which the document then has.
+    fn schema<T: ToSchema>(&mut self) -> Value {
+        T::schemas(&mut self.schemas);
+        self.schemas.push((T::name().into_owned(), T::schema()));
+        reference(&T::name())
+    }
+}
+
+fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
 }

@@ -8,33 +8,33 @@ use axum::http::header::ORIGIN;
 use axum::http::{HeaderMap, StatusCode};
 use wharf_domain::Caller;
 use wharf_vocab::{Code, DateTime, Fault};
-use wharf_wire::rest_v1::{CreateTicket, ErrorBody, Ticket};
+use wharf_wire::rest_v1::{CreateTicket, Ticket};
 
+use super::table::{post, routes};
+use crate::access::Need;
 use crate::answer::{self, Answer, Refused, internal};
 use crate::app::App;
 use crate::body::SmallJsonBody;
 use crate::conn::Ends;
 use crate::{auth, from_wire};
 
+routes! {
+    "tokens";
+    /// Creates a ticket, which opens one stream by `?ticket=` in its URL: a WebSocket or server-sent
+    /// events. It can be used once, within 30 seconds, by pages of one origin. Any token may create one,
+    /// and a seat's token one for its seat. The body may be empty.
+    create_ticket => post("/v1/tickets", Need::Itself, create)
+        .may_take::<CreateTicket>()
+        .gives::<Ticket>(201, "The ticket. It is shown only once.")
+        .fails(400, "The request cannot be read.")
+        .fails(403, "Pages from this origin are not allowed.")
+        .fails(503, "There are too many unused tickets.");
+}
+
 /// Who sent a request, or why nobody is known to have.
 type Sender = (Option<Extension<Caller>>, Option<Extension<Fault>>, Extension<Ends>, HeaderMap);
 
-/// Creates a ticket, which opens one stream by `?ticket=` in its URL: a WebSocket or server-sent
-/// events. It can be used once, within 30 seconds, by pages of one origin. Any token may create one,
-/// and a seat's token one for its seat. The body may be empty.
-#[utoipa::path(
-    post, path = "/v1/tickets", tag = "tokens",
-    operation_id = "create_ticket",
-    request_body = Option<CreateTicket>,
-    responses(
-        (status = 201, description = "The ticket. It is shown only once.", body = Ticket),
-        (status = 400, description = "The request cannot be read.", body = ErrorBody),
-        (status = 403, description = "Pages from this origin are not allowed.", body = ErrorBody),
-        (status = 503, description = "There are too many unused tickets.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn create(
+async fn create(
     State(app): State<Arc<App>>,
     (caller, refused, Extension(ends), headers): Sender,
     SmallJsonBody(request): SmallJsonBody<CreateTicket>,

@@ -1,36 +1,44 @@
-//! Tokens: making, listing, revoking.
+//! Tokens: making, listing, revoking, and the keys they are sealed with.
 
-use std::sync::Arc;
-
-use axum::Extension;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use wharf_domain::Caller;
-use wharf_vocab::{Code, Fault};
-use wharf_wire::rest_v1::{CreateToken, ErrorBody, Page, Token};
+use wharf_domain::{AuditEvent, AuditRecord, Subject};
+use wharf_vocab::{Code, Fault, StreamId};
+use wharf_wire::rest_v1::{CreateToken, Keys, RotateKeys, Token};
 
+use super::secrets::vault;
+use super::table::{ApiCall, delete, get, post, routes};
+use super::to_its_end;
+use crate::access::Need;
 use crate::answer::{self, Answer, Refused};
-use crate::app::App;
-use crate::body::JsonBody;
+use crate::body::{JsonBody, OptionalJsonBody};
 use crate::page::List;
 use crate::params::{Params, Segments};
 use crate::{access, from_wire, page};
 
-/// Creates a token. Only this response ever shows it.
-#[utoipa::path(
-    post, path = "/v1/tokens", tag = "tokens",
-    operation_id = "create_token",
-    request_body = CreateToken,
-    responses(
-        (status = 201, description = "The token.", body = Token),
-        (status = 403, description = "The new token would have more rights than this one.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn create(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+routes! {
+    "tokens";
+    /// Lists tokens, oldest first, without their text. A token limited to some worlds sees only tokens
+    /// limited to the same or fewer.
+    list_tokens => get("/v1/tokens", Need::ADMIN, list).page::<Token>("A page of tokens.");
+    /// Creates a token. Only this response ever shows it.
+    create_token => post("/v1/tokens", Need::ADMIN, create)
+        .takes::<CreateToken>()
+        .gives::<Token>(201, "The token.")
+        .fails(403, "The new token would have more rights than this one.");
+    /// Creates a new key to sign tokens with. Tokens signed with older keys remain valid unless those
+    /// keys are dropped.
+    rotate_keys => post("/v1/tokens/rotate", Need::ADMIN_EVERYWHERE, rotate)
+        .may_take::<RotateKeys>()
+        .gives::<Keys>(200, "The names of the valid keys.");
+    /// Revokes a token and every token made with it, with immediate effect.
+    revoke_token => delete("/v1/tokens/{token_id}", Need::ADMIN, revoke)
+        .says(204, "The token was revoked.")
+        .missing("token");
+}
+
+async fn create(
+    ApiCall { app, caller }: ApiCall,
     JsonBody(request): JsonBody<CreateToken>,
 ) -> Answer {
     let now = app.handle.now();
@@ -41,25 +49,7 @@ pub(super) async fn create(
     Ok(answer::json(StatusCode::CREATED, &shown))
 }
 
-/// Lists tokens, oldest first, without their text. A token limited to some worlds sees only tokens
-/// limited to the same or fewer.
-#[utoipa::path(
-    get, path = "/v1/tokens", tag = "tokens",
-    operation_id = "list_tokens",
-    params(
-        ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page."),
-    ),
-    responses(
-        (status = 200, description = "A page of tokens.", body = Page<Token>),
-        (status = "default", description = "Any error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    params: Params,
-) -> Answer {
+async fn list(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
     let now = app.handle.now();
     let mut grants = app.handle.trust().grants();
     grants.retain(|grant| access::knows(&caller, grant));
@@ -73,23 +63,8 @@ pub(super) async fn list(
     )
 }
 
-/// Revokes a token and every token made with it, with immediate effect.
-#[utoipa::path(
-    delete, path = "/v1/tokens/{token_id}", tag = "tokens",
-    operation_id = "revoke_token",
-    params(("token_id" = String, Path, description = "The token's id.")),
-    responses(
-        (status = 204, description = "The token was revoked."),
-        (status = 404, description = "There is no such token.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn revoke(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-) -> Answer {
-    let id = from_wire::grant_id(segments.get("token_id"))?;
+async fn revoke(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
+    let id = wharf_views::id("token_id", segments.get("token_id"))?;
     let known = app.handle.trust().grants().into_iter().find(|grant| grant.id == id);
     let reached = known.as_ref().is_some_and(|grant| access::knows(&caller, grant));
     if caller.rights.worlds.is_some() && !reached {
@@ -99,4 +74,26 @@ pub(super) async fn revoke(
     }
     app.handle.trust().revoke_grant(&caller, id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn rotate(
+    ApiCall { app, caller }: ApiCall,
+    OptionalJsonBody(request): OptionalJsonBody<RotateKeys>,
+) -> Answer {
+    let drop_old = request.and_then(|request| request.drop_old).unwrap_or(false);
+    let (vault, handle) = (vault(&app)?, app.handle.clone());
+    // A key that was written must also count, whether or not somebody still listens.
+    let keys = to_its_end(async move {
+        let keyring = vault.rotate(drop_old).await?;
+        let keys =
+            Keys { current: keyring.current.clone(), keys: keyring.keys.keys().cloned().collect() };
+        handle.trust().set_keyring(keyring);
+        let record = AuditRecord::new(AuditEvent::GRANT_KEYS_ROTATED, &caller.grant, Subject::CORE)
+            .fact("key", keys.current.as_str())
+            .fact("drop_old", drop_old);
+        handle.audit().record(&StreamId::Grant(caller.grant), record).await?;
+        Ok(keys)
+    })
+    .await?;
+    Ok(answer::json(StatusCode::OK, &keys))
 }

@@ -5,43 +5,56 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use futures::future::BoxFuture;
 use wharf_domain::Caller;
 use wharf_ports::providers::{Approve, ProviderControl, ProviderView};
 use wharf_vocab::{Code, Fault, ProviderId, ToolId};
-use wharf_wire::rest_v1::{self as wire, AddTool, ErrorBody};
+use wharf_wire::rest_v1::{self as wire, AddTool};
 
+use super::agents::Steering;
+use super::table::{ApiCall, delete, post, routes};
 use super::to_its_end;
 use super::tools::shown;
+use crate::access::Need;
 use crate::answer::{self, Answer, invalid};
 use crate::app::App;
 use crate::body::JsonBody;
 use crate::from_wire;
 use crate::params::Segments;
 
-/// Adds the tool server in a folder, and approves it at once with `approve`. A known server is read
-/// again; if its manifest has changed, it needs a new approval.
-#[utoipa::path(
-    post, path = "/v1/tools", tag = "tools",
-    operation_id = "add_tool",
-    request_body = AddTool,
-    responses(
-        (status = 200, description = "The tool server was already known.", body = wire::Tool),
-        (status = 201, description = "The tool server was added.", body = wire::Tool),
-        (status = 409, description = "The tool server is enabled.", body = ErrorBody),
-        (status = 422, description = "The manifest is not valid.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn add(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    JsonBody(request): JsonBody<AddTool>,
-) -> Answer {
+routes! {
+    "tools";
+    /// Adds the tool server in a folder, and approves it at once with `approve`. A known server is read
+    /// again; if its manifest has changed, it needs a new approval.
+    add_tool => post("/v1/tools", Need::ADMIN_EVERYWHERE, add)
+        .takes::<AddTool>()
+        .gives::<wire::Tool>(200, "The tool server was already known.")
+        .gives::<wire::Tool>(201, "The tool server was added.")
+        .fails(409, "The tool server is enabled.")
+        .fails(422, "The manifest is not valid.");
+    /// Removes a tool server and its approval. It must be disabled. Its folder is not touched.
+    remove_tool => delete("/v1/tools/{provider}/{name}", Need::ADMIN_EVERYWHERE, remove)
+        .says(204, "The tool was removed. Its audit records remain.")
+        .missing("tool")
+        .fails(409, "The tool is enabled.");
+    /// Enables a tool. It stays enabled when the core restarts.
+    enable_tool => post("/v1/tools/{provider}/{name}/enable", Need::OPERATE_EVERYWHERE, enable)
+        .gives::<wire::Tool>(200, "The tool in its new state.")
+        .fails(403, "Its server is not approved.")
+        .missing("tool");
+    /// Disables a tool and stops its server. Answers once all processes of the server have ended.
+    disable_tool => post("/v1/tools/{provider}/{name}/disable", Need::OPERATE_EVERYWHERE, disable)
+        .gives::<wire::Tool>(200, "The tool is disabled.")
+        .missing("tool");
+    /// Restarts a tool's server.
+    restart_tool => post("/v1/tools/{provider}/{name}/restart", Need::OPERATE_EVERYWHERE, restart)
+        .gives::<wire::Tool>(200, "The tool in its new state.")
+        .fails(403, "Its server is not approved.")
+        .missing("tool");
+}
+
+async fn add(ApiCall { app, caller }: ApiCall, JsonBody(request): JsonBody<AddTool>) -> Answer {
     let (folder, approve) = from_wire::new_tool(request)?;
     let control = control(&app)?;
     let known: Vec<_> = control.list().into_iter().map(|view| view.provider.id).collect();
@@ -61,95 +74,20 @@ pub(super) async fn add(
     Ok(answer::json(status, &shown(&app, &caller, &id, Some(view))?))
 }
 
-/// Enables a tool. It stays enabled when the core restarts.
-#[utoipa::path(
-    post, path = "/v1/tools/{provider}/{name}/enable", tag = "tools",
-    operation_id = "enable_tool",
-    params(
-        ("provider" = String, Path, description = "The part of the tool's id before the slash."),
-        ("name" = String, Path, description = "The part after the slash, version included."),
-    ),
-    responses(
-        (status = 200, description = "The tool in its new state.", body = wire::Tool),
-        (status = 403, description = "Its server is not approved.", body = ErrorBody),
-        (status = 404, description = "There is no such tool.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn enable(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-) -> Answer {
-    steer(&app, caller, &segments, |control, caller, id| control.start(caller, id)).await
+async fn enable(call: ApiCall, segments: Segments) -> Answer {
+    steer(call, &segments, |control, by, id| control.start(by, id)).await
 }
 
-/// Disables a tool and stops its server. Answers once all processes of the server have ended.
-#[utoipa::path(
-    post, path = "/v1/tools/{provider}/{name}/disable", tag = "tools",
-    operation_id = "disable_tool",
-    params(
-        ("provider" = String, Path, description = "The part of the tool's id before the slash."),
-        ("name" = String, Path, description = "The part after the slash, version included."),
-    ),
-    responses(
-        (status = 200, description = "The tool is disabled.", body = wire::Tool),
-        (status = 404, description = "There is no such tool.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn disable(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-) -> Answer {
-    steer(&app, caller, &segments, |control, caller, id| control.stop(caller, id)).await
+async fn disable(call: ApiCall, segments: Segments) -> Answer {
+    steer(call, &segments, |control, by, id| control.stop(by, id)).await
 }
 
-/// Restarts a tool's server.
-#[utoipa::path(
-    post, path = "/v1/tools/{provider}/{name}/restart", tag = "tools",
-    operation_id = "restart_tool",
-    params(
-        ("provider" = String, Path, description = "The part of the tool's id before the slash."),
-        ("name" = String, Path, description = "The part after the slash, version included."),
-    ),
-    responses(
-        (status = 200, description = "The tool in its new state.", body = wire::Tool),
-        (status = 403, description = "Its server is not approved.", body = ErrorBody),
-        (status = 404, description = "There is no such tool.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn restart(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-) -> Answer {
-    steer(&app, caller, &segments, |control, caller, id| control.restart(caller, id)).await
+async fn restart(call: ApiCall, segments: Segments) -> Answer {
+    steer(call, &segments, |control, by, id| control.restart(by, id)).await
 }
 
-/// Removes a tool server and its approval. It must be disabled. Its folder is not touched.
-#[utoipa::path(
-    delete, path = "/v1/tools/{provider}/{name}", tag = "tools",
-    operation_id = "remove_tool",
-    params(
-        ("provider" = String, Path, description = "The part of the tool's id before the slash."),
-        ("name" = String, Path, description = "The part after the slash, version included."),
-    ),
-    responses(
-        (status = 204, description = "The tool was removed. Its audit records remain."),
-        (status = 404, description = "There is no such tool.", body = ErrorBody),
-        (status = 409, description = "The tool is enabled.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn remove(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-) -> Answer {
-    let id = from_wire::tool_id(segments.get("provider"), segments.get("name"))?;
+async fn remove(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
+    let id = from_wire::tool_id(&segments)?;
     let (control, view) = steered(&app, &id)?;
     let removing = async move { control.remove(caller, view.provider.id).await };
     to_its_end(removing).await.map_err(|fault| match fault.is(Code::AgentRunning) {
@@ -162,23 +100,13 @@ pub(super) async fn remove(
 }
 
 /// Asks something of the server of the tool that a path names, and shows what came of it.
-async fn steer(
-    app: &App,
-    caller: Caller,
-    segments: &Segments,
-    ask: impl FnOnce(
-        &dyn ProviderControl,
-        Caller,
-        ProviderId,
-    ) -> BoxFuture<'_, Result<ProviderView, Fault>>
-    + Send
-    + 'static,
-) -> Answer {
-    let id = from_wire::tool_id(segments.get("provider"), segments.get("name"))?;
-    let (control, view) = steered(app, &id)?;
+async fn steer(call: ApiCall, segments: &Segments, ask: Steering) -> Answer {
+    let ApiCall { app, caller } = call;
+    let id = from_wire::tool_id(segments)?;
+    let (control, view) = steered(&app, &id)?;
     let by = caller.clone();
     let view = to_its_end(async move { ask(&*control, by, view.provider.id).await }).await?;
-    Ok(answer::json(StatusCode::OK, &shown(app, &caller, &id, Some(view))?))
+    Ok(answer::json(StatusCode::OK, &shown(&app, &caller, &id, Some(view))?))
 }
 
 /// Approves a tool server. One that is approved for the first time may be called at once.

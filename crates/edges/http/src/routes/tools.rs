@@ -3,36 +3,34 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use wharf_domain::Caller;
 use wharf_engine::CatalogTool;
 use wharf_ports::providers::ProviderView;
 use wharf_vocab::{Fault, ToolId};
-use wharf_wire::rest_v1::{self as wire, ErrorBody, Page};
+use wharf_wire::rest_v1::{self as wire};
 
+use super::table::{ApiCall, get, routes};
 use super::tool_servers::{control, server_of};
+use crate::access::Need;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::page::List;
 use crate::params::{Params, Segments};
 use crate::{access, from_wire, page};
 
-/// Lists all tools by name, including those whose servers are not approved yet.
-#[utoipa::path(
-    get, path = "/v1/tools", tag = "tools",
-    operation_id = "list_tools",
-    params(
-        ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page."),
-    ),
-    responses(
-        (status = 200, description = "A page of tools.", body = Page<wire::Tool>),
-        (status = "default", description = "Any error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
+routes! {
+    "tools";
+    /// Lists all tools by name, including those whose servers are not approved yet.
+    list_tools => get("/v1/tools", Need::READ, list).page::<wire::Tool>("A page of tools.");
+    /// Shows a tool with its schemas, and its server if it has one of its own.
+    show_tool => get("/v1/tools/{provider}/{name}", Need::READ, show)
+        .gives::<wire::Tool>(200, "The tool.")
+        .missing("tool");
+}
+
+async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
     let mut all: BTreeMap<String, Known> = BTreeMap::new();
     for tool in app.handle.providers().tools() {
         let known = all.entry(tool.def.tool.to_string()).or_default();
@@ -47,26 +45,8 @@ pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer 
     page::by_name(&params, List::Tools, all, |(id, _)| id, |(_, known)| known.tool())
 }
 
-/// Shows a tool with its schemas, and its server if it has one of its own.
-#[utoipa::path(
-    get, path = "/v1/tools/{provider}/{name}", tag = "tools",
-    operation_id = "show_tool",
-    params(
-        ("provider" = String, Path, description = "The part of the tool's id before the slash."),
-        ("name" = String, Path, description = "The part after the slash, version included."),
-    ),
-    responses(
-        (status = 200, description = "The tool.", body = wire::Tool),
-        (status = 404, description = "There is no such tool.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn show(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-) -> Answer {
-    let id = from_wire::tool_id(segments.get("provider"), segments.get("name"))?;
+async fn show(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
+    let id = from_wire::tool_id(&segments)?;
     let mut server = server_of(&app, &id);
     if let Some(view) = server.as_mut().filter(|view| view.provider.approval.is_some()) {
         // What has drifted is looked at now, not when the server was last started.

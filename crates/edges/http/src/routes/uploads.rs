@@ -1,101 +1,78 @@
 //! Files that arrive in parts, so that a broken connection costs one part and not all.
 
-use std::sync::Arc;
-
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use wharf_domain::Caller;
 use wharf_domain::scope::WorldPath;
 use wharf_vocab::limits::UPLOAD_PART_BYTES_MAX;
 use wharf_vocab::{Verb, WorldId};
-use wharf_wire::rest_v1::{self as wire, BeginUpload, CompleteUpload, ErrorBody};
+use wharf_wire::rest_v1::{self as wire, BeginUpload, CompleteUpload};
 
+use super::table::{ApiCall, delete, get, post, put, routes};
 use super::to_its_end;
+use crate::access::Need;
 use crate::answer::{self, Answer, Refused, invalid};
-use crate::app::App;
 use crate::arriving::{self, Bounds};
 use crate::body::{JsonBody, OptionalJsonBody};
 use crate::params::{Params, Segments};
 use crate::{access, from_wire};
 
-/// Starts an upload in parts.
-#[utoipa::path(
-    post, path = "/v1/worlds/{world}/uploads", tag = "files",
-    operation_id = "begin_upload",
-    params(("world" = String, Path, description = "The world's id.")),
-    request_body = BeginUpload,
-    responses(
-        (status = 201, description = "The upload was started.", body = wire::Upload),
-        (status = 404, description = "There is no such world.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn begin(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+routes! {
+    "files";
+    /// Starts an upload in parts.
+    begin_upload => post("/v1/worlds/{world}/uploads", Need::RUN, begin)
+        .takes::<BeginUpload>()
+        .gives::<wire::Upload>(201, "The upload was started.")
+        .missing("world");
+    /// Shows which parts of an upload have arrived.
+    show_upload => get("/v1/worlds/{world}/uploads/{upload_id}", Need::RUN, show)
+        .query::<String>("path", "The path the file will have.").required()
+        .gives::<wire::Upload>(200, "The upload.")
+        .missing("upload");
+    /// Discards an upload with all its parts.
+    abort_upload => delete("/v1/worlds/{world}/uploads/{upload_id}", Need::RUN, abort)
+        .query::<String>("path", "The path the file would have had.").required()
+        .says(204, "The upload was discarded.")
+        .missing("upload");
+    /// Uploads one part. A part with the same number is replaced.
+    put_part => put("/v1/worlds/{world}/uploads/{upload_id}/parts/{part}", Need::RUN, put_part)
+        .query::<String>("path", "The path the file will have.").required()
+        .header::<u64>("Content-Length", "How many bytes the part has.").required()
+        .takes_bytes()
+        .gives::<wire::UploadPart>(200, "The part was stored.")
+        .missing("upload")
+        .fails(408, "The upload stalled for too long.")
+        .fails(413, "The part is too large.");
+    /// Completes an upload: the parts become a file.
+    complete_upload => post("/v1/worlds/{world}/uploads/{upload_id}/complete", Need::RUN, complete)
+        .query::<String>("path", "The path the file will have.").required()
+        .may_take::<CompleteUpload>()
+        .gives::<wire::Artifact>(201, "The file was written.")
+        .missing("upload")
+        .fails(422, "The size or hash does not match.");
+}
+
+async fn begin(
+    ApiCall { app, caller }: ApiCall,
     segments: Segments,
     JsonBody(request): JsonBody<BeginUpload>,
 ) -> Answer {
-    let world = from_wire::world_id(segments.get("world"))?;
-    access::world(&caller, Verb::Run, &world)?;
+    let world = access::world_in(&caller, Verb::Run, &segments)?;
     let new = from_wire::begin_upload(world.clone(), request)?;
     let upload = app.handle.files().begin_upload(&caller, new).await?;
     Ok(answer::json(StatusCode::CREATED, &wharf_views::upload(&world, &upload)))
 }
 
-/// Shows which parts of an upload have arrived.
-#[utoipa::path(
-    get, path = "/v1/worlds/{world}/uploads/{upload_id}", tag = "files",
-    operation_id = "show_upload",
-    params(
-        ("world" = String, Path, description = "The world's id."),
-        ("upload_id" = String, Path, description = "The upload's id."),
-        ("path" = String, Query, description = "The path the file will have."),
-    ),
-    responses(
-        (status = 200, description = "The upload.", body = wire::Upload),
-        (status = 404, description = "There is no such upload.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn show(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-    params: Params,
-) -> Answer {
+async fn show(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
     let named = Named::of(&caller, &segments, &params)?;
     let Named { world, path, id } = &named;
     let upload = app.handle.files().upload(&caller, world, path, id).await?;
     Ok(answer::json(StatusCode::OK, &wharf_views::upload(world, &upload)))
 }
 
-/// Uploads one part. A part with the same number is replaced.
-#[utoipa::path(
-    put, path = "/v1/worlds/{world}/uploads/{upload_id}/parts/{part}", tag = "files",
-    operation_id = "put_part",
-    params(
-        ("world" = String, Path, description = "The world's id."),
-        ("upload_id" = String, Path, description = "The upload's id."),
-        ("part" = u32, Path, description = "The part's number, 1 to 10000."),
-        ("path" = String, Query, description = "The path the file will have."),
-        ("Content-Length" = u64, Header, description = "How many bytes the part has."),
-    ),
-    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
-    responses(
-        (status = 200, description = "The part was stored.", body = wire::UploadPart),
-        (status = 404, description = "There is no such upload.", body = ErrorBody),
-        (status = 408, description = "The upload stalled for too long.", body = ErrorBody),
-        (status = 413, description = "The part is too large.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn put_part(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+async fn put_part(
+    ApiCall { app, caller }: ApiCall,
     segments: Segments,
     params: Params,
     (headers, body): (HeaderMap, Body),
@@ -121,26 +98,8 @@ pub(super) async fn put_part(
     Ok(answer::json(StatusCode::OK, &wharf_views::upload_part(&part)))
 }
 
-/// Completes an upload: the parts become a file.
-#[utoipa::path(
-    post, path = "/v1/worlds/{world}/uploads/{upload_id}/complete", tag = "files",
-    operation_id = "complete_upload",
-    params(
-        ("world" = String, Path, description = "The world's id."),
-        ("upload_id" = String, Path, description = "The upload's id."),
-        ("path" = String, Query, description = "The path the file will have."),
-    ),
-    request_body = Option<CompleteUpload>,
-    responses(
-        (status = 201, description = "The file was written.", body = wire::Artifact),
-        (status = 404, description = "There is no such upload.", body = ErrorBody),
-        (status = 422, description = "The size or hash does not match.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn complete(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+async fn complete(
+    ApiCall { app, caller }: ApiCall,
     segments: Segments,
     params: Params,
     OptionalJsonBody(request): OptionalJsonBody<CompleteUpload>,
@@ -153,27 +112,7 @@ pub(super) async fn complete(
     Ok(answer::json(StatusCode::CREATED, &wharf_views::file(&file)))
 }
 
-/// Discards an upload with all its parts.
-#[utoipa::path(
-    delete, path = "/v1/worlds/{world}/uploads/{upload_id}", tag = "files",
-    operation_id = "abort_upload",
-    params(
-        ("world" = String, Path, description = "The world's id."),
-        ("upload_id" = String, Path, description = "The upload's id."),
-        ("path" = String, Query, description = "The path the file would have had."),
-    ),
-    responses(
-        (status = 204, description = "The upload was discarded."),
-        (status = 404, description = "There is no such upload.", body = ErrorBody),
-        (status = "default", description = "Any other error.", body = ErrorBody),
-    )
-)]
-pub(super) async fn abort(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    segments: Segments,
-    params: Params,
-) -> Answer {
+async fn abort(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
     let Named { world, path, id } = Named::of(&caller, &segments, &params)?;
     app.handle.files().abort_upload(&caller, &world, &path, &id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -188,8 +127,7 @@ struct Named {
 
 impl Named {
     fn of(caller: &Caller, segments: &Segments, params: &Params) -> Result<Self, Refused> {
-        let world = from_wire::world_id(segments.get("world"))?;
-        access::world(caller, Verb::Run, &world)?;
+        let world = access::world_in(caller, Verb::Run, segments)?;
         let path = from_wire::path_param(params)?;
         let id = from_wire::upload_id(segments.get("upload_id"))?.to_owned();
         Ok(Self { world, path, id })
