@@ -2,6 +2,7 @@
 //!
 //! - The tests are built by clippy's compiler, so that what is linted is what is run and nothing is
 //!   compiled twice: not our crates, and not what they depend on, which `cargo clippy` only checks.
+//! - Tests wait more than they work, so twice as many run at once as there are cores.
 //! - The end-to-end tests come last and alone: they start whole cores, and a machine that is busy
 //!   with other tests is one that they find faults of their own in.
 
@@ -35,12 +36,21 @@ pub(crate) fn run(repo: &Repo, out: &mut dyn Write) -> Result<bool> {
         }
     }
     step(out, "tests")?;
-    let others = cargo(repo, OTHERS).status().context("failed to start cargo")?;
+    let others = cargo(repo, OTHERS)
+        .env("RUST_TEST_THREADS", threads())
+        .status()
+        .context("failed to start cargo")?;
     let examples = cargo(repo, &["--doc"]).status().context("failed to start cargo")?;
     step(out, "end-to-end tests")?;
     let last = cargo(repo, LAST).status().context("failed to start cargo")?;
     step(out, "all tests have run")?;
     Ok(others.success() && examples.success() && last.success())
+}
+
+/// How many tests run at once, as text; whoever starts this may say it.
+fn threads() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::env::var("RUST_TEST_THREADS").unwrap_or_else(|_| (2 * cores).to_string())
 }
 
 fn cargo(repo: &Repo, what: &[&str]) -> Command {

@@ -18,8 +18,8 @@ enum Rule {
     Lines(&'static [&'static str]),
     /// Lines that begin with one of these.
     Begins(&'static [&'static str]),
-    /// Files that hold one of each row.
-    Files(&'static [&'static [&'static str]]),
+    /// Files that hold one of each row, and none of the last.
+    Files(&'static [&'static [&'static str]], &'static [&'static str]),
 }
 
 use Rule::{Begins, Files, Lines};
@@ -35,13 +35,17 @@ const SENDS: &[&str] = &[
     "Message::Text",
 ];
 
-/// All rules. A file with a loop that waits for a connection and for something to send is a pump;
-/// one that watches a run and can cancel it is a follower.
+/// What a connection that is driven by `io/socket` has.
+const PUMPED: &[&str] = &["Owner for"];
+
+/// All rules. A file with a loop that waits for a connection and for something to send is a pump,
+/// unless it hands its connection to the one pump there is; one that watches a run and can cancel
+/// it is a follower.
 pub(super) const PATTERNS: &[Pattern] = &[
-    Pattern { name: "connection pumps (files)", rule: Files(&[&["select!"], SENDS]) },
+    Pattern { name: "connection pumps (files)", rule: Files(&[&["select!"], SENDS], PUMPED) },
     Pattern {
         name: "followers of runs (files)",
-        rule: Files(&[&[".watch("], &["cancel_run(", ".cancel("], &["Handle", "handle"]]),
+        rule: Files(&[&[".watch("], &["cancel_run(", ".cancel("], &["Handle", "handle"]], &[]),
     },
     Pattern {
         name: "tasks nobody waits for",
@@ -84,9 +88,10 @@ impl Pattern {
             Begins(words) => {
                 lines(&|line| words.iter().any(|it| line.text.trim_start().starts_with(it)))
             }
-            Files(rows) => {
-                let all = rows.iter().all(|row| file.production_lines().any(|it| holds(it, row)));
-                all.then(|| file.path.clone()).into_iter().collect()
+            Files(rows, none) => {
+                let has = |words| file.production_lines().any(|it| holds(it, words));
+                let found = rows.iter().all(|row| has(row)) && !has(none);
+                found.then(|| file.path.clone()).into_iter().collect()
             }
         }
     }
