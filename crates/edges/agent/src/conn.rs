@@ -16,11 +16,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wharf_engine::{Reach, check_schema};
 use wharf_hosting::{CallFolders, Command, CpuMeter, Inbox, Live, Places, random_hex};
-use wharf_protocol::agent::{CoreConfig, CoreSession, Goodbye, IdPrefix};
+use wharf_protocol::agent::{CoreConfig, CoreSession, IdPrefix};
 use wharf_protocol::{Moment, Session as _};
 use wharf_socket::{Clock, Owner, Patience, pump, sleep_until, split_bytes};
 use wharf_vocab::{AttemptId, Code, Fault, LaunchId, ProviderId, RunKey};
-use wharf_wire::agent_v1::{CallId, IdempotencyPromise, QuestionId, SessionId, ToolDefinition};
+use wharf_wire::agent_v1::{
+    CallId, CoreGoodbye, IdempotencyPromise, QuestionId, SessionId, ToolDefinition,
+};
 
 use crate::admit::Origin;
 use crate::invoke::{Invokes, TIDINGS_WAITING_MAX, Tidings};
@@ -202,11 +204,11 @@ impl AgentConnection {
                     .is_ok_and(|call_id| self.calls.contains_key(&call_id));
                 if let (true, Ok(ask_id)) = (known, QuestionId::new(&key)) {
                     // A question that is no longer open needs no answer.
-                    let _ = self.session.answer(now, &ask_id, to_wire::answer(&resolution));
+                    let _ = self.session.answer(now, to_wire::answer(ask_id, &resolution));
                 }
             }
             Command::Goodbye { reason, drain_ms, again } => {
-                let goodbye = Goodbye {
+                let goodbye = CoreGoodbye {
                     reason: reason.to_owned(),
                     // Whoever takes its place is started by the core, so there is nothing to wait
                     // for.

@@ -5,13 +5,13 @@ use wharf_domain::run::{AttemptError, AttemptReport, NewAsk};
 use wharf_domain::{Audience, KeysKept, Level, Progress, ToolDef, json_weight};
 use wharf_engine::Handle;
 use wharf_ports::providers::ProviderHealth;
-use wharf_protocol::agent::{CallEnd, CallOutcome, QuestionReceived};
+use wharf_protocol::agent::{CallEnd, CallOutcome};
 use wharf_vocab::{
     AskKind, AttemptId, Code, Durability, Executed, Fault, Health, Object, Timestamp, ToolId,
 };
 use wharf_wire::agent_v1::{
-    Chunk, HealthStatus, IdempotencyKept, IdempotencyPromise, Notice, NoticeLevel, TextChannel,
-    ToolDefinition,
+    Chunk, HealthStatus, IdempotencyKept, IdempotencyPromise, Notice, NoticeLevel, QuestionAsk,
+    TextChannel, ToolDefinition,
 };
 
 /// Largest details of a heartbeat that are shown, as JSON text.
@@ -145,11 +145,7 @@ fn executed(fault: &Fault) -> Executed {
 }
 
 /// A question of a call.
-pub(crate) fn question(
-    attempt_id: AttemptId,
-    question: &QuestionReceived,
-    now: Timestamp,
-) -> NewAsk {
+pub(crate) fn question(attempt_id: AttemptId, question: &QuestionAsk, now: Timestamp) -> NewAsk {
     NewAsk {
         escalates: None,
         detail: None,

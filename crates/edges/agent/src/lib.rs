@@ -11,7 +11,6 @@ mod connect;
 mod control;
 mod from_wire;
 mod invoke;
-mod json;
 mod listen;
 mod manifest;
 mod options;

@@ -13,8 +13,7 @@ use wharf_domain::provider::{
 };
 use wharf_hosting::{ManifestFile, ReadManifest, open_plain};
 use wharf_vocab::{Code, Digest, Fault, IdError, Isolation, Object, ProviderId, shown};
-
-use crate::json;
+use wharf_wire::strict;
 
 /// The file's name in an agent's folder.
 pub(crate) const FILE_NAME: &str = "opensentience.agent.json";
@@ -64,13 +63,11 @@ pub(crate) fn read(folder: &Path) -> Result<ReadManifest, Fault> {
 
 /// Reads a manifest's bytes.
 pub(crate) fn parse(bytes: &[u8]) -> Result<ReadManifest, Fault> {
-    let value = json::read(bytes).map_err(|error| {
+    let value = strict::read(bytes).map_err(|error| {
         let place = format!("line {}, column {}", error.line(), error.column());
-        match error.classify() {
-            serde_json::error::Category::Data => {
-                invalid(format!("A key stands twice in the manifest ({place})."))
-            }
-            _ => invalid(format!("The manifest is not JSON ({place}).")),
+        match error.is_data() {
+            true => invalid(format!("A key stands twice in the manifest ({place}).")),
+            false => invalid(format!("The manifest is not JSON ({place}).")),
         }
     })?;
     let Value::Object(fields) = value else {

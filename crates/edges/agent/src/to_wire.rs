@@ -7,10 +7,11 @@ use wharf_domain::provider::ProviderLimits;
 use wharf_domain::{Outcome, Progress, Resolution, Run};
 use wharf_engine::{Attempt, Dispatch};
 use wharf_hosting::CallFolder;
-use wharf_protocol::agent::{Answer, CallOutcome, CallRequest};
+use wharf_protocol::agent::{CallOutcome, CallRequest};
 use wharf_vocab::{Code, Executed, Fault, Object};
 use wharf_wire::agent_v1::{
-    Actor, AnswerStatus, CallContext, CallId, Caller, Chunk, PartyKind, TextChannel,
+    Actor, AnswerStatus, CallContext, CallId, Caller, Chunk, PartyKind, QuestionAnswer, QuestionId,
+    TextChannel,
 };
 
 /// The data of a call as the agent is told of it.
@@ -83,7 +84,7 @@ fn context(dispatch: &Dispatch, room: Option<&CallFolder>) -> CallContext {
 }
 
 /// How a question ended.
-pub(crate) fn answer(resolution: &Resolution) -> Answer {
+pub(crate) fn answer(ask_id: QuestionId, resolution: &Resolution) -> QuestionAnswer {
     let (status, value, text) = match resolution {
         Resolution::Answered { value } => (AnswerStatus::Answered, Some(value.clone()), None),
         Resolution::Declined => (AnswerStatus::Declined, None, None),
@@ -93,7 +94,7 @@ pub(crate) fn answer(resolution: &Resolution) -> Answer {
         Resolution::Deny { .. } => (AnswerStatus::Denied, None, None),
         Resolution::Allow { .. } => (AnswerStatus::Answered, Some(true.into()), None),
     };
-    Answer { status, value, text }
+    QuestionAnswer { ask_id, status, value, text }
 }
 
 /// A piece of a child's output for the agent that started it; holes are not shown to it.

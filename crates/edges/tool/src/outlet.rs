@@ -3,13 +3,13 @@
 //! A reader that comes back goes on where it was, as long as that is kept. What is kept is bounded;
 //! progress goes first, and whoever misses something is told.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use serde::Deserialize;
 use tokio::sync::watch;
+use wharf_protocol::tool::{EventLog, NextEvents, ReaderPlace};
 
 use crate::shares::Share;
 
@@ -23,8 +23,8 @@ const READERS_MAX: usize = 16;
 /// Where the frames of a session go.
 #[derive(Debug)]
 pub(crate) struct Outlet {
-    state: Mutex<State>,
-    /// The number of the last event; closed when there will be no more.
+    log: Mutex<EventLog>,
+    /// The number of the last event.
     last: watch::Sender<u64>,
     readers: AtomicUsize,
     room: Room,
@@ -35,40 +35,17 @@ pub(crate) struct Outlet {
 /// How much is kept.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
-    /// Events.
     pub(crate) events_max: usize,
-    /// Their bytes.
     pub(crate) bytes_max: usize,
     /// Bytes of all sessions of the same token.
     pub(crate) share_bytes_max: usize,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    events: VecDeque<Kept>,
-    bytes: usize,
-    last: u64,
-    /// The highest number that is kept no more.
-    gone: u64,
-    ended: bool,
-}
-
-#[derive(Debug)]
-struct Kept {
-    id: u64,
-    text: Arc<str>,
-    is_progress: bool,
-}
-
-/// A reader's place.
+/// A reader of a session.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     outlet: Arc<Outlet>,
-    after: u64,
-    /// Up to here it was told what it missed.
-    told: u64,
-    /// Requests that are over, which a reader that begins anew need not see.
-    over: HashSet<u64>,
+    place: ReaderPlace,
     news: watch::Receiver<u64>,
 }
 
@@ -79,17 +56,6 @@ pub(crate) enum Unread {
     TooMany,
     /// The number is one of another session, which had the same name and has ended.
     Gone,
-}
-
-/// What a reader gets next.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// Events as text.
-    Text(String),
-    /// Nothing yet.
-    Nothing,
-    /// Nothing ever.
-    End,
 }
 
 #[cfg(test)]
@@ -103,41 +69,33 @@ impl Room {
 impl Outlet {
     pub(crate) fn new(room: Room, share: Arc<Share>) -> Self {
         let (last, _) = watch::channel(0);
-        let (state, readers) = (Mutex::default(), AtomicUsize::new(0));
-        Self { state, last, readers, room, share }
+        Self { log: Mutex::default(), last, readers: AtomicUsize::new(0), room, share }
     }
 
     /// Adds a frame.
     pub(crate) fn push(&self, frame: &str) {
         let last = {
-            let mut state = self.state.lock();
-            state.last += 1;
-            let is_progress = frame.starts_with(r#"{"type":"progress""#);
-            let kept = Kept { id: state.last, text: frame.into(), is_progress };
-            let more = kept.text.len();
-            state.bytes += more;
-            let mut all = self.share.bytes.fetch_add(more, Ordering::SeqCst) + more;
-            state.events.push_back(kept);
-            while state.events.len() > self.room.events_max
-                || state.bytes > self.room.bytes_max
-                || all > self.room.share_bytes_max
-            {
-                let Some(less) = state.shed() else { break };
+            let mut log = self.log.lock();
+            let last = log.push(frame);
+            let mut all = self.share.bytes.fetch_add(frame.len(), Ordering::SeqCst) + frame.len();
+            while self.is_full(log.size(), all) {
+                let Some(less) = log.shed_progress() else { break };
                 all = self.share.bytes.fetch_sub(less, Ordering::SeqCst) - less;
             }
-            state.last
+            last
         };
         self.last.send_replace(last);
     }
 
+    fn is_full(&self, (events, bytes): (usize, usize), all: usize) -> bool {
+        let room = &self.room;
+        events > room.events_max || bytes > room.bytes_max || all > room.share_bytes_max
+    }
+
     /// There will be no more events.
     pub(crate) fn end(&self) {
-        let last = {
-            let mut state = self.state.lock();
-            state.ended = true;
-            state.last
-        };
-        self.last.send_replace(last);
+        self.log.lock().end();
+        self.last.send_modify(|_| {});
     }
 
     pub(crate) fn readers(&self) -> usize {
@@ -151,98 +109,33 @@ impl Outlet {
         after: Option<u64>,
         open: &HashSet<String>,
     ) -> Result<Cursor, Unread> {
-        if self.readers.fetch_add(1, Ordering::SeqCst) >= READERS_MAX {
-            self.readers.fetch_sub(1, Ordering::SeqCst);
-            return Err(Unread::TooMany);
-        }
-        let news = self.last.subscribe();
-        let state = self.state.lock();
-        if after.is_some_and(|after| after > state.last) {
-            self.readers.fetch_sub(1, Ordering::SeqCst);
-            return Err(Unread::Gone);
-        }
-        let over = match after {
-            Some(_) => HashSet::new(),
-            None => {
-                state.events.iter().filter(|kept| is_over(kept, open)).map(|it| it.id).collect()
-            }
+        let place = match self.readers.fetch_add(1, Ordering::SeqCst) < READERS_MAX {
+            true => self.log.lock().place(after, |id| open.contains(id)).ok_or(Unread::Gone),
+            false => Err(Unread::TooMany),
         };
-        let told = if after.is_some() { 0 } else { state.gone };
-        let after = after.unwrap_or(0);
-        Ok(Cursor { outlet: Arc::clone(self), after, told, over, news })
+        let place = place.inspect_err(|_| {
+            self.readers.fetch_sub(1, Ordering::SeqCst);
+        })?;
+        Ok(Cursor { outlet: Arc::clone(self), place, news: self.last.subscribe() })
     }
-}
-
-impl State {
-    /// Lets one event go, and says how long it was: the oldest that is progress, else the oldest.
-    fn shed(&mut self) -> Option<usize> {
-        let place = self.events.iter().position(|kept| kept.is_progress).unwrap_or(0);
-        let kept = self.events.remove(place)?;
-        self.bytes -= kept.text.len();
-        self.gone = self.gone.max(kept.id);
-        Some(kept.text.len())
-    }
-}
-
-/// Whether an event is a request that nobody waits for any more.
-fn is_over(kept: &Kept, open: &HashSet<String>) -> bool {
-    #[derive(Deserialize)]
-    struct Head {
-        id: Option<String>,
-        kind: Option<String>,
-    }
-    let head: Option<Head> = serde_json::from_str(&kept.text).ok();
-    head.is_some_and(|head| {
-        head.kind.is_some() && head.id.is_some_and(|id| !open.contains(id.as_str()))
-    })
 }
 
 impl Cursor {
     /// What there is to read now.
-    pub(crate) fn take(&mut self) -> Next {
-        let state = self.outlet.state.lock();
-        let mut text = String::new();
-        if state.gone > self.after.max(self.told) {
-            let (from, to) = (self.after + 1, state.gone);
-            text.push_str(&format!("data: {{\"type\":\"gap\",\"from\":{from},\"to\":{to}}}\n\n"));
-            self.told = to;
-        }
-        let behind = state.events.partition_point(|kept| kept.id <= self.after);
-        let mut more = false;
-        for (n, kept) in state.events.range(behind..).enumerate() {
-            if n >= AT_ONCE_MAX || text.len() >= AT_ONCE_BYTES {
-                more = true;
-                break;
-            }
-            self.after = kept.id;
-            if !self.over.remove(&kept.id) {
-                text.push_str(&format!("id: {}\ndata: {}\n\n", kept.id, kept.text));
-            }
-        }
-        if !more {
-            // What is behind the last one that is kept has gone, and that was told.
-            self.after = state.last;
-        }
-        match text.is_empty() {
-            false => Next::Text(text),
-            true if more => Next::Text(String::new()),
-            true if state.ended => Next::End,
-            true => Next::Nothing,
-        }
+    pub(crate) fn take(&mut self) -> NextEvents {
+        self.outlet.log.lock().take(&mut self.place, AT_ONCE_MAX, AT_ONCE_BYTES)
     }
 
     /// Waits for something new.
     pub(crate) async fn changed(&mut self) {
-        if self.news.changed().await.is_err() {
-            // The outlet lives as long as its readers, so this does not happen.
-            std::future::pending::<()>().await;
-        }
+        // The outlet lives as long as its readers, so this does not fail.
+        let _ = self.news.changed().await;
     }
 }
 
 impl Drop for Outlet {
     fn drop(&mut self) {
-        let bytes = self.state.get_mut().bytes;
+        let (_, bytes) = self.log.get_mut().size();
         self.share.bytes.fetch_sub(bytes, Ordering::SeqCst);
     }
 }
@@ -267,7 +160,7 @@ mod tests {
 
     fn text(cursor: &mut Cursor) -> String {
         match cursor.take() {
-            Next::Text(text) => text,
+            NextEvents::Text(text) => text,
             other => panic!("{other:?}"),
         }
     }
@@ -279,13 +172,13 @@ mod tests {
         outlet.push("b");
         let mut first = read(&outlet, Some(1));
         assert_eq!(text(&mut first), "id: 2\ndata: b\n\n");
-        assert_eq!(first.take(), Next::Nothing);
+        assert_eq!(first.take(), NextEvents::Nothing);
         let mut late = read(&outlet, None);
         outlet.push("c");
         assert_eq!(text(&mut first), "id: 3\ndata: c\n\n");
         assert_eq!(text(&mut late), "id: 1\ndata: a\n\nid: 2\ndata: b\n\nid: 3\ndata: c\n\n");
         outlet.end();
-        assert_eq!(late.take(), Next::End);
+        assert_eq!(late.take(), NextEvents::End);
         assert_eq!(outlet.readers(), 2);
         drop((first, late));
         assert_eq!(outlet.readers(), 0);
@@ -303,7 +196,7 @@ mod tests {
         let told = text(&mut slow);
         assert!(told.starts_with("data: {\"type\":\"gap\",\"from\":1,\"to\":2}\n\n"), "{told}");
         assert!(told.contains("answer one") && told.contains("answer three"), "{told}");
-        assert_eq!(slow.take(), Next::Nothing);
+        assert_eq!(slow.take(), NextEvents::Nothing);
         outlet.push("answer four");
         assert_eq!(text(&mut slow), "id: 5\ndata: answer four\n\n");
     }
@@ -317,7 +210,7 @@ mod tests {
         outlet.push(r#"{"type":"progress","id":"1","data":1}"#);
         let told = text(&mut reader);
         assert!(told.contains(r#""from":1,"to":3"#) && told.contains("answer two"), "{told}");
-        assert_eq!(reader.take(), Next::Nothing);
+        assert_eq!(reader.take(), NextEvents::Nothing);
         outlet.push("answer three");
         assert_eq!(text(&mut reader), "id: 4\ndata: answer three\n\n");
     }
@@ -328,7 +221,7 @@ mod tests {
         outlet.push("a");
         assert_eq!(outlet.read(Some(50), &HashSet::new()).err(), Some(Unread::Gone));
         assert_eq!(outlet.readers(), 0);
-        assert_eq!(read(&outlet, Some(1)).take(), Next::Nothing);
+        assert_eq!(read(&outlet, Some(1)).take(), NextEvents::Nothing);
     }
 
     #[test]
@@ -358,7 +251,7 @@ mod tests {
             piece.len() + text(&mut slow).len(),
             4 * (big.len() + "id: 1\ndata: \n\n".len())
         );
-        assert_eq!(slow.take(), Next::Nothing);
+        assert_eq!(slow.take(), NextEvents::Nothing);
         let many: Vec<Cursor> = (1..READERS_MAX).map(|_| read(&outlet, None)).collect();
         assert_eq!(outlet.read(None, &HashSet::new()).err(), Some(Unread::TooMany));
         drop(many);

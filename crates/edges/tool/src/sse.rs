@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::Instant;
 use wharf_domain::Caller;
-use wharf_protocol::tool::ToolSession;
+use wharf_protocol::tool::{NextEvents, ToolSession};
 use wharf_protocol::{Closed, Incoming, Moment, Outgoing};
 use wharf_socket::{Owner, Patience, Received, Sink, Source, pump};
 use wharf_vocab::{Code, Fault, GrantId};
@@ -23,7 +23,7 @@ use wharf_web::sse::respond;
 use wharf_wire::tool_v1::close;
 
 use crate::edge::Shared;
-use crate::outlet::{Cursor, Next, Outlet, Room, Unread};
+use crate::outlet::{Cursor, Outlet, Room, Unread};
 use crate::peer::{Closing, Command, Opening, Peer};
 use crate::query::Role;
 use crate::shares::Place;
@@ -336,10 +336,10 @@ fn stream(
                     return Some((Ok(": the token is not good any more\n\n".into()), None));
                 }
                 match cursor.take() {
-                    Next::Text(text) if text.is_empty() => continue,
-                    Next::Text(text) => return Some((Ok(text.into()), Some((cursor, None)))),
-                    Next::End => return None,
-                    Next::Nothing => {}
+                    NextEvents::Text(text) if text.is_empty() => continue,
+                    NextEvents::Text(text) => return Some((Ok(text.into()), Some((cursor, None)))),
+                    NextEvents::End => return None,
+                    NextEvents::Nothing => {}
                 }
                 let look = (Instant::now() + shared.options.recheck).min(quiet_until);
                 tokio::select! {

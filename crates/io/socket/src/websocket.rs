@@ -5,9 +5,8 @@ use std::pin::Pin;
 use futures::future::poll_fn;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{FutureExt as _, SinkExt as _, StreamExt as _};
+use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::error::CapacityError;
-use tokio_tungstenite::tungstenite::protocol::CloseFrame;
-use tokio_tungstenite::tungstenite::{self, Message};
 use wharf_protocol::{Closed, Incoming, Outgoing};
 
 use crate::{Received, Sink, Source};
@@ -103,33 +102,45 @@ fn broken(error: &impl WebSocketError) -> Closed {
     }
 }
 
-impl WebSocketMessage for Message {
-    fn received(&self) -> Option<Received<'_>> {
-        Some(match self {
-            Self::Text(text) => Received::Frame(Incoming::Text(text.as_str())),
-            Self::Binary(bytes) => Received::Frame(Incoming::Bytes(bytes)),
-            Self::Ping(_) => Received::Frame(Incoming::Ping),
-            Self::Pong(_) => Received::Frame(Incoming::Pong),
-            Self::Close(frame) => {
-                let frame = frame.as_ref();
-                let code = frame.map_or(NO_CODE, |frame| frame.code.into());
-                closed(code, frame.map_or("", |frame| frame.reason.as_str()))
-            }
-            Self::Frame(_) => return None,
-        })
-    }
+/// The message of a library, by its module: all of them have the same variants, but for frames that
+/// are none of ours.
+macro_rules! websocket_message {
+    ($library:path $(, $nothing:pat)?) => {
+        const _: () = {
+            use $library::{CloseFrame, Message};
 
-    fn sent(outgoing: Outgoing) -> Self {
-        match outgoing {
-            Outgoing::Text(text) => Self::text(text),
-            Outgoing::Bytes(bytes) => Self::binary(bytes),
-            Outgoing::Ping => Self::Ping(tungstenite::Bytes::new()),
-            Outgoing::Close { code, reason } => {
-                Self::Close(Some(CloseFrame { code: code.into(), reason: short(reason).into() }))
+            impl WebSocketMessage for Message {
+                fn received(&self) -> Option<Received<'_>> {
+                    Some(match self {
+                        Self::Text(text) => Received::Frame(Incoming::Text(text.as_str())),
+                        Self::Binary(bytes) => Received::Frame(Incoming::Bytes(bytes)),
+                        Self::Ping(_) => Received::Frame(Incoming::Ping),
+                        Self::Pong(_) => Received::Frame(Incoming::Pong),
+                        Self::Close(None) => closed(NO_CODE, ""),
+                        Self::Close(Some(frame)) => closed(frame.code, frame.reason.as_str()),
+                        $($nothing => return None,)?
+                    })
+                }
+
+                fn sent(outgoing: Outgoing) -> Self {
+                    match outgoing {
+                        Outgoing::Text(text) => Self::Text(text.into()),
+                        Outgoing::Bytes(bytes) => Self::Binary(bytes.into()),
+                        Outgoing::Ping => Self::Ping(Default::default()),
+                        Outgoing::Close { code, reason } => {
+                            let reason = short(reason).into();
+                            Self::Close(Some(CloseFrame { code: code.into(), reason }))
+                        }
+                    }
+                }
             }
-        }
-    }
+        };
+    };
 }
+
+websocket_message!(tokio_tungstenite::tungstenite::protocol, Self::Frame(_));
+#[cfg(feature = "axum")]
+websocket_message!(axum::extract::ws);
 
 impl WebSocketError for tungstenite::Error {
     fn received(&self) -> Received<'static> {
@@ -151,60 +162,22 @@ impl WebSocketError for tungstenite::Error {
     }
 }
 
-fn closed(code: u16, reason: &str) -> Received<'static> {
-    Received::End(Closed::With { code, reason: reason.to_owned() })
+fn closed(code: impl Into<u16>, reason: &str) -> Received<'static> {
+    Received::End(Closed::With { code: code.into(), reason: reason.to_owned() })
 }
 
 /// A close frame has little room.
 fn short(mut reason: String) -> String {
-    let end = (0..=reason.len().min(REASON_BYTES_MAX)).rev();
-    let end = end.into_iter().find(|&at| reason.is_char_boundary(at));
-    reason.truncate(end.unwrap_or(0));
+    reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
     reason
 }
 
 #[cfg(feature = "axum")]
-mod of_axum {
-    use axum::extract::ws::{CloseFrame, Message};
-
-    use super::{
-        Incoming, NO_CODE, Outgoing, Received, WebSocketError, WebSocketMessage, closed, short,
-        tungstenite,
-    };
-
-    impl WebSocketMessage for Message {
-        fn received(&self) -> Option<Received<'_>> {
-            Some(match self {
-                Self::Text(text) => Received::Frame(Incoming::Text(text.as_str())),
-                Self::Binary(bytes) => Received::Frame(Incoming::Bytes(bytes)),
-                Self::Ping(_) => Received::Frame(Incoming::Ping),
-                Self::Pong(_) => Received::Frame(Incoming::Pong),
-                Self::Close(frame) => {
-                    let frame = frame.as_ref();
-                    let code = frame.map_or(NO_CODE, |frame| frame.code);
-                    closed(code, frame.map_or("", |frame| frame.reason.as_str()))
-                }
-            })
-        }
-
-        fn sent(outgoing: Outgoing) -> Self {
-            match outgoing {
-                Outgoing::Text(text) => Self::Text(text.into()),
-                Outgoing::Bytes(bytes) => Self::Binary(bytes.into()),
-                Outgoing::Ping => Self::Ping(axum::body::Bytes::new()),
-                Outgoing::Close { code, reason } => {
-                    Self::Close(Some(CloseFrame { code, reason: short(reason).into() }))
-                }
-            }
-        }
-    }
-
-    impl WebSocketError for axum::Error {
-        fn received(&self) -> Received<'static> {
-            match std::error::Error::source(self).and_then(|it| it.downcast_ref()) {
-                Some(error) => tungstenite::Error::received(error),
-                None => Received::End(wharf_protocol::Closed::Broken("it failed".to_owned())),
-            }
+impl WebSocketError for axum::Error {
+    fn received(&self) -> Received<'static> {
+        match std::error::Error::source(self).and_then(|it| it.downcast_ref()) {
+            Some(error) => tungstenite::Error::received(error),
+            None => Received::End(Closed::Broken("it failed".to_owned())),
         }
     }
 }

@@ -11,7 +11,6 @@
 pub mod agent;
 mod frame_meter;
 mod heartbeat;
-mod moment;
 pub mod operator;
 mod pings;
 pub mod run;
@@ -20,6 +19,5 @@ pub mod sse;
 pub mod tool;
 
 pub use frame_meter::FrameMeter;
-pub use moment::Moment;
 pub use pings::Pings;
-pub use session::{Closed, Incoming, Outgoing, Session};
+pub use session::{Closed, Incoming, Moment, Outgoing, Session};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::Moment;
+use wharf_vocab::Timestamp;
 
 /// One connection without its I/O: it is pushed frames and moments, and polled for events, frames
 /// and the next deadline. `wharf-socket` runs it on a real connection.
@@ -34,6 +34,24 @@ pub trait Session {
     /// Whether the owner should go on reading.
     fn wants_input(&self) -> bool {
         !self.is_closed()
+    }
+}
+
+/// A moment on two clocks. Deadlines use the first, which only ever goes forward; the second is
+/// written into messages and never decides anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// Milliseconds on a clock that never goes back, from any origin.
+    pub ms: u64,
+    /// What the calendar says.
+    pub at: Timestamp,
+}
+
+impl Moment {
+    /// A moment.
+    #[must_use]
+    pub fn new(ms: u64, at: Timestamp) -> Self {
+        Self { ms, at }
     }
 }
 

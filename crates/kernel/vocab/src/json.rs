@@ -4,6 +4,9 @@
 
 mod tree;
 
+use std::io;
+
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -34,6 +37,23 @@ fn read_node<T: DeserializeOwned>(node: Node, what: &str) -> Result<T, Fault> {
         let path = error.path().to_string();
         describe(what, &path, error.into_inner())
     })
+}
+
+/// How long a value is as JSON text, without writing it anywhere.
+#[must_use]
+pub fn json_bytes(value: &impl Serialize) -> usize {
+    struct Counter(usize);
+    impl io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    serde_json::to_writer(&mut counter, value).map_or(usize::MAX, |()| counter.0)
 }
 
 /// What errors call a body.

@@ -6,12 +6,12 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::Moment;
 use wharf_protocol::agent::{
-    AgentSession, Answered, Begin, CallOutcome, CallReceived, CallReport, Finished, IdempotencyKey,
+    AgentSession, Begin, CallOutcome, CallReceived, CallReport, Finished, IdempotencyKey,
     IdempotencyTable, InvokeEnded, SendError,
 };
 use wharf_vocab::limits::CANCEL_GRACE_MS;
 use wharf_vocab::{Code, Executed, Fault};
-use wharf_wire::agent_v1::{CallId, Chunk, InvokeId, PartyKind, QuestionId};
+use wharf_wire::agent_v1::{CallId, Chunk, InvokeId, PartyKind, QuestionAnswer, QuestionId};
 
 use super::host::InvokeWaiter;
 use crate::host::Cancel;
@@ -24,7 +24,7 @@ pub(super) const KEYS_KEPT_MS: u64 = 10 * 60 * 1000;
 const KEYS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Who waits for the answer to a question.
-pub(super) type Waiter = oneshot::Sender<Result<Answered, SendError>>;
+pub(super) type Waiter = oneshot::Sender<Result<QuestionAnswer, SendError>>;
 
 /// The calls that are open.
 #[derive(Debug)]
@@ -149,7 +149,7 @@ impl Calls {
     }
 
     /// Gives an answer to who waits for it.
-    pub(super) fn answered(&mut self, answered: Answered) {
+    pub(super) fn answered(&mut self, answered: QuestionAnswer) {
         if let Some((_, waiter)) = self.questions.remove(&answered.ask_id) {
             // A handler that no longer waits is no mistake.
             let _ = waiter.send(Ok(answered));

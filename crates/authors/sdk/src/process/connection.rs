@@ -16,12 +16,12 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use wharf_protocol::agent::{
     AgentClose, AgentConfig, AgentSession, CallReport, IdPrefix, IdempotencyOffer, InvokeRequest,
-    Question, SendError,
+    SendError,
 };
 use wharf_protocol::{Closed, Moment, Session as _};
 use wharf_socket::{Clock, Owner, Patience, pump, sleep_until, split_bytes};
 use wharf_vocab::Micro;
-use wharf_wire::agent_v1::{CallId, Chunk, InvokeId, NoticeLevel, Sdk, SessionToken};
+use wharf_wire::agent_v1::{CallId, Chunk, InvokeId, NoticeLevel, QuestionAsk, Sdk, SessionToken};
 
 use super::Endpoint;
 use super::agent::CheckedAgent;
@@ -48,7 +48,7 @@ pub(super) enum Command {
     /// Send a piece of output.
     Stream { call_id: CallId, chunk: Chunk, taken: Taken },
     /// Ask a question.
-    Ask { question: Box<Question>, waiter: Waiter },
+    Ask { question: Box<QuestionAsk>, waiter: Waiter },
     /// Tell people something.
     Notify { call_id: CallId, level: NoticeLevel, text: String, taken: Taken },
     /// Call a tool through the core.

@@ -8,11 +8,9 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use wharf_protocol::agent::{
-    CallOutcome, CallReceived, CallReport, InvokeRequest, Question as WireQuestion, SendError,
-};
+use wharf_protocol::agent::{CallOutcome, CallReceived, CallReport, InvokeRequest, SendError};
 use wharf_vocab::{Code, Fault, Micro, Mode, Object};
-use wharf_wire::agent_v1::{AnswerStatus, Chunk, InvokeId, NoticeLevel, QuestionId};
+use wharf_wire::agent_v1::{AnswerStatus, Chunk, InvokeId, NoticeLevel, QuestionAsk, QuestionId};
 
 use super::connection::Command;
 use super::files::CallFiles;
@@ -127,7 +125,7 @@ impl CoreCall {
         let deadline_ms = question.deadline_ms();
         // A schema that is none cannot be checked; any answer will do.
         let usable = compile(&question.schema).is_ok();
-        let question = Box::new(WireQuestion {
+        let question = Box::new(QuestionAsk {
             ask_id: QuestionId::new(self.fresh_id()).map_err(|_| internal())?,
             call_id: self.call.call_id.clone(),
             title: question.message,

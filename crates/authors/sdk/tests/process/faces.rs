@@ -7,15 +7,16 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wharf_protocol::agent::{
-    Additions, Answer as WireAnswer, CallOutcome, Cancel, CoreEvent, CoreLimits, InvokeReceived,
-    QuestionReceived,
+    Additions, CallOutcome, Cancel, CoreEvent, CoreLimits, InvokeReceived,
 };
 use wharf_sdk::builtin::{NOTIFY, Notice};
 use wharf_sdk::host::served_by_name;
 use wharf_sdk::{
     Active, Agent, AgentProcess, Answer, Code, Cx, Fault, JsonSchema, Object, Scope, Tool,
 };
-use wharf_wire::agent_v1::{AnswerStatus, Chunk, NoticeLevel};
+use wharf_wire::agent_v1::{
+    AnswerStatus, Chunk, NoticeLevel, QuestionAnswer, QuestionAsk, QuestionId,
+};
 
 use crate::core::{Core, Listener, id};
 use crate::tools::{Running, start, until};
@@ -169,7 +170,11 @@ fn joined_with(granted: Additions) -> Joined {
     Joined { core, cleaned, root, _running: running }
 }
 
-fn question(core: &mut Core, of: &str) -> QuestionReceived {
+fn unasked() -> QuestionId {
+    QuestionId::new("?").expect("an id")
+}
+
+fn question(core: &mut Core, of: &str) -> QuestionAsk {
     core.wait("question", |event| match event {
         CoreEvent::Question(question) if question.call_id == id(of) => Some((**question).clone()),
         _ => None,
@@ -233,8 +238,9 @@ fn k016_two_agents_of_one_program_keep_their_configurations_apart() {
 #[test]
 fn k018_k019_every_end_of_a_question_reaches_the_tool_as_a_value() {
     let Joined { mut core, root: _root, .. } = joined();
-    let value = |status, value: Value| WireAnswer { status, value: Some(value), text: None };
-    let plain = |status| WireAnswer { status, value: None, text: None };
+    let answer = |status, value, text| QuestionAnswer { ask_id: unasked(), status, value, text };
+    let value = |status, value: Value| answer(status, Some(value), None);
+    let plain = |status| answer(status, None, None);
     let text = Some("perhaps".to_owned());
     let answers = [
         (value(AnswerStatus::Answered, json!({"ok": true})), "accepted true"),
@@ -242,7 +248,7 @@ fn k018_k019_every_end_of_a_question_reaches_the_tool_as_a_value() {
         (plain(AnswerStatus::Cancelled), "cancelled"),
         (plain(AnswerStatus::Denied), "denied"),
         (plain(AnswerStatus::Expired), "expired"),
-        (WireAnswer { status: AnswerStatus::OffScript, value: None, text }, "off script: perhaps"),
+        (answer(AnswerStatus::OffScript, None, text), "off script: perhaps"),
     ];
     for (number, (answer, expected)) in answers.into_iter().enumerate() {
         let call = format!("c{number}");
@@ -250,7 +256,9 @@ fn k018_k019_every_end_of_a_question_reaches_the_tool_as_a_value() {
         let asked = question(&mut core, &call);
         assert_eq!(asked.title, "Really?");
         assert_eq!(asked.schema["properties"]["ok"]["type"], "boolean", "{}", asked.schema);
-        core.session.answer(core.now(), &asked.ask_id, answer).expect("open");
+        core.session
+            .answer(core.now(), QuestionAnswer { ask_id: asked.ask_id, ..answer })
+            .expect("open");
         assert_eq!(core.output(&call), json!({"value": expected}));
     }
     core.assert_flawless();

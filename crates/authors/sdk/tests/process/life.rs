@@ -4,9 +4,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::json;
-use wharf_protocol::agent::{CallOutcome, Cancel, CoreEvent, CoreLimits, Goodbye, Refusal};
+use wharf_protocol::agent::{CallOutcome, Cancel, CoreEvent, CoreLimits, Refusal};
 use wharf_sdk::process::Endpoint;
 use wharf_sdk::{Code, Error};
+use wharf_wire::agent_v1::CoreGoodbye;
 
 use crate::core::{Core, Listener, TOKEN, id};
 use crate::tools::{agent, joined, start, until};
@@ -103,7 +104,7 @@ fn r064_a_tool_that_blocks_does_not_keep_the_agent_alive() {
 fn r063_r064_a_goodbye_without_time_ends_the_agent_at_once() {
     let (mut core, _, running) = joined();
     core.call("s", "sleep", &json!({}));
-    let goodbye = Goodbye { reason: "bye".to_owned(), retry_after_ms: Some(0), drain_ms: None };
+    let goodbye = CoreGoodbye { reason: "bye".to_owned(), retry_after_ms: Some(0), drain_ms: None };
     core.session.goodbye(core.now(), goodbye).expect("live");
     core.flush();
     running.ended_within(END).expect("an orderly end");
@@ -115,7 +116,8 @@ fn r164_open_calls_finish_or_are_stopped_in_the_time_a_goodbye_gives() {
     core.call("finishes", "gate", &json!({"n": 1}));
     core.call("stops", "sleep", &json!({}));
     until(|| shared.executed.load(Ordering::SeqCst) == 1);
-    let goodbye = Goodbye { reason: "bye".to_owned(), retry_after_ms: None, drain_ms: Some(4_000) };
+    let goodbye =
+        CoreGoodbye { reason: "bye".to_owned(), retry_after_ms: None, drain_ms: Some(4_000) };
     core.session.goodbye(core.now(), goodbye).expect("live");
     core.flush();
     shared.gate.add_permits(1);

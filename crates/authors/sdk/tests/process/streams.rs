@@ -1,9 +1,9 @@
 //! What a call says before it ends.
 
 use serde_json::json;
-use wharf_protocol::agent::{Answer, CoreEvent};
+use wharf_protocol::agent::CoreEvent;
 use wharf_sdk::{Actor, PartyKind};
-use wharf_wire::agent_v1::{AnswerStatus, Chunk, TextChannel};
+use wharf_wire::agent_v1::{AnswerStatus, Chunk, QuestionAnswer, TextChannel};
 
 use crate::tools::joined;
 
@@ -67,8 +67,8 @@ fn r161_a_question_waits_for_its_answer() {
         });
         assert_eq!((question.title.as_str(), question.deadline_ms), ("Go on?", Some(60_000)));
         assert_eq!(question.schema["required"], json!(["ok"]));
-        let answer = Answer { status, value, text: None };
-        core.session.answer(core.now(), &question.ask_id, answer).expect("it is open");
+        let answer = QuestionAnswer { ask_id: question.ask_id, status, value, text: None };
+        core.session.answer(core.now(), answer).expect("it is open");
     }
     assert_eq!(core.output("yes"), json!({"n": 1}));
     assert_eq!(core.failure("denied").message, "true");

@@ -11,11 +11,11 @@ use wharf_hosting::{ConnectionEnd, Inbox, ProcessPhase};
 use wharf_protocol::Session as _;
 use wharf_protocol::agent::{
     Additions, Breach, CallOutcome, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
-    InvokeReceived, QuestionReceived, Refusal,
+    InvokeReceived, Refusal,
 };
 use wharf_socket::Owner as _;
 use wharf_vocab::{Code, Fault, ProviderId, StreamId};
-use wharf_wire::agent_v1::{AnswerStatus, Notice, ToolDefinition};
+use wharf_wire::agent_v1::{AnswerStatus, Notice, QuestionAnswer, QuestionAsk, ToolDefinition};
 
 use super::{AgentConnection, AgentPeer};
 use crate::admit::{AdmittedAgent, admit};
@@ -224,20 +224,17 @@ impl AgentConnection {
         }
     }
 
-    async fn question(&mut self, question: &QuestionReceived) {
+    async fn question(&mut self, question: &QuestionAsk) {
         let now = self.now();
         let Some(call) = self.calls.get(&question.call_id) else { return };
         let attempt = &call.attempt;
         let attempt_id = attempt.dispatch().attempt_id.clone();
         let ask = from_wire::question(attempt_id, question, now.at);
         if attempt.raise(ask).await.is_err() {
-            let answer = wharf_protocol::agent::Answer {
-                status: AnswerStatus::Denied,
-                value: None,
-                text: None,
-            };
+            let (ask_id, status) = (question.ask_id.clone(), AnswerStatus::Denied);
+            let answer = QuestionAnswer { ask_id, status, value: None, text: None };
             // A question whose call has ended meanwhile needs no answer.
-            let _ = self.session.answer(now, &question.ask_id, answer);
+            let _ = self.session.answer(now, answer);
         }
     }
 

@@ -14,26 +14,23 @@
 
 mod agent_end;
 mod core_end;
-mod faults;
 mod idempotency;
 mod judge;
 mod outbox;
 mod outcome;
-mod semver;
 mod tombstones;
 mod violation;
 
 pub use agent_end::{
-    AgentClose, AgentConfig, AgentEvent, AgentLimits, AgentSession, Answered, CallReceived,
-    Finished, IdempotencyOffer, InvokeEnded, InvokeRequest, Question,
+    AgentClose, AgentConfig, AgentEvent, AgentLimits, AgentSession, CallReceived, Finished,
+    IdempotencyOffer, InvokeEnded, InvokeRequest,
 };
 pub use core_end::{
-    Additions, Answer, AnySchema, CallRequest, Cancel, CoreClose, CoreConfig, CoreEvent,
-    CoreLimits, CoreSession, Goodbye, HandshakeFailure, Health, HelloReceived, InvokeReceived,
-    OversizePolicy, QuestionReceived, Refusal, SchemaCheck, SessionRules,
+    Additions, AnySchema, CallRequest, Cancel, CoreClose, CoreConfig, CoreEvent, CoreLimits,
+    CoreSession, HandshakeFailure, Health, HelloReceived, InvokeReceived, OversizePolicy, Refusal,
+    SchemaCheck, SessionRules,
 };
-pub use faults::{error_of, fault_of};
 pub use idempotency::{Begin, IdempotencyKey, IdempotencyTable};
 pub use outbox::{IdPrefix, SendError};
-pub use outcome::{CallEnd, CallOutcome, CallReport};
+pub use outcome::{CallEnd, CallOutcome, CallReport, error_of, fault_of};
 pub use violation::{Breach, Violation};

@@ -1,7 +1,10 @@
-//! How a call ends, as both ends speak of it.
+//! How a call ends, as both ends speak of it, and its fault as the error object of the wire.
 
-use wharf_vocab::{Fault, Micro, Object};
-use wharf_wire::agent_v1::Rfc3339;
+use wharf_vocab::{Code, Fault, FaultCode, Micro, Object};
+use wharf_wire::agent_v1::{ErrorObject, Rfc3339};
+
+/// Longest foreign code that is kept as a fact.
+const FOREIGN_CODE_CHARS_MAX: usize = 100;
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,5 +61,75 @@ pub struct CallReport {
 impl From<CallOutcome> for CallReport {
     fn from(outcome: CallOutcome) -> Self {
         Self { outcome, cost_micro: None, metrics: Object::new() }
+    }
+}
+
+/// Takes a peer's error. A well-formed code passes; any other becomes `tool.failed` and is kept
+/// in the details.
+#[must_use]
+pub fn fault_of(error: &ErrorObject) -> Fault {
+    let known = FaultCode::parse(&error.code);
+    let by_default = matches!(&known, Some(FaultCode::Known(code)) if code.is_retryable());
+    let retryable = error.retryable.unwrap_or(by_default);
+    let code = known.clone().unwrap_or_else(|| Code::ToolFailed.into());
+    let mut fault = Fault::with_code(code, error.message.clone(), retryable);
+    fault.details = error.details.clone().unwrap_or_default();
+    if known.is_none() {
+        let code: String = error.code.chars().take(FOREIGN_CODE_CHARS_MAX).collect();
+        fault = fault.with("code", code);
+    }
+    fault
+}
+
+/// Makes an error object of a fault.
+#[must_use]
+pub fn error_of(fault: &Fault) -> ErrorObject {
+    ErrorObject {
+        code: fault.code.as_str().to_owned(),
+        message: fault.message.clone(),
+        details: (!fault.details.is_empty()).then(|| fault.details.clone()),
+        retryable: Some(fault.retryable),
+        place: None,
+        debug: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(code: &str) -> ErrorObject {
+        ErrorObject {
+            code: code.to_owned(),
+            message: "m".to_owned(),
+            details: None,
+            retryable: None,
+            place: None,
+            debug: None,
+        }
+    }
+
+    #[test]
+    fn well_formed_codes_pass_and_others_become_a_fact() {
+        assert!(fault_of(&error("tool.timeout")).is(Code::ToolTimeout));
+        assert_eq!(fault_of(&error("acme.no_stock")).code.as_str(), "acme.no_stock");
+        let odd = fault_of(&error("E_BOOM"));
+        assert!(odd.is(Code::ToolFailed));
+        assert_eq!(odd.details["code"], "E_BOOM");
+    }
+
+    #[test]
+    fn whether_to_retry_is_the_peers_word_or_the_codes() {
+        assert!(fault_of(&error("tool.busy")).retryable);
+        assert!(!fault_of(&error("acme.no_stock")).retryable);
+        let told = ErrorObject { retryable: Some(false), ..error("tool.busy") };
+        assert!(!fault_of(&told).retryable);
+    }
+
+    #[test]
+    fn r030_debug_fields_are_read_and_never_written() {
+        let debug = Some(wharf_vocab::Object::new());
+        let fault = fault_of(&ErrorObject { debug, ..error("tool.busy") });
+        assert_eq!(error_of(&fault).debug, None);
     }
 }

@@ -4,10 +4,8 @@
 //! is taken is its owner's decision. Requests live longer than connections: the owner sends those
 //! that are still open again on the next one.
 
-mod limits;
 mod session;
 #[cfg(test)]
 mod tests;
 
-pub use limits::SeatLimits;
-pub use session::{SeatEvent, SeatSession};
+pub use session::{SeatEvent, SeatLimits, SeatSession};

@@ -1,6 +1,7 @@
 //! How a call ended, for whoever made it.
 
 use serde_json::Value;
+use wharf_vocab::json::json_bytes;
 use wharf_vocab::{Code, Executed, Fault, FaultCode, Object};
 use wharf_wire::tool_v1::{Marker, Response};
 
@@ -99,6 +100,6 @@ fn fault_of(marker: Marker) -> Fault {
     let code = known.unwrap_or_else(|| FaultCode::from(Code::ToolFailed));
     let fault = Fault::with_code(code, marker.message, marker.retryable);
     // Facts are kept with the run and shown in lists, so they are few or none.
-    let fits = serde_json::to_string(&marker.details).is_ok_and(|it| it.len() <= DETAILS_BYTES_MAX);
+    let fits = json_bytes(&marker.details) <= DETAILS_BYTES_MAX;
     Fault { details: if fits { marker.details } else { Object::new() }, ..fault }
 }

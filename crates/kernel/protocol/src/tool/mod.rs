@@ -13,6 +13,7 @@
 
 mod answer;
 mod event;
+mod event_log;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -20,4 +21,5 @@ pub mod value;
 
 pub use answer::Answer;
 pub use event::{CallError, Counters, Event, Limits, ToolRequest};
+pub use event_log::{EventLog, NextEvents, ReaderPlace};
 pub use session::ToolSession;

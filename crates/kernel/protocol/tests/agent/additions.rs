@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 use wharf_protocol::agent::{
-    Additions, AgentEvent, Answer, Breach, CallOutcome, CoreEvent, InvokeRequest, Question,
-    SendError,
+    Additions, AgentEvent, Breach, CallOutcome, CoreEvent, InvokeRequest, SendError,
 };
 use wharf_vocab::{Code, Fault};
-use wharf_wire::agent_v1::{AnswerStatus, Chunk, InvokeId, NoticeLevel, QuestionId, TextChannel};
+use wharf_wire::agent_v1::{
+    AnswerStatus, Chunk, InvokeId, NoticeLevel, QuestionAnswer, QuestionAsk, QuestionId,
+    TextChannel,
+};
 
 use super::pair::Pair;
 use super::stage::{
@@ -33,8 +35,8 @@ fn invoke(id: &str, parent: &str) -> InvokeRequest {
     }
 }
 
-fn question(id: &str, call: &str) -> Question {
-    Question {
+fn question(id: &str, call: &str) -> QuestionAsk {
+    QuestionAsk {
         ask_id: ask_id(id),
         call_id: call_id(call),
         title: "Which colour?".to_owned(),
@@ -47,8 +49,9 @@ fn ask(id: &str, call: &str) -> Value {
     json!({"ask_id": id, "call_id": call, "title": "?", "schema": {}})
 }
 
-fn answered(value: Value) -> Answer {
-    Answer { status: AnswerStatus::Answered, value: Some(value), text: None }
+fn answered(id: &str, value: Value) -> QuestionAnswer {
+    let status = AnswerStatus::Answered;
+    QuestionAnswer { ask_id: ask_id(id), status, value: Some(value), text: None }
 }
 
 /// Both ends with one open call.
@@ -201,8 +204,8 @@ fn r161_a_question_has_one_answer() {
     assert!(matches!(&events[..], [CoreEvent::Question(question)]
         if question.call_id == call_id("c-1") && question.title == "Which colour?"));
     let blue = json!({"colour": "blue"});
-    pair.core.answer(now, &ask_id("q-1"), answered(blue.clone())).expect("open");
-    let again = pair.core.answer(now, &ask_id("q-1"), answered(json!(null)));
+    pair.core.answer(now, answered("q-1", blue.clone())).expect("open");
+    let again = pair.core.answer(now, answered("q-1", json!(null)));
     assert_eq!(again, Err(SendError::NotOpen));
     pair.pump();
     let events = pair.agent_events();
@@ -223,9 +226,9 @@ fn r161_a_call_that_waits_for_an_answer_does_not_run_out_of_time() {
         stage.pass(10_000);
         stage.heartbeat("ok");
     }
-    stage.session.answer(stage.moment(), &ask_id("q-1"), answered(json!({}))).expect("open");
+    stage.session.answer(stage.moment(), answered("q-1", json!({}))).expect("open");
     stage.pass(9_000);
-    stage.session.answer(stage.moment(), &ask_id("q-2"), answered(json!({}))).expect("open");
+    stage.session.answer(stage.moment(), answered("q-2", json!({}))).expect("open");
     stage.events();
     stage.pass(999);
     assert_eq!(stage.events(), []);

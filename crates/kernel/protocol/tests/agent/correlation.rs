@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use wharf_protocol::agent::{AgentEvent, Breach, CallOutcome};
 use wharf_wire::agent_v1::{
-    Actor, AnswerStatus, CallContext, Caller, Chunk, NoticeLevel, PartyKind, TextChannel,
+    Actor, AnswerStatus, CallContext, Caller, Chunk, NoticeLevel, PartyKind, QuestionAnswer,
+    TextChannel,
 };
 
 use super::pair::Pair;
@@ -176,10 +177,10 @@ fn answers_to_additions_return_the_ids_of_their_question() {
     let ask = json!({"ask_id": "q-1", "call_id": "c-1", "title": "?", "schema": {}});
     let id = stage.say_with("agent.question.ask", &ask, &echo());
     stage.events();
-    let answer =
-        wharf_protocol::agent::Answer { status: AnswerStatus::Declined, value: None, text: None };
     let ask_id = wharf_wire::agent_v1::QuestionId::new("q-1").expect("valid");
-    stage.session.answer(stage.moment(), &ask_id, answer).expect("open");
+    let status = AnswerStatus::Declined;
+    let answer = QuestionAnswer { ask_id, status, value: None, text: None };
+    stage.session.answer(stage.moment(), answer).expect("open");
     let written = stage.answer();
     assert_eq!(written["in_reply_to"], *id);
     for field in ECHO {

@@ -1,17 +1,16 @@
 //! Goodbyes, drains and disconnects.
 
 use serde_json::json;
-use wharf_protocol::agent::{
-    AgentClose, AgentEvent, CallOutcome, CoreClose, CoreEvent, Goodbye, SendError,
-};
+use wharf_protocol::agent::{AgentClose, AgentEvent, CallOutcome, CoreClose, CoreEvent, SendError};
 use wharf_protocol::{Closed, Session as _};
 use wharf_vocab::Object;
+use wharf_wire::agent_v1::CoreGoodbye;
 
 use super::pair::Pair;
 use super::stage::{AgentStage, CoreStage, call_id, closed, ends, request};
 
-fn goodbye(drain_ms: Option<u64>) -> Goodbye {
-    Goodbye { reason: "core.stopping".to_owned(), retry_after_ms: Some(1_000), drain_ms }
+fn goodbye(drain_ms: Option<u64>) -> CoreGoodbye {
+    CoreGoodbye { reason: "core.stopping".to_owned(), retry_after_ms: Some(1_000), drain_ms }
 }
 
 fn succeeded() -> CallOutcome {
@@ -33,7 +32,7 @@ fn r063_an_orderly_end_is_announced() {
     let mut agent = AgentStage::ready();
     agent.say("core.goodbye", &json!({"reason": "core.stopping", "retry_after_ms": 1_000}));
     let events = agent.events();
-    assert!(matches!(&events[0], AgentEvent::Goodbye { retry_after_ms: Some(1_000), .. }));
+    assert!(matches!(&events[0], AgentEvent::Goodbye(it) if it.retry_after_ms == Some(1_000)));
 }
 
 #[test]

@@ -9,12 +9,12 @@ use std::path::Path;
 use serde_json::{Value, json};
 use wharf_protocol::Session as _;
 use wharf_protocol::agent::{
-    Additions, AgentEvent, Answer, CallOutcome, CallReport, Cancel, Goodbye, InvokeRequest,
-    Question, Refusal,
+    Additions, AgentEvent, CallOutcome, CallReport, Cancel, InvokeRequest, Refusal,
 };
 use wharf_vocab::{Code, Fault, Mode};
 use wharf_wire::agent_v1::{
-    Actor, AnswerStatus, CallContext, Caller, Chunk, InvokeId, PartyKind, QuestionId, TextChannel,
+    Actor, AnswerStatus, CallContext, Caller, Chunk, CoreGoodbye, InvokeId, PartyKind,
+    QuestionAnswer, QuestionAsk, QuestionId, TextChannel,
 };
 
 use super::pair::Pair;
@@ -91,7 +91,7 @@ fn a_cancel_and_a_goodbye() {
     pair.core.ping(pair.moment()).expect("live");
     pair.pump();
     pair.pass(10_000);
-    let goodbye = Goodbye {
+    let goodbye = CoreGoodbye {
         reason: "core.stopping".to_owned(),
         retry_after_ms: Some(1_000),
         drain_ms: Some(5_000),
@@ -124,7 +124,7 @@ fn an_agent_that_calls_and_asks() {
     pair.core.invoke_result(now, &invoke_id, output).expect("open");
     pair.pump();
     let ask_id = QuestionId::new("q-1").expect("valid");
-    let question = Question {
+    let question = QuestionAsk {
         ask_id: ask_id.clone(),
         call_id: call_id("c-1"),
         title: "Which colour?".to_owned(),
@@ -134,8 +134,8 @@ fn an_agent_that_calls_and_asks() {
     pair.agent.ask(now, question).expect("granted");
     pair.pump();
     let value = Some(json!({"colour": "blue"}));
-    let answer = Answer { status: AnswerStatus::Answered, value, text: None };
-    pair.core.answer(now, &ask_id, answer).expect("open");
+    let answer = QuestionAnswer { ask_id, status: AnswerStatus::Answered, value, text: None };
+    pair.core.answer(now, answer).expect("open");
     pair.pump();
     assert!(pair.agent_events().iter().any(|event| matches!(event, AgentEvent::Answered(_))));
     pair.agent.goodbye(now, "done", 0).expect("live");

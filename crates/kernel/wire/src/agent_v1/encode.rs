@@ -1,6 +1,7 @@
 //! From a message to a frame.
 
 use serde::{Serialize, Serializer};
+use serde_with_macros::skip_serializing_none;
 
 use super::direction::Message;
 use super::envelope::Envelope;
@@ -29,6 +30,7 @@ pub fn encode<M: Message>(envelope: &Envelope<M>, limit: u32) -> Result<Vec<u8>,
 }
 
 /// The envelope in the order in which it is written.
+#[skip_serializing_none]
 #[derive(Serialize)]
 #[serde(bound = "")]
 struct Written<'a, M: Message> {
@@ -37,19 +39,12 @@ struct Written<'a, M: Message> {
     type_name: &'static str,
     id: &'a MessageId,
     ts: &'a Rfc3339,
-    #[serde(skip_serializing_if = "Option::is_none")]
     in_reply_to: Option<&'a MessageId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     correlation_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     causation_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     traceparent: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     actor: Option<&'a Actor>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a ErrorObject>,
     #[serde(serialize_with = "write_payload")]
     payload: &'a M,

@@ -1,8 +1,10 @@
 //! What every message has around its payload.
 
 use serde::{Deserialize, Serialize};
+use serde_with_macros::skip_serializing_none;
+use wharf_vocab::Object;
 
-use super::{ErrorObject, MessageId, Rfc3339};
+use super::{MessageId, Rfc3339};
 
 /// One message with what goes around it. The `type` is told by the message itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,4 +64,23 @@ pub enum PartyKind {
     Agent,
     /// The system itself.
     System,
+}
+
+/// What went wrong, free of secrets.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ErrorObject {
+    /// A stable code for programs.
+    pub code: String,
+    /// One sentence for people.
+    pub message: String,
+    /// Facts for programs.
+    pub details: Option<Object>,
+    /// Whether the same request may succeed later.
+    pub retryable: Option<bool>,
+    /// The part of the sender that failed.
+    #[serde(rename = "where")]
+    pub place: Option<String>,
+    /// Fields for debugging. Wharf reads them and never writes them.
+    pub debug: Option<Object>,
 }

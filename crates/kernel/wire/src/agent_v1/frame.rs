@@ -13,9 +13,10 @@ const PREFIX_BYTES: usize = 4;
 const IDLE_BYTES_MAX: usize = 16 * 1024;
 
 /// Why bytes are no frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The length is above the limit.
+    #[error("the frame has {announced} bytes and the limit is {limit}")]
     TooLarge {
         /// What the prefix says.
         announced: u64,
@@ -23,24 +24,12 @@ pub enum FrameError {
         limit: u32,
     },
     /// The length is zero.
+    #[error("the frame is empty")]
     Empty,
     /// The bytes ended inside a frame.
+    #[error("the connection ended inside a frame")]
     Truncated,
 }
-
-impl fmt::Display for FrameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLarge { announced, limit } => {
-                write!(f, "the frame has {announced} bytes and the limit is {limit}")
-            }
-            Self::Empty => f.write_str("the frame is empty"),
-            Self::Truncated => f.write_str("the connection ended inside a frame"),
-        }
-    }
-}
-
-impl std::error::Error for FrameError {}
 
 /// Takes bytes as they come and gives frames as they are complete.
 pub struct FrameDecoder {

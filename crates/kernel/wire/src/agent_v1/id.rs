@@ -12,16 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::limits::WIRE_ID_BYTES_MAX;
 
 /// Why a text is not an id of this wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an id has 1 to {WIRE_ID_BYTES_MAX} bytes and no control characters")]
 pub struct WireIdError;
-
-impl fmt::Display for WireIdError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an id has 1 to {WIRE_ID_BYTES_MAX} bytes and no control characters")
-    }
-}
-
-impl std::error::Error for WireIdError {}
 
 fn is_wire_id(text: &str) -> bool {
     (1..=WIRE_ID_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control)

@@ -15,10 +15,8 @@ mod decode;
 mod direction;
 mod encode;
 mod envelope;
-mod error_object;
 mod frame;
 mod id;
-pub mod limits;
 mod messages;
 mod read;
 pub(crate) mod scan;
@@ -27,8 +25,7 @@ mod time;
 pub use decode::{DecodeError, Header, Malformed, Rejected, decode};
 pub use direction::{AgentMessage, CoreMessage, Message};
 pub use encode::encode;
-pub use envelope::{Actor, Echo, Envelope, PartyKind};
-pub use error_object::ErrorObject;
+pub use envelope::{Actor, Echo, Envelope, ErrorObject, PartyKind};
 pub use frame::{FrameDecoder, FrameError};
 pub use id::{CallId, InvokeId, MessageId, QuestionId, SessionId, WireIdError};
 pub use messages::*;
@@ -36,3 +33,15 @@ pub use time::{Rfc3339, Rfc3339Error};
 
 /// The version this module speaks.
 pub const VERSION: i64 = 1;
+
+/// The numbers that belong to the wire itself. Limits of a session stand beside the session.
+pub mod limits {
+    /// Largest frame unless the welcome says otherwise.
+    pub const FRAME_BYTES_MAX: u32 = 4 * 1024 * 1024;
+    /// Largest frame from an agent that has not been welcomed yet.
+    pub const HELLO_FRAME_BYTES_MAX: u32 = 64 * 1024;
+    /// Deepest nesting of a message, the envelope included.
+    pub const NESTING_MAX: usize = 127;
+    /// Longest id of a message, call, invocation, question or session.
+    pub const WIRE_ID_BYTES_MAX: usize = 256;
+}

@@ -2,27 +2,24 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
+use serde_with_macros::skip_serializing_none;
 use utoipa::ToSchema;
 use wharf_vocab::Object;
 
 /// `POST /v1/operators`
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct NewSeat {
     /// What the seat is for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desc: Option<String>,
     /// Roles it takes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roles: Option<Vec<String>>,
     /// Whether no other living seat may hold one of the roles.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclusive_roles: Option<bool>,
     /// What it can do: tools it executes by name, with schemas.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability_manifest: Option<Value>,
     /// Whether a person sits there, who decides what is left to people and about runs of whoever
     /// made the seat. Only a person's own token makes such a seat.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub person: Option<bool>,
 }
 
@@ -61,44 +58,33 @@ pub struct Seat {
 }
 
 /// `POST /v1/tasks`
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct NewTask {
     /// What is to be executed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Another name for the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     pub blueprint: Option<Blueprint>,
     /// What it is given: text, or an object.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
     /// Another name for the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init_ctx: Option<Value>,
     /// The seat that executes it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator_sid: Option<String>,
     /// Seats that gate it and that are asked when it fails.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<TaskHooks>,
     /// How long its credentials are good, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_secs: Option<u64>,
     /// How long an attempt may take, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_secs: Option<u64>,
     /// Whether to answer before the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detach: Option<bool>,
     /// An addition: the world.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub world: Option<String>,
     /// An addition: the caller's own id for the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
     /// An addition: `journal` or `memory`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<String>,
 }
 
@@ -150,16 +136,14 @@ impl Serialize for Blueprint {
 }
 
 /// Seats that have a say in a task.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TaskHooks {
     /// The seat that lets it pass.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spawn_hook_id: Option<String>,
     /// The seat that is asked when a worker fails.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub senior_bridge_id: Option<String>,
     /// An addition: how long the first is waited for before others are asked, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
 }
 
@@ -179,6 +163,7 @@ pub struct TaskStarted {
 }
 
 /// `GET /v1/worker/prompt`
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WorkerPrompt {
     /// The attempt's task.
@@ -188,24 +173,21 @@ pub struct WorkerPrompt {
     /// What is executed.
     pub agent: String,
     /// What the worker is, when the request says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
     /// What it is to do.
     pub prompt: String,
     /// What else it may know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Value>,
     /// All inputs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub inputs: Option<Object>,
     /// Where outputs go.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub outputs: Option<Object>,
 }
 
 /// `POST /v1/worker/result`
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WorkerResult {
     /// The attempt's task.
@@ -216,30 +198,24 @@ pub struct WorkerResult {
     #[serde(default = "yes")]
     pub ok: bool,
     /// Which attempt it is of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     /// An addition: what the attempt has cost in all, in micro-dollars.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micro: Option<u64>,
 }
 
 /// `POST /v1/worker/progress`
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WorkerProgress {
     /// Text for whoever watches.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// The channel of the text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
     /// What it does now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
     /// How much of it is done, from 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fraction: Option<f64>,
     /// What the attempt has cost so far, in micro-dollars.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micro: Option<u64>,
 }
 

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with_macros::skip_serializing_none;
 
 /// What the core says. Optional fields are left out, never null.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum CoreMessage {
@@ -12,7 +14,6 @@ pub enum CoreMessage {
         /// Names the request; the reply carries it.
         req_id: String,
         /// The request of the same run that is being answered meanwhile.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_req_id: Option<String>,
         /// The attempt's task.
         task_id: String,
@@ -27,7 +28,6 @@ pub enum CoreMessage {
         /// Names the request; the reply carries it.
         req_id: String,
         /// The request of the same run that is being answered meanwhile.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_req_id: Option<String>,
         /// The attempt's task.
         task_id: String,
@@ -44,7 +44,6 @@ pub enum CoreMessage {
         /// Names the message.
         req_id: String,
         /// The request of the same run that is being answered meanwhile.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_req_id: Option<String>,
         /// The attempt's task.
         task_id: String,
@@ -55,7 +54,6 @@ pub enum CoreMessage {
         /// What came of it: outputs, `{"error": …}`, or `{"omitted": …}` if it is too large.
         result: Value,
         /// An addition: the run.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         run_id: Option<String>,
         /// An addition: whether it was sent before.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -67,7 +65,6 @@ pub enum CoreMessage {
         /// Names the request; the reply carries it.
         req_id: String,
         /// The request of the same run that is being answered meanwhile.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_req_id: Option<String>,
         /// The attempt's task.
         task_id: String,
@@ -78,10 +75,8 @@ pub enum CoreMessage {
         /// The worker's right to this attempt, in long form.
         capability_token: String,
         /// The same right in short form.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         worker_handle: Option<String>,
         /// What kind of worker is wanted.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         worker: Option<WorkerKind>,
         /// What to do now, for a model that reads it.
         directive: String,
@@ -101,7 +96,6 @@ pub enum CoreMessage {
     /// An addition: something the operator sent was not understood or not allowed.
     Error {
         /// The request it was about, as far as that is known.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         req_id: Option<String>,
         /// A stable code.
         code: String,
@@ -126,16 +120,14 @@ impl CoreMessage {
 }
 
 /// What is added to requests that wait for an answer.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
     /// How long an answer is waited for, in milliseconds from now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
     /// The run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
     /// The world of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub world: Option<String>,
     /// Whether it was sent before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -171,6 +163,7 @@ pub struct WorkerKind {
 }
 
 /// What an operator says.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum OperatorMessage {
@@ -188,7 +181,6 @@ pub enum OperatorMessage {
         /// Whether it may pass.
         ok: bool,
         /// Why not.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     /// Says what came of a spawn. An empty value leaves that to the worker.
@@ -202,10 +194,8 @@ pub enum OperatorMessage {
         #[serde(default = "yes")]
         ok: bool,
         /// What went wrong.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
         /// What the worker used up.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         stats: Option<Value>,
     },
     /// Ends a run for good: it failed and is not tried again.
@@ -213,10 +203,8 @@ pub enum OperatorMessage {
         /// The request.
         req_id: String,
         /// What there is of a result.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<Value>,
         /// Why.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use serde_with_macros::skip_serializing_none;
 use utoipa::ToSchema;
 use wharf_vocab::{
     DateTime, Health, Isolation, Keeping, LaunchId, LogSource, Object, ProviderId, ProviderState,
@@ -14,6 +15,7 @@ use wharf_vocab::{
 use super::ErrorInfo;
 
 /// An agent and its state.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Agent {
     /// The agent's id.
@@ -21,19 +23,14 @@ pub struct Agent {
     /// Its state.
     pub state: ProviderState,
     /// Why it is in that state, when there is something to say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Its process, while there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// The current start of its process; shown only to administrators.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch_id: Option<LaunchId>,
     /// When it last sent a heartbeat.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_heartbeat: Option<DateTime>,
     /// What that heartbeat said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<AgentHealth>,
     /// Its sandbox: the one achieved while it runs, otherwise the one approved.
     pub sandbox: SandboxLevel,
@@ -54,7 +51,6 @@ pub struct Agent {
     /// What its manifest asks for.
     pub permissions_requested: Vec<String>,
     /// What was approved; absent until its present manifest is approved.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions_approved: Option<Vec<String>>,
     /// The same, each with what it means.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -63,13 +59,11 @@ pub struct Agent {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wishes: Vec<AgentWish>,
     /// The sandbox it is to have, once approved.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox_wanted: Option<SandboxLevel>,
     /// What the sandbox lacks or does differently, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sandbox_notes: Vec<String>,
     /// Which runs share a process, once approved.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
     /// How many of its processes run.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -93,7 +87,6 @@ pub struct Agent {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quarantined: Vec<ToolId>,
     /// Where its source code is, according to its manifest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
 
@@ -143,44 +136,33 @@ pub struct AgentWish {
 }
 
 /// How much an agent may be asked to do and may use. An absent limit is bounded only by the core.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentLimits {
     /// Calls in progress at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls_max: Option<u32>,
     /// Calls per period.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// How long one call may run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_ms: Option<u64>,
     /// Largest inputs of a call, as JSON text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_bytes: Option<u64>,
     /// Largest outputs of a call, as JSON text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_bytes: Option<u64>,
     /// Progress one call may write.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream_bytes: Option<u64>,
     /// Memory of all its processes in total.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     /// Processor time of all its processes in total, from start to end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ms: Option<u64>,
     /// Share of processors, in thousandths of one; enforced where the system can.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_millicores: Option<u64>,
     /// Processes and threads at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u64>,
     /// Open files of each process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_files: Option<u64>,
     /// Bytes in its own folders, and size of any one file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
 }
 
@@ -221,30 +203,25 @@ pub struct FoundAgents {
 }
 
 /// A folder with a manifest.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FoundAgent {
     /// The folder.
     pub folder: String,
     /// The agent's id, if the manifest is valid.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<ProviderId>,
     /// Its name for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Its version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// What it is for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// What it asks for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<AgentPermission>,
     /// The state of the agent with this id, if it was added already.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<ProviderState>,
     /// Why the manifest is not valid.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorInfo>,
 }
 
@@ -257,27 +234,22 @@ pub struct AddAgent {
 }
 
 /// `POST /v1/agents/{id}/approve`: some of the permissions its manifest asks for, or all of them.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApproveAgent {
     /// These permissions and no others; an empty list approves the agent without any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Vec<String>>,
     /// Everything the manifest asks for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all: Option<bool>,
     /// The agent's `manifest_hash` as it was reviewed. If its manifest has changed since, nothing is
     /// approved.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest_hash: Option<String>,
     /// Its sandbox; when absent, the stricter of the core's default and the manifest's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxLevel>,
     /// Which runs share a process; as the manifest says when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
     /// The owner's limits; the manifest's apply where they are stricter.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<AgentLimits>,
 }
 

@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use serde_with_macros::skip_serializing_none;
 use utoipa::ToSchema;
 use wharf_vocab::{
     AllowScope, AskId, AskKind, DateTime, Decision, GrantId, NoAnswer, RunId, ToolId, WorldId,
 };
 
 /// An open ask as `GET /v1/inbox` shows it.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Ask {
     /// The ask's id.
@@ -23,23 +25,18 @@ pub struct Ask {
     /// What is asked, in one line.
     pub title: String,
     /// What the decision is about: an object from the provider, or text from the core.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Value>,
     /// JSON Schema of the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
     /// Digest of the arguments an approval is for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args_digest: Option<String>,
     /// Hash of the tool definition an approval is for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_hash: Option<String>,
     /// The files an approval is for. Only these are read, even if their paths are overwritten
     /// meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<AskFile>,
     /// The token that started the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<GrantId>,
     /// Who may decide: `person`, `seat:S-…` or `any`.
     pub audience: String,
@@ -66,21 +63,21 @@ pub struct AskFile {
 }
 
 /// `POST /v1/questions/{ask_id}/answer`: a value, or a status instead.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerQuestion {
     /// The answer, which must match the question's schema. Null is an answer too.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present")]
     pub value: Option<Value>,
     /// Why there is no answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<NoAnswer>,
     /// Text to go with `off_script`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
 /// `POST /v1/approvals/{ask_id}/decide`.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecideApproval {
@@ -88,10 +85,8 @@ pub struct DecideApproval {
     pub decision: Decision,
     /// What `allow` covers: only this run (`run`, the default), or also later runs of the same tool
     /// by the same caller within the same parent run (`parent`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<AllowScope>,
     /// Why.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 

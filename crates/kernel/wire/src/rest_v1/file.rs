@@ -1,6 +1,7 @@
 //! Files of a world, where they come from and where they went.
 
 use serde::{Deserialize, Serialize};
+use serde_with_macros::skip_serializing_none;
 use utoipa::ToSchema;
 use wharf_vocab::{DateTime, Direction, RunId, WorldId};
 
@@ -110,17 +111,15 @@ pub struct UploadPart {
 }
 
 /// `POST /v1/worlds/{w}/uploads/{id}/complete?path=`: makes a file from the parts.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompleteUpload {
     /// The BLAKE3 hash of the whole file. A file with another hash is refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub b3: Option<String>,
     /// The size of the whole file in bytes. A file of another size is refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// Its media type; guessed from the file name when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
 }
 

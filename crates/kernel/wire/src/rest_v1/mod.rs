@@ -14,6 +14,7 @@ mod world;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with_macros::skip_serializing_none;
 use utoipa::ToSchema;
 use wharf_vocab::{
     DateTime, Durability, Fault, Mode, Object, RunId, RunStatus, SeatId, Severity, ToolId, Verdict,
@@ -39,6 +40,7 @@ pub use tool_server::{AddTool, Operative, ToolServer};
 pub use world::{CorrectWorld, CreateWorld, PolicyRule, SetBudget, SetWorld, World};
 
 /// `POST /v1/runs`.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateRun {
@@ -51,52 +53,39 @@ pub struct CreateRun {
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub outputs: Value,
     /// The world the run belongs to; `default` when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub world: Option<WorldId>,
     /// Whether to act or to pretend; `real` when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// An id for the run, chosen by the caller.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
     /// The run whose local files this one may read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<RunId>,
     /// Repeating a request with the same key returns the same run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     /// How long one attempt may run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// An id, chosen by the caller, for what this run is part of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
     /// The most the run and its children may cost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_micro: Option<u64>,
     /// Whether the run is stored; the tool's default when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
     /// Where the caller works, for providers that ask for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<RunContext>,
     /// Seats of operators that have a say in the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<RunOperator>,
 }
 
 /// Seats of operators that have a say in a run.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunOperator {
     /// The seat that must allow the run, unless a rule asks someone else anyway.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<SeatId>,
     /// The seat that is asked when a worker fails.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub senior: Option<SeatId>,
     /// How long to wait for the gating seat before others may decide; 5 minutes when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
 }
 
@@ -340,15 +329,14 @@ pub struct CostItem {
 }
 
 /// What `run/core.json` in the home says about a core that is up.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreInfo {
     /// Base URL of the HTTP API.
     pub http: String,
     /// Base URL of the artifact store, once there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<String>,
     /// Path of the socket agents connect to, once there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<String>,
     /// The core's process id.
     pub pid: u32,

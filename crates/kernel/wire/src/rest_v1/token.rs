@@ -1,45 +1,40 @@
 //! Tokens, the tickets made with them, and the names of secrets.
 
 use serde::{Deserialize, Serialize};
+use serde_with_macros::skip_serializing_none;
 use utoipa::ToSchema;
 use wharf_vocab::{DateTime, GrantId, SeatId, SecretName, TokenState, Verb, WorldId};
 
 /// `POST /v1/tokens`. A token has no more rights than the one it is created with.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateToken {
     /// What it is for, in its maker's words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// What it permits.
     pub verbs: Vec<Verb>,
     /// The worlds it covers; all when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worlds: Option<Vec<WorldId>>,
     /// The tools it covers, as patterns such as `llm/*`; all when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
     /// How long it is valid; without limit when neither this nor `expires_at` is given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
     /// When it expires.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<DateTime>,
     /// The most its runs may cost. Such a token must name exactly one world.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_micro: Option<u64>,
     /// Whether it belongs to a person, who may decide what is reserved for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub person: Option<bool>,
 }
 
 /// A token as lists show it.
+#[skip_serializing_none]
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Token {
     /// Its id.
     pub token_id: GrantId,
     /// The token itself; only in the response that creates it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
     /// What it is for.
     pub label: String,
@@ -48,25 +43,20 @@ pub struct Token {
     /// What it permits.
     pub verbs: Vec<Verb>,
     /// The worlds it covers; all when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worlds: Option<Vec<WorldId>>,
     /// The tools it covers; all when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
     /// Whether it belongs to a person.
     pub person: bool,
     /// The most its runs may cost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_micro: Option<u64>,
     /// When it was created.
     pub created_at: DateTime,
     /// The token it was created with.
     pub created_by: GrantId,
     /// When it expires.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<DateTime>,
     /// When it was revoked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<DateTime>,
 }
 
@@ -97,24 +87,20 @@ pub struct Keys {
 
 /// `POST /v1/tickets`; the body may be empty. A ticket has no more rights than the token it is
 /// created with.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateTicket {
     /// The origin of the pages that may use it, such as `http://localhost:5173`; the origin of this
     /// request when absent. Pages cannot use a ticket without an origin.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
     /// Only these verbs of the token.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verbs: Option<Vec<Verb>>,
     /// Only these worlds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worlds: Option<Vec<WorldId>>,
     /// Only tools that match one of these patterns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
     /// The operator's seat whose socket it opens. The request must carry the seat's token.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seat: Option<SeatId>,
 }
 

@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with_macros::skip_serializing_none;
 use utoipa::ToSchema;
 use wharf_vocab::{ProviderId, ToolId, ToolState};
 
 use super::ToolServer;
 
 /// A tool of the catalog.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Tool {
     /// `provider/name`.
@@ -21,7 +23,6 @@ pub struct Tool {
     /// JSON Schema of the inputs.
     pub input_schema: Value,
     /// JSON Schema of the outputs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     /// Whether it acts on the world.
     pub side_effects: bool,
@@ -39,14 +40,13 @@ pub struct Tool {
     /// Whether it can be called.
     pub state: ToolState,
     /// Why it is in that state, when there is something to say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_reason: Option<String>,
     /// Its server, if it has one of its own; not in lists.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Box<ToolServer>>,
 }
 
 /// `GET /v1/tools/{provider}/{name}/diff`: the approved definition and the one offered now.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ToolDiff {
     /// `provider/name`.
@@ -56,10 +56,8 @@ pub struct ToolDiff {
     /// The parts that differ, such as `description` or `input_schema`.
     pub changes: Vec<String>,
     /// The approved definition.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<ToolDefinition>,
     /// The offered definition.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered: Option<ToolDefinition>,
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_with_macros::skip_serializing_none;
 use utoipa::ToSchema;
 use wharf_vocab::{
     DateTime, GrantId, Isolation, Keeping, LaunchId, ProviderState, SandboxLevel, ServerKind,
@@ -13,6 +14,7 @@ use super::agent::known;
 use super::{AgentLimits, AgentPermission, AgentWish};
 
 /// The server of a tool and its state.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ToolServer {
     /// How the tool is served.
@@ -20,7 +22,6 @@ pub struct ToolServer {
     /// Its state. An idle server is `running` without a process.
     pub state: ProviderState,
     /// Why it is in that state, when there is something to say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Whether it may be called, once approved.
     pub enabled: bool,
@@ -32,10 +33,8 @@ pub struct ToolServer {
     /// When it was added.
     pub added_at: DateTime,
     /// Its process, while there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// The current start of its process; shown only to administrators.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch_id: Option<LaunchId>,
     /// How many of its processes run.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -43,18 +42,15 @@ pub struct ToolServer {
     /// Its sandbox: the one achieved while it runs, otherwise the one approved.
     pub sandbox: SandboxLevel,
     /// The sandbox it is to have, once approved.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox_wanted: Option<SandboxLevel>,
     /// What the sandbox lacks or does differently, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sandbox_notes: Vec<String>,
     /// Which runs share a process, once approved.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
     /// What its manifest asks for.
     pub permissions_requested: Vec<String>,
     /// What was approved; absent until its present manifest is approved.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions_approved: Option<Vec<String>>,
     /// The same, each with what it means.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -79,25 +75,24 @@ pub struct ToolServer {
 }
 
 /// `POST /v1/tools`.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddTool {
     /// The folder with the tool server's manifest: an absolute path on the core's machine.
     pub folder: String,
     /// Whether to approve it at once; then it may be called.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve: Option<bool>,
     /// With `approve`: these permissions and no others; everything the manifest asks for when
     /// absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Vec<String>>,
     /// With `approve`: its sandbox; when absent, the stricter of the core's default and the
     /// manifest's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxLevel>,
 }
 
 /// An operative: a name under which a client serves tools.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Operative {
     /// The name, which its tools' ids begin with.
@@ -105,10 +100,8 @@ pub struct Operative {
     /// Whether a client is connected under this name.
     pub connected: bool,
     /// The token of the connected client.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<GrantId>,
     /// When its last connection ended, if one has since the core started.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_seen: Option<DateTime>,
     /// The ids of its tools.
     pub tools: Vec<ToolId>,

@@ -2,10 +2,12 @@
 
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_with_macros::skip_serializing_none;
 use utoipa::ToSchema;
 use wharf_vocab::{DateTime, Publish, UnknownCost, WorldId};
 
 /// A world and its account.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct World {
     /// The world's id.
@@ -13,14 +15,12 @@ pub struct World {
     /// When it was created.
     pub created_at: DateTime,
     /// The most its runs may cost; absent means no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_micro: Option<u64>,
     /// What is set aside for runs in progress.
     pub held_micro: u64,
     /// What its runs have cost.
     pub spent_micro: u64,
     /// How far the amounts spent and set aside exceed the limit; absent if they do not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_micro: Option<u64>,
     /// The least that is set aside for an attempt, unless its tool is free.
     pub default_hold_micro: u64,
@@ -30,7 +30,6 @@ pub struct World {
     /// When the outputs of its runs become visible.
     pub publish: Publish,
     /// Days after which an unused file is removed; absent means never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention_days: Option<u32>,
     /// Rules about approvals, applied before those for all worlds.
     #[serde(default)]
@@ -65,52 +64,49 @@ fn person() -> String {
 }
 
 /// `POST /v1/worlds`.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateWorld {
     /// The world's id.
     pub world: WorldId,
     /// The most its runs may cost; absent means no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_micro: Option<u64>,
     /// The least that is set aside for an attempt, unless its tool is free.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_hold_micro: Option<u64>,
     /// When the outputs of its runs become visible; `direct` when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publish: Option<Publish>,
     /// Days after which an unused file is removed; absent means never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention_days: Option<u32>,
     /// Rules about approvals, applied before those for all worlds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policy: Vec<PolicyRule>,
     /// What is booked when the cost of an attempt is unknown; `reported` when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown_cost: Option<UnknownCost>,
 }
 
 /// `PATCH /v1/worlds/{w}`: changes the named settings. Null removes a limit.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetWorld {
     /// The most its runs may cost; null for no limit.
-    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "named")]
     pub limit_micro: Option<Option<u64>>,
     /// The least that is set aside for an attempt, unless its tool is free.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given")]
     pub default_hold_micro: Option<u64>,
     /// When the outputs of its runs become visible.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given")]
     pub publish: Option<Publish>,
     /// Days after which an unused file is removed; null for never.
-    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "named")]
     pub retention_days: Option<Option<u32>>,
     /// All rules about approvals, replacing the present ones.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given")]
     pub policy: Option<Vec<PolicyRule>>,
     /// What is booked when the cost of an attempt is unknown.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given")]
     pub unknown_cost: Option<UnknownCost>,
 }
 
@@ -140,13 +136,12 @@ fn named<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 
 /// `PUT /v1/worlds/{w}/budget`: replaces the budget. An absent field means no limit, or nothing set
 /// aside.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetBudget {
     /// The most the world's runs may cost; absent means no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_micro: Option<u64>,
     /// The least that is set aside for an attempt, unless its tool is free.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_hold_micro: Option<u64>,
 }

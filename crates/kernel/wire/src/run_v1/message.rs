@@ -1,9 +1,11 @@
 //! The messages.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
+use serde_with_macros::skip_serializing_none;
 use wharf_vocab::Object;
 
 /// Any message, by its `kind`.
@@ -24,6 +26,34 @@ pub enum Frame {
     Token(Token),
     /// Server to client: partial or final outputs.
     Response(Response),
+}
+
+/// The text of a frame: one line of strict JSON. A message holds nothing that JSON cannot say,
+/// so this never fails.
+#[must_use]
+pub fn encode(frame: &Frame) -> String {
+    serde_json::to_string(frame).unwrap_or_default()
+}
+
+/// The text of a frame for peers of the half-migrated wire, with the `content` that they look for:
+/// the run's id, the phase or the line. Everything else is as [`encode`] writes it.
+#[must_use]
+pub fn encode_upstream(frame: &Frame) -> String {
+    let content = match frame {
+        Frame::Ack(ack) => json!({"run_id": ack.control.run_id}),
+        Frame::Event(event) => json!({"phase": event.data.phase}),
+        Frame::Log(log) => json!({"msg": log.data.msg}),
+        Frame::Request(_) | Frame::Cancel(_) | Frame::Token(_) | Frame::Response(_) => {
+            return encode(frame);
+        }
+    };
+    match serde_json::to_value(frame) {
+        Ok(Value::Object(mut object)) => {
+            object.insert("content".to_owned(), content);
+            Value::Object(object).to_string()
+        }
+        _ => encode(frame),
+    }
 }
 
 /// Whether a run is real or pretended.
@@ -51,6 +81,7 @@ pub struct Request {
 }
 
 /// What a request says beside data.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestControl {
     /// The run.
@@ -62,25 +93,20 @@ pub struct RequestControl {
     #[serde(default = "first_attempt", skip_serializing_if = "is_first")]
     pub attempt: u32,
     /// An addition: keys of inputs that are references; without it prefixes decide.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refs: Option<Vec<String>>,
     /// An addition: the world that the run belongs to, since ids of runs are unique in their world
     /// only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub world: Option<String>,
     /// An addition: send only what comes after this number. Whoever gives one, 0 included, asks for
     /// a run that was begun: a server that does not know it answers `ERR_WORKER` instead of
     /// beginning it a second time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// An addition: how long the attempt may run, in milliseconds from now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
     /// An addition: outputs without which the run has failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required: Vec<String>,
     /// An addition: the tool that the request is for. A server that serves another one refuses it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolName>,
 }
 
@@ -130,17 +156,15 @@ fn is_first(attempt: &u32) -> bool {
 }
 
 /// What most messages say beside data.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Control {
     /// The run; the connection's when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
     /// An addition: what the attempt has cost so far, in micro-dollars. Kept as it came, since it
     /// is judged apart.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micro: Option<Value>,
     /// An addition: the message's number within the attempt, from 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
 }
 
@@ -310,22 +334,19 @@ pub struct Response {
 }
 
 /// What a response says beside data.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResponseControl {
     /// The run; the connection's when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
     /// How it went; only final ones have it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
     /// Micro-dollars. Kept as it came, since it is judged apart.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micro: Option<Value>,
     /// Whether it is the last.
     #[serde(default, rename = "final")]
     pub is_final: bool,
     /// An addition: the message's number within the attempt, from 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
     /// An addition: what was written, by output key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -372,4 +393,45 @@ impl Failure {
 
 fn unknown() -> String {
     super::code::UNKNOWN.to_owned()
+}
+
+/// What a core hands to a server that it launches, over the descriptor that the server inherits.
+///
+/// It comes as one message of JSON, together with the socket that the server listens on. Nothing of
+/// it stands in an argument, in the environment or in a file, so that no process of the server's
+/// own making learns it by inheritance.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handover {
+    /// What the core shows with every connection for a run, as a bearer token. It is for this
+    /// launch alone.
+    pub secret: String,
+    /// The tool that is served.
+    pub tool: ToolName,
+}
+
+impl Handover {
+    /// Longest message.
+    pub const BYTES_MAX: usize = 4 * 1024;
+}
+
+// A secret must not reach a log by way of a debug print.
+impl fmt::Debug for Handover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handover").field("tool", &self.tool).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_read_back_and_not_shown() {
+        let tool = ToolName { reference: "a/b@1".into(), digest: None };
+        let handover = Handover { secret: "canary".into(), tool };
+        let text = serde_json::to_string(&handover).expect("writes");
+        assert_eq!(text, r#"{"secret":"canary","tool":{"ref":"a/b@1"}}"#);
+        assert_eq!(serde_json::from_str::<Handover>(&text).expect("reads"), handover);
+        assert!(!format!("{handover:?}").contains("canary"));
+    }
 }

@@ -6,28 +6,18 @@
 //! server sends. Fields that are not in the original protocol are marked as additions; peers that
 //! do not know them ignore them.
 
-mod encode;
-mod envelope;
-mod first;
+mod from_client;
 mod from_server;
-mod handover;
-mod later;
 mod message;
-mod upstream;
 mod value;
 
-pub use encode::encode;
-pub use envelope::{Envelope, read_envelope};
-pub use first::{First, Unfit, decode_first};
-pub use from_server::{FromServer, Invalid, decode_from_server};
-pub use handover::Handover;
-pub use later::{Later, decode_later};
+pub use from_client::{First, Later, Unfit, decode_first, decode_later};
+pub use from_server::{Envelope, FromServer, Invalid, decode_from_server, read_envelope};
 pub use message::{
-    Ack, Cancel, Control, Event, EventData, Failure, Frame, Log, LogData, LogLevel, Mode, Phase,
-    Request, RequestControl, Response, ResponseControl, Status, Token, TokenContent, ToolName,
-    Written,
+    Ack, Cancel, Control, Event, EventData, Failure, Frame, Handover, Log, LogData, LogLevel, Mode,
+    Phase, Request, RequestControl, Response, ResponseControl, Status, Token, TokenContent,
+    ToolName, Written, encode, encode_upstream,
 };
-pub use upstream::encode_upstream;
 pub use value::Refusal;
 
 pub use crate::ws::close;

@@ -1,18 +1,17 @@
 //! Text to JSON, strictly: bounded in depth, and no key twice at any depth.
 
-use std::fmt;
-
-use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use wharf_vocab::Object;
 
 use super::{Failure, close, code};
 use crate::agent_v1::Malformed;
 use crate::agent_v1::scan::scan;
+use crate::strict;
 
 /// Why a connection is closed: a code of WebSockets and a short reason. It never quotes what the
 /// peer sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{reason} ({code})")]
 pub struct Refusal {
     /// One of [`close`].
     pub code: u16,
@@ -28,12 +27,6 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.reason, self.code)
-    }
-}
-
 /// Reads the one object that a frame consists of. The look over the bytes comes before anything
 /// is allocated for them.
 pub(super) fn read(text: &str) -> Result<Object, Refusal> {
@@ -41,17 +34,22 @@ pub(super) fn read(text: &str) -> Result<Object, Refusal> {
         Malformed::TooDeep => Refusal::new(close::INVALID, "nested too deeply"),
         _ => Refusal::new(close::INVALID, "not JSON"),
     })?;
-    let mut json = serde_json::Deserializer::from_str(text);
-    let Strict(value) = Strict::deserialize(&mut json).map_err(|error| {
-        if error.to_string().starts_with(TWICE) {
-            return Refusal::new(close::INVALID, TWICE);
-        }
-        Refusal::new(close::INVALID, "not JSON")
+    let value = strict::read(text.as_bytes()).map_err(|error| match error.is_data() {
+        true => Refusal::new(close::INVALID, TWICE),
+        false => Refusal::new(close::INVALID, "not JSON"),
     })?;
-    json.end().map_err(|_| Refusal::new(close::INVALID, "not JSON"))?;
     match value {
         Value::Object(object) => Ok(object),
         _ => Err(Refusal::new(close::PROTOCOL, "not an object")),
+    }
+}
+
+/// A part that must be an object if it is there; one that is not there is empty.
+pub(super) fn object(value: Option<Value>) -> Option<Object> {
+    match value {
+        None | Some(Value::Null) => Some(Object::new()),
+        Some(Value::Object(object)) => Some(object),
+        Some(_) => None,
     }
 }
 
@@ -83,81 +81,6 @@ pub(super) fn failure(error: Option<&Value>) -> Option<Failure> {
 }
 
 const TWICE: &str = "a key stands twice";
-
-/// A value in which no key stands twice.
-struct Strict(Value);
-
-impl<'de> Deserialize<'de> for Strict {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        StrictSeed.deserialize(deserializer).map(Self)
-    }
-}
-
-struct StrictSeed;
-
-impl<'de> DeserializeSeed<'de> for StrictSeed {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for StrictSeed {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E: de::Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E: de::Error>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_string<E: de::Error>(self, value: String) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(StrictSeed)? {
-            list.push(item);
-        }
-        Ok(Value::Array(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut object = Object::new();
-        while let Some(key) = map.next_key::<String>()? {
-            if object.contains_key(&key) {
-                return Err(de::Error::custom(TWICE));
-            }
-            let value = map.next_value_seed(StrictSeed)?;
-            object.insert(key, value);
-        }
-        Ok(Value::Object(object))
-    }
-}
 
 #[cfg(test)]
 mod tests {

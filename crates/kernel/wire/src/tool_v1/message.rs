@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use serde_with_macros::skip_serializing_none;
 
 use super::Response;
+use super::response::Shape;
 
 /// Whether an answer is waited for, or only that the message arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +32,7 @@ pub struct Request {
 }
 
 /// A typed tool that an operative offers.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OfferedTool {
     /// Its name, without the provider's.
@@ -41,10 +44,8 @@ pub struct OfferedTool {
     #[serde(default)]
     pub input: Value,
     /// JSON Schema of its output.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
     /// JSON Schema of its progress.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Value>,
 }
 
@@ -185,66 +186,53 @@ impl Message {
     /// keys: the marker of faults, and costs. `bare` writes requests without their envelope, as server-sent events and POST have them.
     #[must_use]
     pub fn write(&self, marked: bool, bare: bool) -> String {
-        let text = match self {
-            Self::Request(request) if bare => serde_json::to_string(request),
-            Self::Request(request) => serde_json::to_string(&Envelope::of("request", request)),
+        let kind = |kind| Written { kind, ..Written::default() };
+        let written = match self {
+            Self::Request(request) if bare => {
+                return serde_json::to_string(request).unwrap_or_default();
+            }
+            Self::Request(request) => Written { payload: Some(request), ..kind("request") },
             Self::Child { of, request } => {
-                serde_json::to_string(&Child { kind: "child", of, payload: request })
+                Written { of: Some(of), payload: Some(request), ..kind("child") }
             }
-            Self::Progress { id, data, cost_micro } => {
-                let cost_micro = cost_micro.filter(|_| marked);
-                serde_json::to_string(&Progress { kind: "progress", id, data, cost_micro })
-            }
-            Self::Response { id, response, cost_micro } => serde_json::to_string(&Answer {
-                kind: "response",
-                id,
-                response: response.shape(marked),
+            Self::Progress { id, data, cost_micro } => Written {
+                id: Some(id),
+                data: data.as_ref(),
                 cost_micro: cost_micro.filter(|_| marked),
-            }),
-            Self::Cancel { id } => serde_json::to_string(&Cancel { kind: "cancel", id }),
-            Self::Offer(tools) => serde_json::to_string(&Tools { kind: "offer", tools }),
-            Self::Offered(offer) => serde_json::to_string(&Offered { kind: "offered", offer }),
-            Self::Unknown => Ok(String::new()),
+                ..kind("progress")
+            },
+            Self::Response { id, response, cost_micro } => Written {
+                id: Some(id),
+                response: Some(response.shape(marked)),
+                cost_micro: cost_micro.filter(|_| marked),
+                ..kind("response")
+            },
+            Self::Cancel { id } => Written { id: Some(id), ..kind("cancel") },
+            Self::Offer(tools) => Written { tools: Some(tools), ..kind("offer") },
+            Self::Offered(offer) => {
+                let offered = Offered { kind: "offered", offer };
+                return serde_json::to_string(&offered).unwrap_or_default();
+            }
+            Self::Unknown => return String::new(),
         };
         // Maps with text keys and finite numbers always become JSON.
-        text.unwrap_or_default()
+        serde_json::to_string(&written).unwrap_or_default()
     }
 }
 
-/// A request in its envelope, written without a copy of its payload.
-#[derive(Serialize)]
-struct Envelope<'a> {
+/// A frame as it is written, without a copy of what is in it.
+#[skip_serializing_none]
+#[derive(Default, Serialize)]
+struct Written<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
-    payload: &'a Request,
-}
-
-impl<'a> Envelope<'a> {
-    fn of(kind: &'static str, payload: &'a Request) -> Self {
-        Self { kind, payload }
-    }
-}
-
-#[derive(Serialize)]
-struct Child<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    of: &'a str,
-    payload: &'a Request,
-}
-
-#[derive(Serialize)]
-struct Cancel<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    id: &'a str,
-}
-
-#[derive(Serialize)]
-struct Tools<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    tools: &'a [OfferedTool],
+    id: Option<&'a str>,
+    of: Option<&'a str>,
+    payload: Option<&'a Request>,
+    data: Option<&'a Value>,
+    response: Option<Shape<'a>>,
+    cost_micro: Option<u64>,
+    tools: Option<&'a [OfferedTool]>,
 }
 
 #[derive(Serialize)]
@@ -253,27 +241,6 @@ struct Offered<'a> {
     kind: &'static str,
     #[serde(flatten)]
     offer: &'a Offer,
-}
-
-#[derive(Serialize)]
-struct Progress<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    id: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    data: &'a Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cost_micro: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct Answer<'a, R> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    id: &'a str,
-    response: R,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cost_micro: Option<u64>,
 }
 
 fn inner(frame: &mut Map<String, Value>) -> Result<Map<String, Value>, Unreadable> {

@@ -44,7 +44,7 @@ impl Connection {
                 self.calls.cancel(now, &mut self.session, &call_id, Some(0));
             }
             AgentEvent::Answered(answered) => self.calls.answered(*answered),
-            AgentEvent::Goodbye { drain_ms, .. } => self.wind_down(drain_ms.unwrap_or(0)),
+            AgentEvent::Goodbye(goodbye) => self.wind_down(goodbye.drain_ms.unwrap_or(0)),
             AgentEvent::Closed(why) => {
                 self.closed = Some(why);
                 self.stop_at = None;

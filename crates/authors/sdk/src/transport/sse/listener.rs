@@ -21,9 +21,10 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
+use wharf_protocol::tool::NextEvents;
 use wharf_wire::tool_v1::SUBPROTOCOL;
 
-use super::outlet::{Cursor, Next, Outlet};
+use super::outlet::{Cursor, Outlet};
 use super::session::Session;
 use crate::transport::{Error, Link, Options};
 
@@ -282,9 +283,9 @@ fn events(
         let quiet_until = Instant::now() + keep_alive;
         loop {
             match cursor.take() {
-                Next::Text(text) => return Some((frame(text), (cursor, None))),
-                Next::End => return None,
-                Next::Nothing => {}
+                NextEvents::Text(text) => return Some((frame(text), (cursor, None))),
+                NextEvents::End => return None,
+                NextEvents::Nothing => {}
             }
             tokio::select! {
                 () = cursor.changed() => {}

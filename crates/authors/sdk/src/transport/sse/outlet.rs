@@ -3,13 +3,14 @@
 //! A reader that comes back goes on where it was. One that begins anew sees what is kept, but no
 //! request that was answered: it must not be executed twice.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use wharf_protocol::tool::{EventLog, NextEvents, ReaderPlace};
 
 /// Events that may be unread before no more are taken.
 const UNREAD_MAX: u64 = 256;
@@ -17,7 +18,7 @@ const UNREAD_MAX: u64 = 256;
 const KEPT_MAX: usize = 1_024;
 /// Bytes of events that are kept after they were read.
 const KEPT_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Bytes that are handed to a reader at once, if there is more than one event.
+/// From here on no further event is handed to a reader at once.
 const AT_ONCE_BYTES: usize = 64 * 1024;
 
 /// Where the frames of a session go.
@@ -32,47 +33,20 @@ pub(super) struct Outlet {
 
 #[derive(Debug, Default)]
 struct State {
-    events: VecDeque<Kept>,
-    bytes: usize,
-    /// The number of the last event.
-    last: u64,
+    log: EventLog,
     /// The highest number that any reader has been given.
     read: u64,
-    /// The highest number that is not kept any more.
-    gone: u64,
     readers: usize,
-    /// Requests that were sent and not answered yet, with the numbers of their events.
-    open: HashMap<String, u64>,
-    /// Requests among the events, by their numbers.
-    requests: HashSet<u64>,
-    ended: bool,
+    /// Requests that were sent and not answered yet.
+    open: HashSet<String>,
 }
 
-#[derive(Debug)]
-struct Kept {
-    number: u64,
-    text: Arc<str>,
-}
-
-/// A reader's place.
+/// A reader of a session.
 #[derive(Debug)]
 pub(super) struct Cursor {
     outlet: Arc<Outlet>,
-    after: u64,
-    /// Requests that a reader need not see.
-    over: HashSet<u64>,
+    place: ReaderPlace,
     news: watch::Receiver<u64>,
-}
-
-/// What a reader gets next.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    /// Events as text.
-    Text(String),
-    /// Nothing yet.
-    Nothing,
-    /// Nothing ever.
-    End,
 }
 
 impl Outlet {
@@ -83,29 +57,25 @@ impl Outlet {
 
     /// Whether another frame is taken.
     pub(super) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.task.register(cx.waker());
-        let state = self.state.lock();
-        if state.last - state.read < UNREAD_MAX { Poll::Ready(()) } else { Poll::Pending }
+        self.poll(cx, |unread| unread < UNREAD_MAX)
     }
 
     /// Whether everything was given to a reader.
     pub(super) fn poll_read(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll(cx, |unread| unread == 0)
+    }
+
+    fn poll(&self, cx: &mut Context<'_>, is_enough: impl Fn(u64) -> bool) -> Poll<()> {
         self.task.register(cx.waker());
         let state = self.state.lock();
-        if state.read == state.last { Poll::Ready(()) } else { Poll::Pending }
+        if is_enough(state.log.last() - state.read) { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// Adds a frame. `request` is the id of the request that it is.
     pub(super) fn push(&self, frame: &str, request: Option<String>) {
         let mut state = self.state.lock();
-        state.last += 1;
-        let number = state.last;
-        state.bytes += frame.len();
-        state.events.push_back(Kept { number, text: frame.into() });
-        if let Some(id) = request {
-            state.requests.insert(number);
-            state.open.insert(id, number);
-        }
+        state.log.push(frame);
+        state.open.extend(request);
         state.forget();
         drop(state);
         self.news.send_modify(|news| *news += 1);
@@ -118,7 +88,7 @@ impl Outlet {
 
     /// There will be no more events.
     pub(super) fn end(&self) {
-        self.state.lock().ended = true;
+        self.state.lock().log.end();
         self.news.send_modify(|news| *news += 1);
     }
 
@@ -135,65 +105,41 @@ impl Outlet {
     pub(super) fn read(self: &Arc<Self>, after: Option<u64>) -> Option<Cursor> {
         let news = self.news.subscribe();
         let mut state = self.state.lock();
-        if after.is_some_and(|after| after < state.gone || after > state.last) {
+        let place = state.log.place(after, |id| state.open.contains(id))?;
+        if state.log.misses(&place) {
             return None;
         }
-        let over = match after {
-            Some(_) => HashSet::new(),
-            None => {
-                let open: HashSet<u64> = state.open.values().copied().collect();
-                state.requests.difference(&open).copied().collect()
-            }
-        };
         state.readers += 1;
         drop(state);
         self.task.wake();
-        Some(Cursor { outlet: Arc::clone(self), after: after.unwrap_or(0), over, news })
+        Some(Cursor { outlet: Arc::clone(self), place, news })
     }
 }
 
 impl State {
     /// Lets events go that were read and are too many to be kept.
     fn forget(&mut self) {
-        while self.events.len() > KEPT_MAX || self.bytes > KEPT_BYTES_MAX {
-            let Some(kept) = self.events.pop_front_if(|kept| kept.number <= self.read) else {
-                return;
-            };
-            self.bytes -= kept.text.len();
-            self.gone = kept.number;
-            self.requests.remove(&kept.number);
+        let is_full = |(events, bytes)| events > KEPT_MAX || bytes > KEPT_BYTES_MAX;
+        while is_full(self.log.size()) && self.log.oldest().is_some_and(|it| it <= self.read) {
+            self.log.shed_oldest();
         }
     }
 }
 
 impl Cursor {
     /// What there is to read now.
-    pub(super) fn take(&mut self) -> Next {
+    pub(super) fn take(&mut self) -> NextEvents {
         let mut state = self.outlet.state.lock();
-        if self.after < state.gone && self.after > 0 {
+        if state.log.misses(&self.place) {
             // It was too slow; whatever it missed cannot be made up for.
-            return Next::End;
+            return NextEvents::End;
         }
-        let mut text = String::new();
-        let behind = state.events.partition_point(|kept| kept.number <= self.after);
-        for kept in state.events.range(behind..) {
-            if !text.is_empty() && text.len() + kept.text.len() > AT_ONCE_BYTES {
-                break;
-            }
-            self.after = kept.number;
-            if !self.over.remove(&kept.number) {
-                text.push_str(&format!("id: {}\ndata: {}\n\n", kept.number, kept.text));
-            }
-        }
-        if self.after > state.read {
-            state.read = self.after;
+        let next = state.log.take(&mut self.place, usize::MAX, AT_ONCE_BYTES);
+        if self.place.after() > state.read {
+            state.read = self.place.after();
             self.outlet.task.wake();
         }
-        match text.is_empty() {
-            false => Next::Text(text),
-            true if state.ended => Next::End,
-            true => Next::Nothing,
-        }
+        next
     }
 
     /// Waits for something new.
@@ -216,7 +162,7 @@ mod tests {
 
     fn text(cursor: &mut Cursor) -> String {
         match cursor.take() {
-            Next::Text(text) => text,
+            NextEvents::Text(text) => text,
             other => panic!("{other:?}"),
         }
     }
@@ -231,9 +177,9 @@ mod tests {
         outlet.push("b", None);
         assert_eq!(text(&mut first), "id: 2\ndata: b\n\n");
         assert_eq!(text(&mut second), "id: 1\ndata: a\n\nid: 2\ndata: b\n\n");
-        assert_eq!((first.take(), second.take()), (Next::Nothing, Next::Nothing));
+        assert_eq!((first.take(), second.take()), (NextEvents::Nothing, NextEvents::Nothing));
         outlet.end();
-        assert_eq!(first.take(), Next::End);
+        assert_eq!(first.take(), NextEvents::End);
         drop((first, second));
         assert_eq!(outlet.readers(), 0);
     }
@@ -252,13 +198,14 @@ mod tests {
     #[test]
     fn k029_a_late_joiner_sees_only_requests_that_are_open() {
         let outlet = Arc::new(Outlet::new());
-        outlet.push("over", Some("r1".to_owned()));
-        outlet.push("open", Some("r2".to_owned()));
+        for id in ["r1", "r2"] {
+            outlet.push(&format!(r#"{{"id":"{id}","kind":"elicit"}}"#), Some(id.to_owned()));
+        }
         outlet.over("r1");
         let mut late = outlet.read(None).expect("a reader");
-        assert_eq!(text(&mut late), "id: 2\ndata: open\n\n");
+        assert_eq!(text(&mut late), "id: 2\ndata: {\"id\":\"r2\",\"kind\":\"elicit\"}\n\n");
         let mut back = outlet.read(Some(0)).expect("a reader");
-        assert!(text(&mut back).contains("over"), "it asked for all of it");
+        assert!(text(&mut back).contains("r1"), "it asked for all of it");
     }
 
     #[test]
@@ -271,7 +218,7 @@ mod tests {
                 text(&mut reader);
             }
         }
-        assert!(outlet.state.lock().events.len() <= KEPT_MAX);
+        assert!(outlet.state.lock().log.size().0 <= KEPT_MAX);
         assert!(outlet.read(Some(5)).is_none(), "that is not kept any more");
         assert!(text(&mut reader).contains("data: 2999\n"));
         let mut cx = Context::from_waker(std::task::Waker::noop());

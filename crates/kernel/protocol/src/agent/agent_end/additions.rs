@@ -10,12 +10,11 @@ use wharf_wire::agent_v1::{
 };
 
 use super::handshake::Phase;
-use super::{AgentEvent, AgentSession, Answered, InvokeEnded, InvokeRequest, Question};
+use super::{AgentEvent, AgentSession, InvokeEnded, InvokeRequest};
 use crate::Moment;
 use crate::agent::core_end::Additions;
-use crate::agent::faults::fault_of;
 use crate::agent::outbox::{Draft, SendError};
-use crate::agent::outcome::CallOutcome;
+use crate::agent::outcome::{CallOutcome, fault_of};
 use crate::agent::violation::Breach;
 
 /// What nobody waits for any more is remembered up to this count, so that an answer that was on
@@ -99,22 +98,15 @@ impl AgentSession {
     }
 
     /// Asks a question on behalf of a call that is open.
-    pub fn ask(&mut self, now: Moment, question: Question) -> Result<(), SendError> {
+    pub fn ask(&mut self, now: Moment, question: QuestionAsk) -> Result<(), SendError> {
         self.check_granted(|granted| granted.ask)?;
         let echo = self.calls.echo(&question.call_id).ok_or(SendError::NotOpen)?.clone();
         if self.waiting.questions.contains_key(&question.ask_id) {
             return Err(SendError::InUse);
         }
-        let draft = Draft::new(QuestionAsk {
-            ask_id: question.ask_id.clone(),
-            call_id: question.call_id.clone(),
-            title: question.title,
-            schema: question.schema,
-            deadline_ms: question.deadline_ms,
-        });
-        let message_id = self.send(now, draft.echo(&echo))?;
-        let waiting = WaitingQuestion { message_id, call_id: question.call_id };
-        self.waiting.questions.insert(question.ask_id, waiting);
+        let (ask_id, call_id) = (question.ask_id.clone(), question.call_id.clone());
+        let message_id = self.send(now, Draft::new(question).echo(&echo))?;
+        self.waiting.questions.insert(ask_id, WaitingQuestion { message_id, call_id });
         Ok(())
     }
 
@@ -186,11 +178,10 @@ impl AgentSession {
     }
 
     pub(super) fn on_answer(&mut self, now: Moment, answer: QuestionAnswer) {
-        let QuestionAnswer { ask_id, status, value, text } = answer;
-        if self.waiting.questions.remove(&ask_id).is_none() {
-            return self.nobody_waits(now, &Abandoned::Question(ask_id));
+        if self.waiting.questions.remove(&answer.ask_id).is_none() {
+            return self.nobody_waits(now, &Abandoned::Question(answer.ask_id));
         }
-        self.tell(AgentEvent::Answered(Box::new(Answered { ask_id, status, value, text })));
+        self.tell(AgentEvent::Answered(Box::new(answer)));
     }
 
     /// The last word about something that the agent does not wait for.
@@ -212,12 +203,9 @@ impl AgentSession {
         let question = self.waiting.questions.iter().find(|(_, w)| w.message_id == *message_id);
         if let Some(ask_id) = question.map(|(id, _)| id.clone()) {
             self.waiting.questions.remove(&ask_id);
-            self.tell(AgentEvent::Answered(Box::new(Answered {
-                ask_id,
-                status: AnswerStatus::Denied,
-                value: None,
-                text: Some(fault.message.clone()),
-            })));
+            let (status, text) = (AnswerStatus::Denied, Some(fault.message.clone()));
+            let answer = QuestionAnswer { ask_id, status, value: None, text };
+            self.tell(AgentEvent::Answered(Box::new(answer)));
         }
     }
 }

@@ -13,9 +13,8 @@ use wharf_wire::agent_v1::{
 
 use super::{AgentEvent, AgentSession, CallReceived, Finished};
 use crate::Moment;
-use crate::agent::faults::error_of;
 use crate::agent::outbox::{Draft, SendError};
-use crate::agent::outcome::{CallOutcome, CallReport};
+use crate::agent::outcome::{CallOutcome, CallReport, error_of};
 use crate::agent::tombstones::{Tombstone, Tombstones};
 
 /// The calls of a session, open and finished.

@@ -24,8 +24,8 @@ impl AgentSession {
     }
 
     pub(super) fn on_goodbye(&mut self, now: Moment, goodbye: CoreGoodbye) {
-        let CoreGoodbye { reason, retry_after_ms, drain_ms } = goodbye;
-        self.tell(AgentEvent::Goodbye { reason, retry_after_ms, drain_ms });
+        let drain_ms = goodbye.drain_ms;
+        self.tell(AgentEvent::Goodbye(goodbye));
         // Without time to drain the core closes at once, and nothing can be finished any more.
         self.begin_drain(now, drain_ms.unwrap_or(0));
     }

@@ -1,10 +1,9 @@
 //! What an agent's session tells its owner, and what its owner tells it.
 
-use serde_json::Value;
 use wharf_vocab::{Fault, Object};
 use wharf_wire::agent_v1::{
-    Actor, AnswerStatus, CallContext, CallId, Caller, Chunk, Echo, InvokeId, MessageId, QuestionId,
-    Server, SessionId,
+    Actor, CallContext, CallId, Caller, Chunk, CoreGoodbye, Echo, InvokeId, MessageId,
+    QuestionAnswer, Server, SessionId,
 };
 
 use crate::agent::core_end::Additions;
@@ -65,16 +64,9 @@ pub enum AgentEvent {
     /// A call that the agent made is over.
     InvokeEnded(Box<InvokeEnded>),
     /// A question was answered.
-    Answered(Box<Answered>),
+    Answered(Box<QuestionAnswer>),
     /// The core wants to end: finish or stop what is under way.
-    Goodbye {
-        /// Why.
-        reason: String,
-        /// How long to wait before connecting again.
-        retry_after_ms: Option<u64>,
-        /// How long open calls may still take; none at all when absent.
-        drain_ms: Option<u64>,
-    },
+    Goodbye(CoreGoodbye),
     /// The core reports that something it was sent was wrong.
     PeerError {
         /// The message it complains about.
@@ -120,19 +112,6 @@ pub struct InvokeEnded {
     pub outcome: CallOutcome,
 }
 
-/// The answer to a question.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answered {
-    /// The agent's id for the question.
-    pub ask_id: QuestionId,
-    /// How it was answered.
-    pub status: AnswerStatus,
-    /// The answer.
-    pub value: Option<Value>,
-    /// What was said instead.
-    pub text: Option<String>,
-}
-
 /// A call that the agent wants to make through the core.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InvokeRequest {
@@ -148,21 +127,6 @@ pub struct InvokeRequest {
     pub timeout_ms: Option<u64>,
     /// The key under which it is executed once.
     pub idempotency_key: Option<String>,
-}
-
-/// A question that the agent wants to ask.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Question {
-    /// A fresh id.
-    pub ask_id: QuestionId,
-    /// The open call that waits for the answer.
-    pub call_id: CallId,
-    /// The question.
-    pub title: String,
-    /// The JSON Schema of the answer.
-    pub schema: Value,
-    /// How long it stays open.
-    pub deadline_ms: Option<u64>,
 }
 
 /// What became of a report.

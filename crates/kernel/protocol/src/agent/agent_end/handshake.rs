@@ -8,8 +8,8 @@ use wharf_wire::agent_v1::{
 use super::{AgentClose, AgentConfig, AgentEvent, AgentSession};
 use crate::Moment;
 use crate::agent::core_end::Additions;
-use crate::agent::faults::fault_of;
 use crate::agent::outbox::Draft;
+use crate::agent::outcome::fault_of;
 
 /// Where a session stands.
 #[derive(Debug)]

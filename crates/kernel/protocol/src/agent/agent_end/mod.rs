@@ -31,9 +31,7 @@ use handshake::Phase;
 use tools::Tools;
 
 pub use config::{AgentConfig, AgentLimits, IdempotencyOffer};
-pub use event::{
-    AgentClose, AgentEvent, Answered, CallReceived, Finished, InvokeEnded, InvokeRequest, Question,
-};
+pub use event::{AgentClose, AgentEvent, CallReceived, Finished, InvokeEnded, InvokeRequest};
 
 /// The agent's end of a connection to a core.
 pub struct AgentSession {

@@ -8,8 +8,8 @@ use wharf_wire::agent_v1::{
 
 use super::{AgentEvent, AgentSession};
 use crate::Moment;
-use crate::agent::faults::fault_of;
 use crate::agent::outbox::{Draft, SendError};
+use crate::agent::outcome::fault_of;
 
 #[derive(Debug, Default)]
 pub(super) struct Tools {

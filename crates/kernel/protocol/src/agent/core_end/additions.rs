@@ -12,11 +12,10 @@ use wharf_wire::agent_v1::{
 };
 
 use super::handshake::Phase;
-use super::{Additions, Answer, CoreEvent, CoreSession, InvokeReceived, QuestionReceived};
+use super::{Additions, CoreEvent, CoreSession, InvokeReceived};
 use crate::Moment;
-use crate::agent::faults::error_of;
 use crate::agent::outbox::{Draft, SendError};
-use crate::agent::outcome::CallOutcome;
+use crate::agent::outcome::{CallOutcome, error_of};
 use crate::agent::violation::Breach;
 
 const NOTICE_WINDOW_MS: u64 = 60_000;
@@ -110,22 +109,13 @@ impl CoreSession {
     }
 
     /// Answers a question, once. The call's running time goes on after its last open question.
-    pub fn answer(
-        &mut self,
-        now: Moment,
-        ask_id: &QuestionId,
-        answer: Answer,
-    ) -> Result<(), SendError> {
-        let open = self.open.questions.get(ask_id).ok_or(SendError::NotOpen)?;
-        let draft = Draft::new(QuestionAnswer {
-            ask_id: ask_id.clone(),
-            status: answer.status,
-            value: answer.value,
-            text: answer.text,
-        });
-        self.outbox.send(now, draft.reply_to(&open.message_id).echo(&open.echo))?;
+    pub fn answer(&mut self, now: Moment, answer: QuestionAnswer) -> Result<(), SendError> {
+        let ask_id = answer.ask_id.clone();
+        let open = self.open.questions.get(&ask_id).ok_or(SendError::NotOpen)?;
+        let draft = Draft::new(answer).reply_to(&open.message_id).echo(&open.echo);
+        self.outbox.send(now, draft)?;
         let call_id = open.call_id.clone();
-        self.open.questions.remove(ask_id);
+        self.open.questions.remove(&ask_id);
         if let Some(call) = self.calls.get_mut(&call_id) {
             call.resume(now);
         }
@@ -208,13 +198,7 @@ impl CoreSession {
         let call_id = ask.call_id.clone();
         let open = OpenQuestion { message_id: id, echo, call_id };
         self.open.questions.insert(ask.ask_id.clone(), open);
-        self.tell(CoreEvent::Question(Box::new(QuestionReceived {
-            ask_id: ask.ask_id,
-            call_id: ask.call_id,
-            title: ask.title,
-            schema: ask.schema,
-            deadline_ms: ask.deadline_ms,
-        })));
+        self.tell(CoreEvent::Question(Box::new(ask)));
     }
 
     /// Closes the questions of a call that is over, so that each has its one answer.

@@ -4,7 +4,7 @@ use wharf_vocab::{Code, Executed, Fault};
 use wharf_wire::agent_v1::{AgentGoodbye, CallId, CoreGoodbye};
 
 use super::handshake::Phase;
-use super::{Cancel, CoreClose, CoreEvent, CoreSession, Goodbye};
+use super::{Cancel, CoreClose, CoreEvent, CoreSession};
 use crate::agent::outbox::{Draft, SendError};
 use crate::agent::outcome::{CallEnd, CallOutcome};
 use crate::agent::tombstones::Tombstone;
@@ -28,13 +28,13 @@ impl Drain {
 
 impl CoreSession {
     /// Ends the session in order: the agent is told, and open calls may finish if the owner gives
-    /// them time.
-    pub fn goodbye(&mut self, now: Moment, goodbye: Goodbye) -> Result<(), SendError> {
+    /// them time to drain. Without it the session ends at once.
+    pub fn goodbye(&mut self, now: Moment, goodbye: CoreGoodbye) -> Result<(), SendError> {
         if !self.is_live() {
             return Err(SendError::NotLive);
         }
-        let Goodbye { reason, retry_after_ms, drain_ms } = goodbye;
-        self.send(now, Draft::new(CoreGoodbye { reason, retry_after_ms, drain_ms }))?;
+        let drain_ms = goodbye.drain_ms;
+        self.send(now, Draft::new(goodbye))?;
         match drain_ms {
             None => self.close(CoreClose::Goodbye),
             Some(drain_ms) => {

@@ -1,10 +1,9 @@
 //! What a core's session tells its owner, and what its owner tells it.
 
-use serde_json::Value;
 use wharf_vocab::{Code, Fault, Micro, Object};
 use wharf_wire::agent_v1::{
-    Actor, AnswerStatus, CallContext, CallId, Caller, Chunk, Echo, HealthStatus,
-    IdempotencyPromise, InvokeId, MessageId, Notice, QuestionId, Sdk, SessionToken, ToolDefinition,
+    Actor, CallContext, CallId, Caller, Chunk, Echo, HealthStatus, IdempotencyPromise, InvokeId,
+    MessageId, Notice, QuestionAsk, QuestionId, Sdk, SessionToken, ToolDefinition,
 };
 
 use crate::agent::outcome::CallEnd;
@@ -105,7 +104,7 @@ pub enum CoreEvent {
         invoke_id: InvokeId,
     },
     /// The agent asks a question; answer with `answer`. The call's timeout stands still.
-    Question(Box<QuestionReceived>),
+    Question(Box<QuestionAsk>),
     /// The call that asked is over; nobody waits for the answer any more.
     QuestionWithdrawn {
         /// The agent's id for the question.
@@ -278,18 +277,6 @@ pub struct Cancel {
     pub deadline_ms: Option<u64>,
 }
 
-/// How the owner ends a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Goodbye {
-    /// Why, free of secrets.
-    pub reason: String,
-    /// How long the agent should wait before it connects again.
-    pub retry_after_ms: Option<u64>,
-    /// How long open calls may still take before they are canceled; without it the session ends
-    /// at once.
-    pub drain_ms: Option<u64>,
-}
-
 /// A call that an agent wants to make.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InvokeReceived {
@@ -307,32 +294,6 @@ pub struct InvokeReceived {
     pub idempotency_key: Option<String>,
     /// What it belongs to, as the agent says.
     pub echo: Echo,
-}
-
-/// A question that an agent asks.
-#[derive(Debug, Clone, PartialEq)]
-pub struct QuestionReceived {
-    /// The agent's id for it.
-    pub ask_id: QuestionId,
-    /// The open call that waits for the answer.
-    pub call_id: CallId,
-    /// The question.
-    pub title: String,
-    /// The JSON Schema of the answer.
-    pub schema: Value,
-    /// How long it stays open.
-    pub deadline_ms: Option<u64>,
-}
-
-/// The answer to a question.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    /// How it was answered.
-    pub status: AnswerStatus,
-    /// The answer.
-    pub value: Option<Value>,
-    /// What was said instead.
-    pub text: Option<String>,
 }
 
 /// Why a session is over.

@@ -14,10 +14,9 @@ use super::{
     SessionRules,
 };
 use crate::Moment;
-use crate::agent::faults::error_of;
 use crate::agent::judge::rejection;
 use crate::agent::outbox::{Draft, SendError};
-use crate::agent::semver::is_semver;
+use crate::agent::outcome::error_of;
 use crate::agent::violation::Breach;
 
 /// Where a session stands.
@@ -196,6 +195,10 @@ impl CoreSession {
     }
 }
 
+fn is_semver(version: &str) -> bool {
+    semver::Version::parse(version).is_ok()
+}
+
 /// The one answer to every doubt about who connects.
 fn unauthorized() -> Fault {
     Fault::new(
@@ -209,4 +212,19 @@ fn no_common_version() -> Fault {
         Code::ProtocolUnsupportedVersion,
         "This core speaks version 1 of the agent protocol and the agent does not offer it.",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_have_three_numbers_and_optional_tails() {
+        for good in ["0.1.0", "1.0.0-alpha.1", "1.2.3+build.01", "1.0.0-a-b+x-y", "10.20.30"] {
+            assert!(is_semver(good), "{good}");
+        }
+        for bad in ["", "1", "1.0", "1.0.0.0", "01.0.0", "1.0.x", "v1.0.0", "1.0.0-", "1.0.0-01"] {
+            assert!(!is_semver(bad), "{bad}");
+        }
+    }
 }

@@ -35,8 +35,8 @@ use register::Tools;
 
 pub use config::{CoreConfig, CoreLimits, OversizePolicy, SessionRules};
 pub use event::{
-    Additions, Answer, CallRequest, Cancel, CoreClose, CoreEvent, Goodbye, HandshakeFailure,
-    Health, HelloReceived, InvokeReceived, QuestionReceived, Refusal,
+    Additions, CallRequest, Cancel, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
+    InvokeReceived, Refusal,
 };
 pub use schema::{AnySchema, SchemaCheck};
 

@@ -8,9 +8,9 @@ use wharf_wire::agent_v1::{
 
 use super::handshake::Phase;
 use super::{CoreClose, CoreEvent, CoreSession, HandshakeFailure, OversizePolicy};
-use crate::agent::faults::{error_of, fault_of};
 use crate::agent::judge::{Verdict, judge, rejection, unknown_type};
 use crate::agent::outbox::Draft;
+use crate::agent::outcome::{error_of, fault_of};
 use crate::agent::violation::{Breach, Violation};
 use crate::{Moment, Session as _};
 

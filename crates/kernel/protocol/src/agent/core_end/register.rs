@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use wharf_vocab::json::json_bytes;
 use wharf_vocab::{Code, Digest, Fault, ToolId};
 use wharf_wire::agent_v1::{
     Echo, ErrorObject, MessageId, RejectedTool, ToolDefinition, ToolEntry, ToolsRegister,
@@ -15,8 +16,8 @@ use wharf_wire::agent_v1::{
 use super::handshake::Phase;
 use super::{CoreEvent, CoreSession, schema};
 use crate::Moment;
-use crate::agent::faults::error_of;
 use crate::agent::outbox::Draft;
+use crate::agent::outcome::error_of;
 
 /// Rejections that are listed one by one; what is beyond is summed up.
 const REJECTIONS_LISTED_MAX: usize = 2_048;
@@ -37,8 +38,7 @@ struct Known {
 
 impl Known {
     fn of(tool: &ToolDefinition) -> Self {
-        let bytes = serde_json::to_string(tool).map_or(0, |text| text.len());
-        Self { digest: digest(tool), bytes }
+        Self { digest: digest(tool), bytes: json_bytes(tool) }
     }
 }
 

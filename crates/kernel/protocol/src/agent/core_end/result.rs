@@ -6,8 +6,7 @@ use wharf_wire::agent_v1::{CallId, CallStatus, Chunk, Echo, ErrorObject, ToolRes
 
 use super::{CoreEvent, CoreSession};
 use crate::Moment;
-use crate::agent::faults::fault_of;
-use crate::agent::outcome::{CallEnd, CallOutcome};
+use crate::agent::outcome::{CallEnd, CallOutcome, fault_of};
 use crate::agent::tombstones::Tombstone;
 use crate::agent::violation::Breach;
 

@@ -7,7 +7,7 @@ use wharf_wire::run_v1::{
 };
 
 use super::{Ended, Event, RunClient, State};
-use crate::run::cost::judge;
+use crate::run::judge_cost;
 use crate::{Moment, Outgoing};
 
 impl RunClient {
@@ -61,7 +61,7 @@ impl RunClient {
     /// Keeps what the attempt has cost so far, before anything can make the message a breach.
     fn note_cost(&mut self, frame: &FromServer) {
         let is_final = matches!(frame, FromServer::Response(it) if it.control.is_final);
-        match frame.cost_micro().map(judge) {
+        match frame.cost_micro().map(judge_cost) {
             Some(Ok(cost)) if cost > self.cost_micro => {
                 self.cost_micro = cost;
                 // What the last message says is told with how the attempt ended.
@@ -123,7 +123,7 @@ impl RunClient {
 
     fn line(&mut self, now: Moment, mut data: LogData) {
         if self.may_pass(now) {
-            cut(&mut data.msg, self.config.line_bytes_max);
+            data.msg.truncate(data.msg.floor_char_boundary(self.config.line_bytes_max));
             self.events.push_back(Event::Log { level: data.level, text: data.msg });
         }
     }
@@ -176,7 +176,7 @@ impl RunClient {
             return;
         }
         let said = response.control.cost_micro.as_ref().filter(|cost| !cost.is_null());
-        let cost = said.map(judge).transpose();
+        let cost = said.map(judge_cost).transpose();
         let ended = match (response.control.status, cost) {
             (None, _) => {
                 return self.breach("The final response says neither success nor error.");
@@ -214,12 +214,4 @@ impl RunClient {
 pub(super) fn left_out(count: u64) -> Event {
     let text = format!("{count} lines came too fast and were left out.");
     Event::Log { level: LogLevel::Warn, text }
-}
-
-/// Cuts a text at a character, so that it has at most so many bytes.
-fn cut(text: &mut String, bytes_max: usize) {
-    if text.len() > bytes_max {
-        let end = (0..=bytes_max).rev().find(|&at| text.is_char_boundary(at));
-        text.truncate(end.unwrap_or(0));
-    }
 }

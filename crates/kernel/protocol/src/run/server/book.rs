@@ -6,8 +6,7 @@ use wharf_vocab::Micro;
 use wharf_wire::run_v1::{Phase, Refusal, Request, RequestControl, Status, Unfit, close, code};
 
 use super::ending::Ending;
-use super::identity::digest;
-use super::record::{Record, Stage, Watcher};
+use super::record::{Name, Record, Stage, Watcher, digest};
 use super::speech::Speech;
 use super::{Limits, Overflow, Profile, Said};
 use crate::Moment;
@@ -63,7 +62,7 @@ pub enum Next {
 const OVER: Refusal = Refusal::new(close::NORMAL, "the run is over");
 const SLOW: Refusal = Refusal::new(close::TRY_AGAIN, "the reader is too slow");
 
-fn name(credential: Credential, control: &RequestControl, attempt: u32) -> super::record::Name {
+fn name(credential: Credential, control: &RequestControl, attempt: u32) -> Name {
     (credential, control.world.clone(), control.run_id.clone(), attempt)
 }
 
@@ -73,7 +72,7 @@ pub struct Book {
     limits: Limits,
     profile: Profile,
     runs: BTreeMap<RunNo, Record>,
-    names: BTreeMap<super::record::Name, RunNo>,
+    names: BTreeMap<Name, RunNo>,
     watchers: BTreeMap<WatcherNo, Watcher>,
     /// Runs that ended, the oldest first.
     ended: VecDeque<RunNo>,

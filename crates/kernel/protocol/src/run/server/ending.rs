@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use wharf_vocab::json::json_bytes;
 use wharf_vocab::{Micro, Object};
 use wharf_wire::run_v1::{Failure, Frame, Response, ResponseControl, Status, Unfit, Written, code};
 
-use super::speech::json_bytes;
 use super::{Limits, Profile};
-use crate::run::cost::judge;
+use crate::run::judge_cost;
 
 /// What a run left behind.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +51,7 @@ impl Ending {
                 }
                 0
             }
-            Some(said) => judge(said).unwrap_or_else(|why| {
+            Some(said) => judge_cost(said).unwrap_or_else(|why| {
                 if result.is_ok() {
                     result = Err(failure(code::COST, &why.to_string()));
                 } else {

@@ -7,7 +7,6 @@
 
 mod book;
 mod ending;
-mod identity;
 mod limits;
 mod record;
 mod session;
@@ -15,7 +14,7 @@ mod speech;
 
 pub use book::{Book, Credential, Next, Opened, RunNo, WatcherNo};
 pub use ending::{Ending, answer};
-pub use identity::digest;
 pub use limits::{Limits, Profile};
+pub use record::digest;
 pub use session::{RunServer, ServerEvent};
 pub use speech::{Overflow, Said};

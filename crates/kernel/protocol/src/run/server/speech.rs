@@ -7,10 +7,10 @@
 mod written;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::ops::Range;
 
 use serde_json::Value;
+use wharf_vocab::json::json_bytes;
 use wharf_vocab::{Micro, Object};
 use wharf_wire::run_v1::{EventData, LogData, LogLevel, Phase, Response};
 
@@ -340,28 +340,8 @@ fn seconds(now: Moment) -> f64 {
 /// A line of bearable length.
 fn shortened(mut text: String) -> String {
     if text.len() > LINE_BYTES_MAX {
-        let end = (0..=LINE_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end));
-        text.truncate(end.unwrap_or(0));
+        text.truncate(text.floor_char_boundary(LINE_BYTES_MAX));
         text.push('…');
     }
     text
-}
-
-/// How long a value is as JSON, without writing it anywhere.
-pub(super) fn json_bytes(value: &impl serde::Serialize) -> usize {
-    struct Counter(usize);
-    impl io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut counter = Counter(0);
-    match serde_json::to_writer(&mut counter, value) {
-        Ok(()) => counter.0,
-        Err(_) => usize::MAX,
-    }
 }

@@ -2,13 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with_macros::skip_serializing_none;
 use wharf_vocab::Object;
 
 use super::CallStatus;
-use super::chunk::{Channel, Chunk, Data};
+use super::stream::{Channel, Chunk, Data};
 use crate::agent_v1::{CallId, ErrorObject, InvokeId};
 
 /// `agent.tool.invoke`: call a tool through the core.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolInvoke {
     /// The agent's id for this call.
@@ -18,13 +20,10 @@ pub struct ToolInvoke {
     /// The tool's arguments.
     pub input: Object,
     /// How long it may take.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// The same key with the same input is executed once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     /// The call on whose behalf the agent calls. Without one the agent has no right to call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_call_id: Option<CallId>,
 }
 
@@ -48,6 +47,7 @@ pub struct InvokeStream {
 }
 
 /// `core.tool.invoke_result`: the single end of a call that the agent made.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InvokeResult {
     /// The agent's id for the call.
@@ -55,10 +55,8 @@ pub struct InvokeResult {
     /// How it ended.
     pub status: CallStatus,
     /// What it gave.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
     /// Why it did not succeed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorObject>,
 }
 

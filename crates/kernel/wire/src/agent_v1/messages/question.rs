@@ -1,7 +1,9 @@
-//! Questions that an agent asks while it works on a call; needs the capability `ask`.
+//! What an agent says to people while it works: questions, which need the capability `ask`, and
+//! notices, which need `notify`.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use serde_with_macros::skip_serializing_none;
 
 use crate::agent_v1::{CallId, QuestionId};
 
@@ -22,6 +24,7 @@ pub struct QuestionAsk {
 }
 
 /// `core.question.answer`: the single answer to a question.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QuestionAnswer {
     /// The agent's id for the question.
@@ -29,10 +32,9 @@ pub struct QuestionAnswer {
     /// How it was answered.
     pub status: AnswerStatus,
     /// The answer; `null` is an answer too.
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present")]
     pub value: Option<Value>,
     /// What was said instead of an answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
@@ -57,4 +59,31 @@ pub enum AnswerStatus {
 /// Keeps a value that is there apart from one that is not, also when it is `null`.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
+}
+
+/// `agent.notice`: tell something, without an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// The call it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+    /// How important it is.
+    pub level: NoticeLevel,
+    /// What is told.
+    pub text: String,
+}
+
+/// How important a notice is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoticeLevel {
+    /// For authors.
+    Debug,
+    /// Good to know.
+    Info,
+    /// Something may go wrong.
+    #[serde(alias = "warning")]
+    Warn,
+    /// Something went wrong.
+    Error,
 }

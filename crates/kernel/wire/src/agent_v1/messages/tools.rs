@@ -1,7 +1,8 @@
 //! Registering and removing tools.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use serde_with_macros::skip_serializing_none;
 
 use crate::agent_v1::ErrorObject;
 
@@ -24,7 +25,8 @@ fn false_when_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D
 }
 
 /// One item of a registration. An item that cannot be read does not spoil the others.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum ToolEntry {
     /// A definition.
     Readable(Box<ToolDefinition>),
@@ -33,7 +35,7 @@ pub enum ToolEntry {
 }
 
 /// An item of a registration that is no definition.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct UnreadableTool {
     /// The id it gives itself; empty if it gives none.
     pub tool_id: String,
@@ -41,6 +43,7 @@ pub struct UnreadableTool {
 
 /// What an agent says about a tool. Schemas are kept as they came: whether they are valid is
 /// judged tool by tool, not when the message is read.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {
     /// `agent_id/name`.
@@ -55,29 +58,15 @@ pub struct ToolDefinition {
     #[serde(default)]
     pub input_schema: Value,
     /// The JSON Schema of its output.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     /// What it can do, such as `streaming`, `cancellation` and `mock`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Vec<String>>,
     /// Whether it can act on the world.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side_effects: Option<bool>,
     /// Whether it acts only with an approved directive.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requires_directive: Option<bool>,
     /// Groups for display.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-}
-
-impl Serialize for ToolEntry {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Readable(definition) => definition.serialize(serializer),
-            Self::Unreadable(tool) => serializer.collect_map([("tool_id", &tool.tool_id)]),
-        }
-    }
 }
 
 impl<'de> Deserialize<'de> for ToolEntry {

@@ -1,13 +1,16 @@
-//! Hello, welcome, goodbye.
+//! The session itself: hello, welcome, goodbye, signs of life, and errors about messages.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
+use serde_with_macros::skip_serializing_none;
+use wharf_vocab::Object;
 
 use crate::agent_v1::SessionId;
 
 /// `agent.hello`: who connects, and the proof that this core launched it.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
     /// The token the core gave at launch; empty when it was missing or no text.
@@ -18,14 +21,13 @@ pub struct Hello {
     /// The agent's version.
     pub agent_version: String,
     /// The hash of the agent's manifest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest_hash: Option<String>,
     /// What the agent can speak.
     #[serde(default)]
     pub protocol: ProtocolOffer,
     /// What the agent was built with; for display only, so that nothing in it is a reason to
     /// refuse a hello.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "shown")]
+    #[serde(default, deserialize_with = "shown")]
     pub sdk: Option<Sdk>,
 }
 
@@ -44,15 +46,14 @@ pub struct ProtocolOffer {
 }
 
 /// How long an agent remembers idempotency keys.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdempotencyPromise {
     /// What the memory of keys outlives.
     pub kept_for: IdempotencyKept,
     /// How long a key is kept after its call has ended; as long as `kept_for` says when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_for_ms: Option<u64>,
     /// How many keys are kept; beyond it the oldest may be forgotten sooner.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys_max: Option<u64>,
 }
 
@@ -89,7 +90,7 @@ fn shown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Sdk>, D::E
 }
 
 /// A session token. It is shown nowhere and compared in constant time.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize)]
 pub struct SessionToken(String);
 
 impl SessionToken {
@@ -127,12 +128,6 @@ impl PartialEq for SessionToken {
 }
 
 impl Eq for SessionToken {}
-
-impl Serialize for SessionToken {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
-    }
-}
 
 /// A token that is no text counts as missing, so that both are refused in the same way.
 impl<'de> Deserialize<'de> for SessionToken {
@@ -191,15 +186,14 @@ pub struct Server {
 }
 
 /// `core.goodbye`: the core is about to close the connection.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreGoodbye {
     /// Why, free of secrets.
     pub reason: String,
     /// How long to wait before connecting again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
     /// How long calls that are under way may still take; none are added.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain_ms: Option<u64>,
 }
 
@@ -209,3 +203,48 @@ pub struct AgentGoodbye {
     /// Why, free of secrets.
     pub reason: String,
 }
+
+/// `agent.heartbeat`: the agent is alive.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Heartbeat {
+    /// The session the agent believes to be in.
+    pub session_id: SessionId,
+    /// How long the agent has been up.
+    pub uptime_ms: u64,
+    /// How many calls it works on.
+    pub inflight_calls: u64,
+    /// How it feels.
+    pub status: HealthStatus,
+    /// Figures such as queue depth, free of secrets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Object>,
+}
+
+/// How an agent feels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HealthStatus {
+    /// Well.
+    Ok,
+    /// It works, but not well.
+    Degraded,
+    /// It does not work.
+    Unhealthy,
+}
+
+/// `core.ping`: show that you are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ping {}
+
+/// `agent.pong`: the answer to a ping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pong {}
+
+/// `core.error`: something the agent sent was wrong. The error stands in the envelope, and such a
+/// message is never answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoreError {}
+
+/// `agent.error`: something the core sent was wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentError {}

@@ -1,11 +1,12 @@
-//! The first frame of a connection, with the distinctions that decide how it is answered.
+//! What a client sends: the first frame, with the distinctions that decide how it is answered, and
+//! what may follow it.
 
 use serde_json::Value;
 use wharf_vocab::Object;
 
-use super::limits::{FRAME_BYTES_MAX, RUN_ID_BYTES_MAX};
-use super::value::{Refusal, read, run_id};
-use super::{Mode, Request, RequestControl, ToolName, close, code};
+use super::limits::RUN_ID_BYTES_MAX;
+use super::value::{Refusal, object, read, run_id};
+use super::{Cancel, Control, Mode, Request, RequestControl, ToolName, close, code};
 
 /// A first frame that names a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,66 +69,48 @@ fn is_id(text: &str) -> bool {
     (1..=RUN_ID_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
-/// Reads a first frame of the usual size.
-impl std::str::FromStr for First {
-    type Err = Refusal;
-
-    fn from_str(text: &str) -> Result<Self, Refusal> {
-        decode_first(text, FRAME_BYTES_MAX)
-    }
-}
-
 fn request(run_id: String, control: &Object, frame: &mut Object) -> Result<Request, &'static str> {
+    let attempt = |value: &Value| whole(value)?.try_into().ok().filter(|attempt| *attempt > 0);
+    let world = |value: &Value| value.as_str().filter(|world| is_id(world)).map(str::to_owned);
+    let mode = |value: &Value| match value.as_str()? {
+        "mock" => Some(Mode::Mock),
+        "real" => Some(Mode::Real),
+        _ => None,
+    };
+    let number = "The number in `after` must be a whole number from 0.";
+    let required = "The required outputs must be a list of keys.";
     let control = RequestControl {
         run_id,
-        mode: match present(control, "mode") {
-            None => Mode::default(),
-            Some(Value::String(mode)) if mode == "mock" => Mode::Mock,
-            Some(Value::String(mode)) if mode == "real" => Mode::Real,
-            Some(_) => return Err("The mode must be `mock` or `real`."),
-        },
-        attempt: match present(control, "attempt") {
-            None => 1,
-            Some(value) => whole(value)
-                .and_then(|attempt| u32::try_from(attempt).ok())
-                .filter(|attempt| *attempt > 0)
-                .ok_or("The attempt must be a whole number from 1.")?,
-        },
-        refs: match present(control, "refs") {
-            None => None,
-            Some(value) => Some(keys(value).ok_or("The refs must be a list of keys.")?),
-        },
-        world: match present(control, "world") {
-            None => None,
-            Some(Value::String(world)) if is_id(world) => Some(world.clone()),
-            Some(_) => return Err("The world must be an id."),
-        },
-        after: match present(control, "after") {
-            None => None,
-            Some(value) => {
-                Some(whole(value).ok_or("The number in `after` must be a whole number from 0.")?)
-            }
-        },
-        deadline_ms: match present(control, "deadline_ms") {
-            None => None,
-            Some(value) => Some(whole(value).ok_or("The deadline must be whole milliseconds.")?),
-        },
-        required: match present(control, "required") {
-            None => Vec::new(),
-            Some(value) => keys(value).ok_or("The required outputs must be a list of keys.")?,
-        },
-        tool: match present(control, "tool") {
-            None => None,
-            Some(value) => Some(tool_name(value).ok_or("The tool must be named by its ref.")?),
-        },
+        mode: given(control, "mode", mode, "The mode must be `mock` or `real`.")?
+            .unwrap_or_default(),
+        attempt: given(control, "attempt", attempt, "The attempt must be a whole number from 1.")?
+            .unwrap_or(1),
+        refs: given(control, "refs", keys, "The refs must be a list of keys.")?,
+        world: given(control, "world", world, "The world must be an id.")?,
+        after: given(control, "after", whole, number)?,
+        deadline_ms: given(
+            control,
+            "deadline_ms",
+            whole,
+            "The deadline must be whole milliseconds.",
+        )?,
+        required: given(control, "required", keys, required)?.unwrap_or_default(),
+        tool: given(control, "tool", tool_name, "The tool must be named by its ref.")?,
     };
     let inputs = object(frame.remove("inputs")).ok_or("The inputs must be an object.")?;
     let outputs = object(frame.remove("outputs")).ok_or("The outputs must be an object.")?;
     Ok(Request { control, inputs, outputs })
 }
 
-fn present<'a>(control: &'a Object, name: &str) -> Option<&'a Value> {
-    control.get(name).filter(|value| !value.is_null())
+/// A field of `control`, if it is given; `wrong` if it cannot be read.
+fn given<T>(
+    control: &Object,
+    name: &str,
+    read: impl Fn(&Value) -> Option<T>,
+    wrong: &'static str,
+) -> Result<Option<T>, &'static str> {
+    let value = control.get(name).filter(|value| !value.is_null());
+    value.map(|value| read(value).ok_or(wrong)).transpose()
 }
 
 /// A whole number from 0; `3.0` is one too, since some languages write it so.
@@ -150,10 +133,34 @@ pub(super) fn tool_name(value: &Value) -> Option<ToolName> {
     Some(ToolName { reference: text("ref")??, digest: text("digest")? })
 }
 
-fn object(value: Option<Value>) -> Option<Object> {
-    match value {
-        None | Some(Value::Null) => Some(Object::new()),
-        Some(Value::Object(object)) => Some(object),
-        Some(_) => None,
+/// A frame behind the first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Later {
+    /// Stop the run.
+    Cancel(Cancel),
+    /// A kind that nobody here knows; it is ignored.
+    Unknown,
+}
+
+/// Reads a frame behind the first, or says how the connection is closed.
+pub fn decode_later(text: &str, bytes_max: usize) -> Result<Later, Refusal> {
+    if text.len() > bytes_max {
+        return Err(Refusal::new(close::TOO_LARGE, "the frame is too large"));
+    }
+    let frame = read(text)?;
+    match frame.get("kind").and_then(Value::as_str) {
+        Some("Request") => Err(Refusal::new(close::PROTOCOL, "one run per connection")),
+        Some("Cancel") => {
+            let run_id = match frame.get("control").and_then(|control| control.get("run_id")) {
+                None | Some(Value::Null) => None,
+                Some(named) => Some(
+                    run_id(named)
+                        .ok_or(Refusal::new(close::PROTOCOL, "control.run_id is not text"))?,
+                ),
+            };
+            Ok(Later::Cancel(Cancel { control: Control { run_id, ..Control::default() } }))
+        }
+        Some(_) => Ok(Later::Unknown),
+        None => Err(Refusal::new(close::PROTOCOL, "no kind")),
     }
 }
