@@ -1,6 +1,5 @@
 //! The seam between the server and whatever executes a run.
 
-use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -13,7 +12,7 @@ use wharf_wire::run_v1::{LogLevel, Mode, Phase};
 use crate::transfer::RunFiles;
 
 /// Executes runs. One value serves all runs of a server, side by side.
-pub trait Handler: Send + Sync + fmt::Debug + 'static {
+pub trait Handler: Send + Sync + 'static {
     /// Executes one run to its end. The server bounds its time; when `call.cancel` is set the
     /// handler should end soon, and what it had is then ended by dropping the future. Dropping
     /// it must leave no process behind.

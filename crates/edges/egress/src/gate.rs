@@ -7,11 +7,11 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use wharf_domain::permission::HostPattern;
 use wharf_domain::{AuditRecord, ProviderType, Subject};
-use wharf_vocab::{Code, ProviderId};
+use wharf_vocab::{Code, ProviderId, Zone};
 
 use crate::refusal::Refusal;
 use crate::target::{Host, Target};
-use crate::{Limits, Shared, address};
+use crate::{Limits, Shared};
 
 /// Most addresses of one name that are tried.
 const ADDRESSES_MAX: usize = 8;
@@ -51,7 +51,7 @@ impl Gate {
         let reach = self.reach_of(target).ok_or_else(|| self.not_approved(target))?;
         let mut addresses = self.addresses(&target.host).await?;
         if reach == Reach::Outside {
-            addresses.retain(|address| address::is_outside(*address));
+            addresses.retain(|address| Zone::of(*address) == Zone::Public);
             if addresses.is_empty() {
                 return Err(self.leads_inside(target));
             }

@@ -12,7 +12,6 @@
 //! from the approved one; a server that serves several names at one address can be asked for all
 //! of them. Refusals are audited with host and port, never with anything else that was sent.
 
-mod address;
 mod body;
 mod connection;
 mod door;

@@ -16,6 +16,7 @@ mod openapi;
 pub mod quantity;
 mod status;
 mod time;
+mod zone;
 
 pub use b3::{B3, B3Error};
 pub use backoff::Backoff;
@@ -34,6 +35,7 @@ pub use status::{
     Verdict, WaitKind,
 };
 pub use time::{DateTime, Rfc3339Error, Timestamp, rfc3339_ms};
+pub use zone::Zone;
 
 /// A JSON object, the only shape in which tools take inputs and give outputs.
 pub type Object = serde_json::Map<String, serde_json::Value>;

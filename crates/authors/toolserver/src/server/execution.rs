@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument as _, debug, info, info_span, warn};
 use wharf_protocol::run::server::{Ending, Overflow, Profile, RunNo, Said};
+use wharf_socket::sleep_until;
 use wharf_vocab::{Micro, Object};
-use wharf_wire::run_v1::{self as wire, LogLevel, Phase, Request, code};
+use wharf_wire::run_v1::{LogLevel, Phase, Request, code};
 
 use super::hub::{Hub, Live};
 use crate::transfer::RunFiles;
@@ -61,12 +62,6 @@ struct Heard {
     spent: watch::Receiver<Micro>,
 }
 
-/// What a handler left behind.
-struct Outcome {
-    result: Result<(Object, Vec<String>), Failure>,
-    cost: Option<Value>,
-}
-
 impl Attempt {
     async fn drive(self, request: Request) -> Ending {
         let wish = request.control.deadline_ms;
@@ -75,7 +70,7 @@ impl Attempt {
         let turn = tokio::select! {
             biased;
             () = self.live.cancel.cancelled() => return self.canceled(),
-            () = until(deadline) => return timed_out(),
+            () = sleep_until(deadline) => return timed_out(),
             turn = slots.acquire_owned() => turn,
         };
         let Ok(_turn) = turn else { return self.canceled() };
@@ -89,7 +84,7 @@ impl Attempt {
         let checked = tokio::select! {
             biased;
             () = self.live.cancel.cancelled() => return self.canceled(),
-            () = until(deadline) => return timed_out(),
+            () = sleep_until(deadline) => return timed_out(),
             checked = files.check_targets() => checked,
         };
         if let Err(failure) = checked {
@@ -112,9 +107,9 @@ impl Attempt {
             files: Arc::clone(&files),
             cancel: stop.clone(),
         };
-        let work = self.hub.handler.run(call, reporter);
-        let work =
-            Work(tokio::spawn(settled(work, Arc::clone(&files), required).in_current_span()));
+        let work = settled(self.hub.handler.run(call, reporter), Arc::clone(&files), required);
+        // A handler at work ends with its supervisor.
+        let work = AbortOnDropHandle::new(tokio::spawn(work.in_current_span()));
         let heard = Heard { reports, spent };
         let mut ending = self.supervise(work, heard, wall, &stop).await;
         ending.written = files.written();
@@ -124,7 +119,7 @@ impl Attempt {
     /// Follows the handler until it is done, or has been stopped.
     async fn supervise(
         &self,
-        mut work: Work,
+        mut work: AbortOnDropHandle<Ending>,
         Heard { mut reports, mut spent }: Heard,
         wall: Instant,
         stop: &CancellationToken,
@@ -136,8 +131,8 @@ impl Attempt {
             let ending = tokio::select! {
                 biased;
                 () = live.cancel.cancelled(), if ended_at.is_none() => self.canceled(),
-                () = sleep_until(wall), if ended_at.is_none() => timed_out(),
-                () = until(ended_at), if ended_at.is_some() => break None,
+                () = sleep_until(Some(wall)), if ended_at.is_none() => timed_out(),
+                () = sleep_until(ended_at) => break None,
                 Ok(()) = spent.changed() => {
                     let so_far = *spent.borrow_and_update();
                     // There is always room for it.
@@ -149,7 +144,7 @@ impl Attempt {
                     Err(Overflow) if ended_at.is_none() => overflowed(),
                     Err(Overflow) => continue,
                 },
-                outcome = &mut work.0 => break Some(outcome),
+                outcome = &mut work => break Some(outcome),
             };
             stop.cancel();
             stopped = Some((ending, Instant::now() + self.hub.options.cancel_grace));
@@ -160,23 +155,18 @@ impl Attempt {
             }
         }
         self.hub.note_cost(self.run, *spent.borrow());
-        let outcome = match outcome {
-            Some(Ok(outcome)) => Some(outcome),
-            Some(Err(error)) => {
+        let outcome = outcome.map(|outcome| {
+            outcome.unwrap_or_else(|error| {
                 warn!(%error, "the handler panicked");
-                Some(Outcome {
-                    result: Err(Failure::new(code::HANDLER, "The handler panicked.")),
-                    cost: None,
-                })
-            }
-            None => None,
-        };
+                Ending::failed(code::HANDLER, "The handler panicked.")
+            })
+        });
         match (stopped, outcome) {
             // What a run that was stopped has spent is spent.
             (Some((ending, _)), outcome) => {
                 Ending { cost: outcome.and_then(|outcome| outcome.cost), ..ending }
             }
-            (None, Some(outcome)) => outcome.into_ending(),
+            (None, Some(outcome)) => outcome,
             (None, None) => self.canceled(),
         }
     }
@@ -224,19 +214,12 @@ impl Attempt {
 /// No deadline lies further away than this.
 const MONTH_MS: u64 = 30 * 24 * 3600 * 1000;
 
-async fn until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => std::future::pending().await,
-    }
-}
-
 /// Lets the handler work, and brings its outputs to where they belong.
 async fn settled(
     work: impl Future<Output = Done>,
     files: Arc<RunFiles>,
     required: Vec<String>,
-) -> Outcome {
+) -> Ending {
     let Done { result, cost } = work.await;
     let result = match result {
         Ok(outputs) => files.settle(outputs).await,
@@ -252,23 +235,16 @@ async fn settled(
             }
         }
     });
-    Outcome { result, cost }
-}
-
-impl Outcome {
-    fn into_ending(self) -> Ending {
-        match self.result {
-            Ok((outputs, missing)) => {
-                Ending { result: Ok(outputs), cost: self.cost, written: BTreeMap::new(), missing }
-            }
-            Err(failure) => Ending { cost: self.cost, ..failed(failure) },
+    match result {
+        Ok((outputs, missing)) => {
+            Ending { result: Ok(outputs), cost, written: BTreeMap::new(), missing }
         }
+        Err(failure) => Ending { cost, ..failed(failure) },
     }
 }
 
 fn failed(Failure { code, message }: Failure) -> Ending {
-    let result = Err(wire::Failure { code, message });
-    Ending { result, cost: None, written: BTreeMap::new(), missing: Vec::new() }
+    Ending::failed(code, message)
 }
 
 fn timed_out() -> Ending {
@@ -277,13 +253,4 @@ fn timed_out() -> Ending {
 
 fn overflowed() -> Ending {
     Ending::failed(code::LIMIT, "The outputs are larger than a run may give.")
-}
-
-/// A handler at work, which ends with its supervisor.
-struct Work(JoinHandle<Outcome>);
-
-impl Drop for Work {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -16,16 +15,14 @@ use tokio_util::task::TaskTracker;
 use wharf_protocol::run::server::Credential;
 use wharf_wire::run_v1::{HEALTH_PATH, RUN_PATH};
 
-use super::guard::is_local_program;
+use super::access::{Tokens, is_local_program};
 use super::handshake::accept;
 use super::hub::Hub;
-use super::tokens::Tokens;
 use super::{connection, handshake};
 
 type Answer = Response<Full<Bytes>>;
 
 /// Answers requests.
-#[derive(Debug)]
 pub(super) struct Front {
     pub(super) hub: Arc<Hub>,
     pub(super) tokens: Option<Tokens>,
@@ -57,8 +54,9 @@ impl Front {
     fn run(&self, mut request: Request<Incoming>) -> Result<Answer, handshake::Refused> {
         let credential = self.credential(&request)?;
         let headers = accept(request.method(), request.version(), request.headers())?;
-        let place = Place::take(&self.hub)
-            .ok_or((StatusCode::SERVICE_UNAVAILABLE, "Too many connections are open."))?;
+        let place = Arc::clone(&self.hub.connections)
+            .try_acquire_owned()
+            .map_err(|_| (StatusCode::SERVICE_UNAVAILABLE, "Too many connections are open."))?;
         let upgraded = hyper::upgrade::on(&mut request);
         let (hub, over) = (Arc::clone(&self.hub), self.over.clone());
         self.sockets.spawn(async move {
@@ -87,25 +85,6 @@ impl Front {
             None if is_local_program(request.headers()) => Ok(Credential::default()),
             None => Err((StatusCode::FORBIDDEN, "Only programs on this machine are served.")),
         }
-    }
-}
-
-/// A place among the connections that may be open at once.
-#[derive(Debug)]
-struct Place(Arc<Hub>);
-
-impl Place {
-    fn take(hub: &Arc<Hub>) -> Option<Self> {
-        let max = hub.options.connections_max;
-        let more = |open: usize| (open < max).then_some(open + 1);
-        let taken = hub.connections.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
-        taken.is_ok().then(|| Self(Arc::clone(hub)))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

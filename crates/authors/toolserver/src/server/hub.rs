@@ -1,7 +1,7 @@
 //! What all connections and runs of a server share.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -22,7 +22,6 @@ use crate::Handler;
 use crate::transfer::Transfer;
 
 /// What all connections and runs of a server share.
-#[derive(Debug)]
 pub(super) struct Hub {
     pub(super) options: Options,
     pub(super) clock: Clock,
@@ -30,14 +29,14 @@ pub(super) struct Hub {
     pub(super) transfer: Transfer,
     pub(super) slots: Arc<Semaphore>,
     pub(super) runs: TaskTracker,
-    pub(super) connections: AtomicUsize,
+    /// Places for connections that watch runs.
+    pub(super) connections: Arc<Semaphore>,
     /// Memory for messages that are not whole, in KiB.
     pub(super) unfinished: Arc<Semaphore>,
     is_draining: AtomicBool,
     state: Mutex<State>,
 }
 
-#[derive(Debug)]
 struct State {
     book: Book,
     /// Runs that are not over.
@@ -58,7 +57,7 @@ impl State {
 }
 
 /// A run that is waited for or executed.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Live {
     /// Set when it is to stop.
     pub(super) cancel: CancellationToken,
@@ -83,7 +82,6 @@ impl Live {
 }
 
 /// A connection's place at a run.
-#[derive(Debug)]
 pub(super) struct Seat {
     hub: Arc<Hub>,
     run: RunNo,
@@ -116,7 +114,6 @@ impl Drop for Seat {
 }
 
 /// What came of a request.
-#[derive(Debug)]
 pub(super) enum Joined {
     Seat(Seat),
     Unfit(Unfit),
@@ -133,7 +130,7 @@ impl Hub {
             transfer,
             slots: Arc::new(Semaphore::new(options.concurrency.max(1))),
             runs: TaskTracker::new(),
-            connections: AtomicUsize::new(0),
+            connections: Arc::new(Semaphore::new(options.connections_max)),
             unfinished: Arc::new(Semaphore::new(UNFINISHED_KIB_MAX)),
             is_draining: AtomicBool::new(false),
             state: Mutex::new(state),

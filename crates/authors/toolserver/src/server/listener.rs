@@ -5,11 +5,9 @@ use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream, lookup_host};
+use tokio_util::either::Either;
 use wharf_wire::run_v1::Handover;
 
 use super::{Error, Listen, handover};
@@ -24,11 +22,7 @@ pub(super) enum Listener {
 }
 
 /// A connection, before anything was said.
-#[derive(Debug)]
-pub(super) enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
+pub(super) type Stream = Either<TcpStream, UnixStream>;
 
 impl Listener {
     /// Begins to listen, and says what was handed over with the socket, if it was made by somebody
@@ -81,10 +75,10 @@ impl Listener {
                 stream.set_nodelay(true)?;
                 // A peer that vanished is noticed although nothing says so.
                 let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, 60_000);
-                Ok(Stream::Tcp(stream))
+                Ok(Stream::Left(stream))
             }
             Self::Unix(listener, _) | Self::Inherited(listener, _) => {
-                Ok(Stream::Unix(listener.accept().await?.0))
+                Ok(Stream::Right(listener.accept().await?.0))
             }
         }
     }
@@ -109,45 +103,5 @@ pub(super) struct SocketFile(PathBuf);
 impl Drop for SocketFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-impl AsyncRead for Stream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
-            Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
-        }
-    }
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
     }
 }

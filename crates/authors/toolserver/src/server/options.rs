@@ -2,10 +2,14 @@
 
 use std::fmt;
 use std::os::fd::RawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
 use wharf_protocol::run::server::{Limits, Profile};
 use wharf_wire::run_v1::ToolName;
 
@@ -78,6 +82,27 @@ pub struct Tls {
     pub cert: PathBuf,
     /// The key.
     pub key: PathBuf,
+}
+
+impl Tls {
+    /// Reads the files.
+    pub(super) fn acceptor(&self) -> Result<TlsAcceptor, Error> {
+        let unfit = |path: &Path, why: &dyn std::fmt::Display| Error::File {
+            path: path.to_owned(),
+            why: why.to_string(),
+        };
+        let certs = CertificateDer::pem_file_iter(&self.cert).and_then(Iterator::collect);
+        let certs: Vec<_> = certs.map_err(|error| unfit(&self.cert, &error))?;
+        let key = PrivateKeyDer::from_pem_file(&self.key);
+        let key = key.map_err(|error| unfit(&self.key, &error))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .and_then(|config| config.with_no_client_auth().with_single_cert(certs, key));
+        let mut config = config.map_err(|error| unfit(&self.cert, &error))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
 }
 
 /// Where a server listens.

@@ -1,6 +1,6 @@
 //! A server from its first connection to its last.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -19,11 +19,11 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 use wharf_wire::run_v1::Handover;
 
+use super::access::Tokens;
 use super::http::Front;
 use super::hub::Hub;
 use super::listener::{Listener, Stream};
-use super::tokens::Tokens;
-use super::{Error, Listen, Options, Profile, tls};
+use super::{Error, Listen, Options, Profile, Tls};
 use crate::Handler;
 use crate::transfer::Transfer;
 
@@ -51,7 +51,7 @@ impl Server {
     /// Reads the files that the options name and begins to listen.
     pub async fn bind(mut options: Options) -> Result<Self, Error> {
         let mut tokens = options.token_file.as_deref().map(Tokens::read).transpose()?;
-        let tls = options.tls.as_ref().map(tls::acceptor).transpose()?;
+        let tls = options.tls.as_ref().map(Tls::acceptor).transpose()?;
         let mut files = options.files.clone();
         // The control plane of that wire resolves paths itself and lists no references.
         files.any_run |= options.profile == Profile::Upstream;
@@ -97,7 +97,7 @@ impl Server {
             sockets: sockets.clone(),
             over: over.clone(),
         };
-        let accepting = accept_all(listener, tls, Arc::new(front), over.clone());
+        let accepting = accept_all(listener, tls, Arc::new(front));
         let working = async {
             stop.await;
             info!("the server takes no further runs");
@@ -133,42 +133,14 @@ async fn tick(hub: &Hub) {
     }
 }
 
-/// Connections that have not become a WebSocket yet, the oldest first.
-#[derive(Debug, Default)]
-struct Greeted(Mutex<(u64, BTreeMap<u64, CancellationToken>)>);
-
-impl Greeted {
-    fn add(&self, end: &CancellationToken) -> u64 {
-        let mut greeted = self.0.lock();
-        greeted.0 += 1;
-        let number = greeted.0;
-        greeted.1.insert(number, end.clone());
-        number
-    }
-
-    fn remove(&self, number: u64) {
-        self.0.lock().1.remove(&number);
-    }
-
-    /// Ends the oldest one: who means well needs no long time to say what is wanted.
-    fn end_oldest(&self) {
-        let oldest = self.0.lock().1.pop_first();
-        if let Some((_, end)) = oldest {
-            end.cancel();
-        }
-    }
-}
-
 /// Accepts connections for as long as it is polled. When all places are taken, a new connection
-/// gets the place of the oldest that has not said what it wants.
-async fn accept_all(
-    listener: Listener,
-    tls: Option<TlsAcceptor>,
-    front: Arc<Front>,
-    over: CancellationToken,
-) {
+/// gets the place of the oldest that has not said what it wants: who means well needs no long time
+/// for that.
+async fn accept_all(listener: Listener, tls: Option<TlsAcceptor>, front: Arc<Front>) {
     let max = front.hub.options.connections_max + SPARE_CONNECTIONS;
-    let (places, greeted) = (Arc::new(Semaphore::new(max)), Arc::new(Greeted::default()));
+    let places = Arc::new(Semaphore::new(max));
+    // Connections that have not become a WebSocket yet, which end with this; the oldest first.
+    let (mut connections, mut greeted) = (JoinSet::new(), VecDeque::<AbortHandle>::new());
     loop {
         let stream = match listener.accept().await {
             Ok(stream) => stream,
@@ -178,21 +150,20 @@ async fn accept_all(
                 continue;
             }
         };
-        if places.available_permits() == 0 {
-            greeted.end_oldest();
+        while connections.try_join_next().is_some() {}
+        let is_full = places.available_permits() == 0;
+        if is_full || greeted.len() > max {
+            greeted.retain(|one| !one.is_finished());
+        }
+        if let Some(oldest) = is_full.then(|| greeted.pop_front()).flatten() {
+            oldest.abort();
         }
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let end = over.child_token();
-        let number = greeted.add(&end);
-        let (front, tls, greeted) = (Arc::clone(&front), tls.clone(), Arc::clone(&greeted));
-        tokio::spawn(async move {
-            tokio::select! {
-                () = end.cancelled() => {}
-                () = greet(stream, tls, front) => {}
-            }
-            greeted.remove(number);
-            drop(place);
-        });
+        let (front, tls) = (Arc::clone(&front), tls.clone());
+        greeted.push_back(connections.spawn(async move {
+            let _place = place;
+            greet(stream, tls, front).await;
+        }));
     }
 }
 

@@ -9,10 +9,8 @@
 //!   place.
 //! - Addresses are capabilities: none of them is in a log, an error or a report.
 
-mod address;
 mod content;
 mod download;
-mod lifetime;
 mod local;
 mod names;
 mod origin;
@@ -32,12 +30,11 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::AsyncRead;
 use wharf_wire::run_v1::{Request, code};
 
 pub use run::RunFiles;
@@ -169,20 +166,4 @@ pub enum Source {
 }
 
 /// The bytes of an input, one after the other.
-pub struct Reading(Pin<Box<dyn AsyncRead + Send>>);
-
-impl AsyncRead for Reading {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        self.0.as_mut().poll_read(cx, buf)
-    }
-}
-
-impl fmt::Debug for Reading {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reading").finish_non_exhaustive()
-    }
-}
+pub type Reading = Pin<Box<dyn AsyncRead + Send>>;

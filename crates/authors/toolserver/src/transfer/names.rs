@@ -7,8 +7,8 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolving};
+use wharf_vocab::Zone;
 
-use super::address::{Zone, zone};
 use super::{Resolve, Trouble};
 
 /// What the operating system knows.
@@ -62,7 +62,7 @@ impl Names {
     async fn addresses(&self, name: String) -> io::Result<Vec<IpAddr>> {
         let is_here = is_localhost(&name);
         let found = self.names.resolve(name).await?;
-        let is_good = |address: &IpAddr| match zone(*address) {
+        let is_good = |address: &IpAddr| match Zone::of(*address) {
             Zone::Public => !is_here,
             Zone::Private => self.private && !is_here,
             Zone::Loopback => is_here,

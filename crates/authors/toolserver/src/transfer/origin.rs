@@ -1,9 +1,9 @@
 //! Which origins may be reached.
 
 use reqwest::Url;
+use wharf_vocab::Zone;
 use wharf_wire::run_v1::code;
 
-use super::address::{Zone, zone};
 use super::names::{FORBIDDEN, is_localhost};
 use super::{Policy, Trouble};
 use crate::Failure;
@@ -38,7 +38,7 @@ impl Origins {
         }
         // An address by its number is never resolved; it is here because somebody wrote it down
         // as an origin, which private ones and this machine's are good for.
-        match literal(url).map(zone) {
+        match literal(url).map(Zone::of) {
             Some(Zone::Never) => Err(FORBIDDEN),
             _ => Ok(()),
         }
@@ -70,7 +70,7 @@ fn origin(text: &str) -> Result<String, Failure> {
     if !is_bare || !url.username().is_empty() || url.password().is_some() {
         return Err(unfit("it must end behind its host or port"));
     }
-    let is_never = literal(&url).is_some_and(|address| zone(address) == Zone::Never);
+    let is_never = literal(&url).is_some_and(|address| Zone::of(address) == Zone::Never);
     if is_never && !url.host_str().is_some_and(is_localhost) {
         return Err(unfit("its address is one that storage cannot have"));
     }

@@ -60,13 +60,13 @@ impl RunFiles {
         match self.reference(key).map_err(failed)? {
             Place::Local(path) => {
                 let file = self.open_local(path).await.map_err(failed)?;
-                Ok(Reading(Box::pin(plain_reader(file))))
+                Ok(Box::pin(plain_reader(file)))
             }
             Place::Remote(url) => {
                 let mut download = Download::new(Arc::clone(&self.shared.wire), url);
                 download.begin().await.map_err(failed)?;
                 let progress = self.progress(subject.clone());
-                Ok(Reading(Box::pin(StreamReader::new(streamed(download, subject, progress)))))
+                Ok(Box::pin(StreamReader::new(streamed(download, subject, progress))))
             }
         }
     }

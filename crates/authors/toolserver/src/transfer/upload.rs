@@ -29,72 +29,71 @@ struct Tally {
 
 type Shared<T> = Arc<Mutex<T>>;
 
-/// Writes some bytes to an address. It is done when storage says so.
-pub(super) async fn upload(
-    wire: &Wire,
-    url: &Url,
-    media_type: &'static str,
-    content: &Content,
-    progress: &Arc<Progress>,
-) -> Result<Written, Trouble> {
-    let mut tried = 0;
-    loop {
-        match once(wire, url, media_type, content, progress).await {
-            Ok(written) => return Ok(written),
-            Err(trouble) => {
-                tried += 1;
-                wire.again(trouble, tried, url).await?;
+/// Some bytes and the address they go to.
+#[derive(Clone, Copy)]
+pub(super) struct Upload<'a> {
+    pub(super) wire: &'a Wire,
+    pub(super) url: &'a Url,
+    pub(super) media_type: &'static str,
+    pub(super) content: &'a Content,
+    pub(super) progress: &'a Arc<Progress>,
+}
+
+impl Upload<'_> {
+    /// Writes the bytes to the address. It is done when storage says so.
+    pub(super) async fn run(self) -> Result<Written, Trouble> {
+        let mut tried = 0;
+        loop {
+            match self.once().await {
+                Ok(written) => return Ok(written),
+                Err(trouble) => {
+                    tried += 1;
+                    self.wire.again(trouble, tried, self.url).await?;
+                }
             }
         }
     }
-}
 
-async fn once(
-    wire: &Wire,
-    url: &Url,
-    media_type: &'static str,
-    content: &Content,
-    progress: &Arc<Progress>,
-) -> Result<Written, Trouble> {
-    let pulse = wire.pulse();
-    // A redirect sends all of it again, so the tally of the last sending counts.
-    let last: Mutex<Shared<Tally>> = Mutex::default();
-    let complete =
-        |request: RequestBuilder| {
+    async fn once(self) -> Result<Written, Trouble> {
+        let pulse = self.wire.pulse();
+        // A redirect sends all of it again, so the tally of the last sending counts.
+        let last: Mutex<Shared<Tally>> = Mutex::default();
+        let complete = |request: RequestBuilder| {
             let tally = Shared::<Tally>::default();
             *last.lock() = Arc::clone(&tally);
-            progress.restart();
+            self.progress.restart();
             pulse.beat(Duration::ZERO);
             request
-                .header(CONTENT_LENGTH, content.len())
-                .header(CONTENT_TYPE, media_type)
-                .body(body(content, tally, pulse.clone(), Arc::clone(progress)))
+                .header(CONTENT_LENGTH, self.content.len())
+                .header(CONTENT_TYPE, self.media_type)
+                .body(self.body(tally, pulse.clone()))
         };
-    let answer = wire.request(Method::PUT, url, &pulse, complete).await;
-    answer.map_err(|trouble| match trouble.code {
-        // Only inputs are not found.
-        code::NOT_FOUND => Trouble::new(code::STORAGE, "storage does not know the place"),
-        _ => trouble,
-    })?;
-    let tally = Arc::clone(&last.lock());
-    let tally = tally.lock();
-    if tally.bytes != content.len() {
-        return Err(Trouble::passing("storage took less than all of it"));
+        let answer = self.wire.request(Method::PUT, self.url, &pulse, complete).await;
+        answer.map_err(|trouble| match trouble.code {
+            // Only inputs are not found.
+            code::NOT_FOUND => Trouble::new(code::STORAGE, "storage does not know the place"),
+            _ => trouble,
+        })?;
+        let tally = Arc::clone(&last.lock());
+        let tally = tally.lock();
+        if tally.bytes != self.content.len() {
+            return Err(Trouble::passing("storage took less than all of it"));
+        }
+        Ok(Written { bytes: tally.bytes, b3: tally.hasher.finalize().to_hex().to_string() })
     }
-    Ok(Written { bytes: tally.bytes, b3: tally.hasher.finalize().to_hex().to_string() })
-}
 
-/// The pieces on their way out, counted and hashed as they go.
-fn body(content: &Content, tally: Shared<Tally>, pulse: Pulse, progress: Arc<Progress>) -> Body {
-    let total = content.len();
-    let pieces = content.pieces().inspect_ok(move |piece| {
-        let mut tally = tally.lock();
-        tally.bytes += piece.len() as u64;
-        tally.hasher.update(piece);
-        let is_last = tally.bytes == total;
-        let underway = if is_last { total.min(UNDERWAY_BYTES_MAX) } else { 0 };
-        pulse.beat(Duration::from_secs(underway / SLOWEST_BYTES));
-        progress.moved(piece.len(), Some(total));
-    });
-    Body::wrap_stream(pieces)
+    /// The pieces on their way out, counted and hashed as they go.
+    fn body(self, tally: Shared<Tally>, pulse: Pulse) -> Body {
+        let (total, progress) = (self.content.len(), Arc::clone(self.progress));
+        let pieces = self.content.pieces().inspect_ok(move |piece| {
+            let mut tally = tally.lock();
+            tally.bytes += piece.len() as u64;
+            tally.hasher.update(piece);
+            let is_last = tally.bytes == total;
+            let underway = if is_last { total.min(UNDERWAY_BYTES_MAX) } else { 0 };
+            pulse.beat(Duration::from_secs(underway / SLOWEST_BYTES));
+            progress.moved(piece.len(), Some(total));
+        });
+        Body::wrap_stream(pieces)
+    }
 }

@@ -1,8 +1,10 @@
 //! Requests to storage: only to allowed origins, with patience that ends.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use reqwest::header::LOCATION;
 use reqwest::{Certificate, Client, Method, Proxy, RequestBuilder, Response, StatusCode, Url};
 use wharf_wire::run_v1::code;
@@ -10,7 +12,7 @@ use wharf_wire::run_v1::code;
 use super::names::{self, FORBIDDEN, Names};
 use super::origin::{self, Origins};
 use super::pulse::Pulse;
-use super::{Policy, Resolve, Trouble, lifetime};
+use super::{Policy, Resolve, Trouble};
 use crate::Failure;
 
 /// How many redirects are followed.
@@ -111,7 +113,7 @@ impl Wire {
             return Err(trouble);
         }
         let pause = self.pause_after(tried);
-        if lifetime::is_over(url, pause) {
+        if is_over(url, pause) {
             return Err(Trouble::new(code::STORAGE_EXPIRED, "its address was good no more"));
         }
         tokio::time::sleep(pause).await;
@@ -141,8 +143,7 @@ impl Wire {
             }
             pulse.beat(Duration::ZERO);
         }
-        let is_over = lifetime::is_over(url, Duration::ZERO);
-        refusal(status, &String::from_utf8_lossy(&said), is_over)
+        refusal(status, &String::from_utf8_lossy(&said), is_over(url, Duration::ZERO))
     }
 }
 
@@ -224,6 +225,24 @@ fn client(policy: &Policy, names: Names) -> Result<Client, Failure> {
         .map_err(|_| unfit("no HTTP client can be made; there may be no certificates here"))
 }
 
+/// When an address ends, if it says so.
+fn ends_at(url: &Url) -> Option<SystemTime> {
+    let field = |wanted: &str| {
+        let mut fields = url.query_pairs();
+        fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value)
+    };
+    let lifetime_s: u64 = field("X-Amz-Expires")?.parse().ok()?;
+    let date = DateTime::strptime("%Y%m%dT%H%M%SZ", field("X-Amz-Date")?.as_ref()).ok()?;
+    let signed = date.to_zoned(TimeZone::UTC).ok()?;
+    let since_epoch = u64::try_from(signed.timestamp().as_second()).ok()?;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(since_epoch.checked_add(lifetime_s)?))
+}
+
+/// Whether an address is good no more, as far as it says so.
+fn is_over(url: &Url, after: Duration) -> bool {
+    ends_at(url).is_some_and(|end| SystemTime::now() + after >= end)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,6 +270,30 @@ mod tests {
             let status = StatusCode::from_u16(status).expect("a status");
             let trouble = refusal(status, &said, is_over);
             assert_eq!((trouble.code, trouble.may_pass), (expected, may_pass), "{status} {said}");
+        }
+    }
+
+    #[test]
+    fn t029_the_lifetime_of_an_address_is_read_from_it() {
+        let at = |query: &str| {
+            let url = Url::parse(&format!("https://s3.example/x?{query}")).expect("an address");
+            let end = ends_at(&url)?;
+            Some(end.duration_since(SystemTime::UNIX_EPOCH).expect("later").as_secs())
+        };
+        let signed = "X-Amz-Date=20260102T030405Z&X-Amz-Expires=3600";
+        assert_eq!(at(signed), Some(1_767_323_045 + 3_600));
+        assert_eq!(at("x-amz-expires=60&x-amz-date=19700101T000000Z"), Some(60));
+        for none in [
+            "",
+            "X-Amz-Expires=3600",
+            "X-Amz-Date=20260102T030405Z",
+            "X-Amz-Date=yesterday&X-Amz-Expires=1",
+            "X-Amz-Date=20261302T030405Z&X-Amz-Expires=1",
+            "X-Amz-Date=20260102T030405Z&X-Amz-Expires=-1",
+            "X-Amz-Date=20260102T030405Z&X-Amz-Expires=99999999999999999999",
+            "X-Amz-Date=20260102T030405Z&X-Amz-Expires=18446744073709551615",
+        ] {
+            assert_eq!(at(none), None, "{none}");
         }
     }
 }

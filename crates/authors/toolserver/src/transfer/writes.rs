@@ -16,7 +16,7 @@ use super::place::{LocalPath, Place};
 use super::progress::Progress;
 use super::reads::blocking;
 use super::trouble::Subject;
-use super::upload::upload;
+use super::upload::Upload;
 use super::{RunFiles, Source, Trouble};
 use crate::Failure;
 
@@ -104,7 +104,8 @@ impl RunFiles {
         let media_type = media::of_name(place.name());
         match place {
             Place::Remote(url) => {
-                upload(&self.shared.wire, &url, media_type, &content, &progress).await
+                let (wire, url) = (&*self.shared.wire, &url);
+                Upload { wire, url, media_type, content: &content, progress: &progress }.run().await
             }
             Place::Local(path) => {
                 self.write_local(path, content.pieces(), Some(content.len()), &progress).await

@@ -1,7 +1,8 @@
 //! One run between its server and its worker, from the first line to the end of every process.
 
+use std::fmt::Display;
 use std::future::pending;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -11,8 +12,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio::time::{Instant, timeout};
 use wharf_protocol::run::judge_cost;
+use wharf_socket::sleep_until;
 use wharf_wire::run_v1::{self as wire, LogLevel, code, read_envelope};
 
 use super::ending::{self, Answer, Cut};
@@ -42,11 +44,19 @@ const NEWS_BYTES_MAX: usize = 4 << 10;
 /// Sees a run through. When it returns, or is dropped, nothing is left of the run, or its keeper is
 /// seeing to that.
 pub(super) async fn drive(
-    ours: Ours,
+    started: Result<Ours, impl Display>,
     call: Call,
     report: Reporter,
     settings: &WorkerSettings,
 ) -> Done {
+    let ours = match started {
+        Ok(ours) => ours,
+        Err(error) => {
+            tracing::error!(run = call.run_id, %error, "a worker could not be started");
+            let failure = Failure::new(code::WORKER, "The worker could not be started.");
+            return Done { result: Err(failure), cost: None };
+        }
+    };
     let (lines, waiting) = mpsc::channel(LINES_WAITING_MAX);
     let (channel, writing) = ours.channel.into_split();
     let _ = lines.try_send(start(&call, settings));
@@ -189,7 +199,7 @@ struct Run<'a> {
     cut: Option<Cut>,
     /// Ends when the run uses too much memory.
     memory: Option<BoxFuture<'static, ()>>,
-    deadline: Option<(Pin<Box<Sleep>>, Step)>,
+    deadline: Option<(Instant, Step)>,
 }
 
 impl Run<'_> {
@@ -214,7 +224,7 @@ impl Run<'_> {
             }
             () = self.call.cancel.cancelled(), if cancel_counts => self.cancel(),
             () = finished(self.memory.as_mut()), if self.cut.is_none() => self.over(),
-            () = reached(self.deadline.as_mut()) => return self.press(),
+            () = sleep_until(self.deadline.map(|(at, _)| at)) => return self.press(),
         }
         true
     }
@@ -329,7 +339,7 @@ impl Run<'_> {
     }
 
     fn after(&mut self, time: Duration, step: Step) {
-        self.deadline = Some((Box::pin(sleep_until(Instant::now() + time)), step));
+        self.deadline = Some((Instant::now() + time, step));
     }
 
     /// Does what is due. False when the run is given up: its keeper sees the end of its socket.
@@ -351,13 +361,6 @@ impl Run<'_> {
 
     fn end(self) -> Done {
         ending::done(self.answer, self.cut, self.control.exit)
-    }
-}
-
-async fn reached(deadline: Option<&mut (Pin<Box<Sleep>>, Step)>) {
-    match deadline {
-        Some((sleep, _)) => sleep.await,
-        None => pending().await,
     }
 }
 

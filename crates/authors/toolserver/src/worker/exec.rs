@@ -91,16 +91,9 @@ impl Handler for ExecHandler {
         let (argv, cwd) = (self.argv.clone(), self.cwd.clone());
         let order = Order { argv, cwd, environment, apart };
         let (keeper, settings) = (self.keeper.clone(), Arc::clone(&self.settings));
-        Box::pin(async move {
-            match Self::start(order, keeper).await {
-                Ok(ours) => drive(ours, call, report, &settings).await,
-                Err(error) => {
-                    tracing::error!(run = call.run_id, %error, "a worker could not be started");
-                    let failure = Failure::new(code::WORKER, "The worker could not be started.");
-                    Done { result: Err(failure), cost: None }
-                }
-            }
-        })
+        Box::pin(
+            async move { drive(Self::start(order, keeper).await, call, report, &settings).await },
+        )
     }
 
     fn prepare(&self) -> BoxFuture<'_, Result<(), Failure>> {

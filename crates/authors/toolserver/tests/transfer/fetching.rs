@@ -129,7 +129,7 @@ async fn t029_refusals_are_told_apart_and_not_tried_again() {
         let bench = Bench::of(&storage);
         let files = bench.input(&storage.url(SECRET));
         assert_eq!(files.fetch("x").await.expect_err(code).code, code);
-        let failure = files.open("x").await.expect_err(code);
+        let failure = files.open("x").await.err().expect(code);
         assert_eq!(failure.code, code, "before the first byte is asked for");
         assert_eq!(storage.seen().len(), 2, "{code}");
     }

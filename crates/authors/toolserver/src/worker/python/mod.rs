@@ -71,16 +71,7 @@ impl Handler for PythonHandler {
     fn run(&self, call: Call, report: Reporter) -> BoxFuture<'static, Done> {
         let orders = self.orders().clone();
         let recipe = Arc::clone(&self.recipe);
-        Box::pin(async move {
-            match fork(&orders).await {
-                Ok(ours) => drive(ours, call, report, &recipe.settings).await,
-                Err(trouble) => {
-                    tracing::error!(run = call.run_id, %trouble, "a worker could not be started");
-                    let failure = Failure::new(code::WORKER, "The worker could not be started.");
-                    Done { result: Err(failure), cost: None }
-                }
-            }
-        })
+        Box::pin(async move { drive(fork(&orders).await, call, report, &recipe.settings).await })
     }
 
     fn prepare(&self) -> BoxFuture<'_, Result<(), Failure>> {

@@ -1,26 +1,29 @@
-//! Which addresses may be connected to.
+//! Where addresses of the internet lie, for those who may connect to some of them only.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Where an address lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Zone {
+pub enum Zone {
     /// On the public internet.
     Public,
     /// In a network of its owner's.
     Private,
     /// On this machine.
     Loopback,
-    /// Nowhere that storage could be: the local link with the metadata of clouds, groups,
+    /// Nowhere that a server of others could be: the local link with the metadata of clouds, groups,
     /// addresses without meaning, networks that only carry other addresses.
     Never,
 }
 
-/// Where an address lies. An address of version 4 within one of version 6 counts as itself.
-pub(super) fn zone(address: IpAddr) -> Zone {
-    match address.to_canonical() {
-        IpAddr::V4(address) => zone_v4(address),
-        IpAddr::V6(address) => zone_v6(address),
+impl Zone {
+    /// Where an address lies. An address of version 4 within one of version 6 counts as itself.
+    #[must_use]
+    pub fn of(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => zone_v4(address),
+            IpAddr::V6(address) => zone_v6(address),
+        }
     }
 }
 
@@ -69,7 +72,7 @@ mod tests {
 
     fn check(zone_expected: Zone, addresses: &[&str]) {
         for text in addresses {
-            assert_eq!(zone(text.parse().expect("an address")), zone_expected, "{text}");
+            assert_eq!(Zone::of(text.parse().expect("an address")), zone_expected, "{text}");
         }
     }
 
@@ -89,5 +92,91 @@ mod tests {
         check(Zone::Never, &["198.18.0.1", "203.0.113.7", "2001:db8::1", "fec0::1", "3fff::1"]);
         check(Zone::Public, &["1.1.1.1", "172.32.0.0", "100.128.0.0", "192.0.1.1", "198.20.0.1"]);
         check(Zone::Public, &["2606:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8"]);
+    }
+
+    #[test]
+    fn addresses_of_this_machine_and_its_networks_are_not_public() {
+        for inside in [
+            "0.0.0.0",
+            "0.1.2.3",
+            "10.0.0.1",
+            "100.64.0.1",
+            "100.100.100.200",
+            "127.0.0.1",
+            "127.255.255.254",
+            "169.254.169.254",
+            "168.63.129.16",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.0.0.192",
+            "192.0.2.1",
+            "192.88.99.1",
+            "192.168.1.1",
+            "198.18.0.1",
+            "198.19.255.1",
+            "198.51.100.7",
+            "203.0.113.7",
+            "224.0.0.1",
+            "239.1.1.1",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::7f00:1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.1.1.1",
+            "::ffff:169.254.169.254",
+            "fe80::1",
+            "fec0::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "ff02::1",
+            "2001::1",
+            "2001:10::1",
+            "2001:20::1",
+            "2001:db8::1",
+            "2002:7f00:1::",
+            "3fff::1",
+            "64:ff9b::7f00:1",
+            "64:ff9b::a9fe:a9fe",
+            "64:ff9b:1::1",
+            "100::1",
+            "5f00::1",
+            "4000::1",
+        ] {
+            let address = inside.parse().expect("an address");
+            assert_ne!(Zone::of(address), Zone::Public, "{inside}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_the_public_internet_are_outside() {
+        for outside in [
+            "1.1.1.1",
+            "8.8.8.8",
+            "9.255.255.255",
+            "11.0.0.0",
+            "100.63.255.255",
+            "100.128.0.0",
+            "126.255.255.255",
+            "128.0.0.0",
+            "168.63.129.17",
+            "172.15.255.255",
+            "172.32.0.0",
+            "192.0.1.1",
+            "192.167.255.255",
+            "198.17.255.255",
+            "198.20.0.0",
+            "223.255.255.255",
+            "2606:4700::1111",
+            "2001:4860:4860::8888",
+            "2a00::1",
+            "3fff:1000::1",
+            "64:ff9b::808:808",
+            "::ffff:8.8.8.8",
+        ] {
+            let address = outside.parse().expect("an address");
+            assert_eq!(Zone::of(address), Zone::Public, "{outside}");
+        }
     }
 }
