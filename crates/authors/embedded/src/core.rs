@@ -18,9 +18,10 @@ use wharf_sdk::{Call, Data, Scope, TakesImplementation, Tool};
 use wharf_store_sqlite::SqliteStore;
 use wharf_vocab::{Code, Fault, NodeId, ToolId, WorldId};
 
+use crate::desk;
 use crate::home::{Home, random};
 use crate::outside::{CoreTransport, Outside};
-use crate::{desk, offer};
+use crate::translate::{provider_id, tool_id, world_id};
 
 /// The world of runs that name none.
 const DEFAULT_WORLD: &str = "default";
@@ -91,7 +92,15 @@ impl Options {
         let seed = u64::from_ne_bytes(random().map_err(|_| internal())?);
         let options = wharf_engine::Options::new(node, store, clock, seed);
         let handle = Handle::start(options).await.map_err(|error| fault_of(&error))?;
-        let core = Embedded { inner: Arc::new(Inner::new(handle, kept, self.grace)) };
+        let inner = Inner {
+            handle,
+            closing: CancellationToken::new(),
+            kept: tokio::sync::Mutex::new(kept),
+            grace: self.grace,
+            root: Scope::root(),
+            calls: Mutex::default(),
+        };
+        let core = Embedded { inner: Arc::new(inner) };
         match core.furnish(model_tool).await {
             Ok(()) => Ok(core),
             Err(fault) => {
@@ -124,7 +133,6 @@ pub(crate) struct Inner {
 }
 
 /// A folder and the store in it.
-#[derive(Debug)]
 struct Kept {
     store: Arc<SqliteStore>,
     home: Home,
@@ -138,19 +146,6 @@ impl Kept {
             Ok(Self { store: Arc::new(store.map_err(|error| fault_of(&error))?), home })
         };
         tokio::task::spawn_blocking(open).await.unwrap_or_else(|_| Err(internal()))
-    }
-}
-
-impl Inner {
-    fn new(handle: Handle, kept: Option<Kept>, grace: Duration) -> Self {
-        Self {
-            handle,
-            closing: CancellationToken::new(),
-            kept: tokio::sync::Mutex::new(kept),
-            grace,
-            root: Scope::root(),
-            calls: Mutex::default(),
-        }
     }
 }
 
@@ -218,12 +213,12 @@ impl Embedded {
     /// # Ok(()) }
     /// ```
     pub async fn offer(&self, provider: &str, agent: impl Into<Scope>) -> Result<(), Fault> {
-        offer::offer(self, provider, served(agent)).await
+        desk::offer(&self.inner.handle, &self.inner.closing, provider, served(agent)).await
     }
 
     /// Takes back what was offered under a name. Runs that wait for it end.
     pub async fn withdraw(&self, provider: &str) -> Result<(), Fault> {
-        self.inner.handle.providers().remove(offer::provider_id(provider)?).await
+        self.inner.handle.providers().remove(provider_id(provider)?).await
     }
 
     /// The ids of all tools, those of the core included.
@@ -248,7 +243,7 @@ impl Embedded {
     ) -> Call<O, P> {
         let mut calls = self.inner.calls.lock();
         let scope = calls.entry((provider.to_owned(), tool.name())).or_insert_with(|| {
-            let outside = Outside::new(self, default_world());
+            let outside = Outside::new(self.inner.handle.clone(), default_world());
             let outside = outside.reaches(tool, format!("{provider}/{}", tool.name()));
             self.inner.root.child().with_transport(Bridge::new(Arc::new(outside)))
         });
@@ -274,7 +269,7 @@ impl Embedded {
     /// # Ok(()) }
     /// ```
     pub fn transport(&self, world: &str) -> Result<CoreTransport, Fault> {
-        Ok(CoreTransport::new(Outside::new(self, world_id(world)?)))
+        Ok(CoreTransport::new(Outside::new(self.inner.handle.clone(), world_id(world)?)))
     }
 
     /// Closes the core: it takes no new runs; tools that are at work get some time to end, then
@@ -304,14 +299,6 @@ impl fmt::Debug for Embedded {
 
 pub(crate) fn default_world() -> WorldId {
     WorldId::new(DEFAULT_WORLD).expect("a valid name")
-}
-
-pub(crate) fn world_id(world: &str) -> Result<WorldId, Fault> {
-    WorldId::new(world).map_err(|error| desk::invalid(&error))
-}
-
-pub(crate) fn tool_id(tool: &str) -> Result<ToolId, Fault> {
-    ToolId::new(tool).map_err(|error| desk::invalid(&error))
 }
 
 fn fault_of(error: &StoreError) -> Fault {

@@ -1,32 +1,54 @@
-//! What a tool that the core runs can reach: its own run.
+//! Tools of a program as a provider of the core, and what they can reach: their own run.
 
 use std::collections::HashMap;
-use std::fmt::Display;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use wharf_domain::permission::ToolPattern;
-use wharf_domain::{Audience, Caller, Level, Progress, Resolution};
-use wharf_engine::in_process::Cx;
-use wharf_engine::{Handle, NewRun, check_schema};
-use wharf_sdk::builtin::{self, Answer, Notice, Question};
-use wharf_sdk::host::{CallRequest, Cancel, Host};
+use wharf_domain::{Audience, Caller, Progress, Resolution, ToolDef};
+use wharf_engine::in_process::{Cx, Done, InProcess};
+use wharf_engine::{Handle, NewRun};
+use wharf_sdk::builtin::{Answer, Notice, Question};
+use wharf_sdk::host::{CallRequest, Cancel, Host, ServedTool};
 use wharf_sdk::{Chunk, TextChannel};
-use wharf_vocab::{Code, Digest, Fault, Micro, Object, RunKey};
+use wharf_vocab::{Digest, Fault, Micro, Object, RunKey};
 
-use crate::core::tool_id;
 use crate::follow::followed;
-use crate::run::whole_ms;
+use crate::translate::{Asked, invalid, level_of, tool_id, whole_ms};
 
-/// Longest title of a question; what is longer stands beside it.
-const TITLE_CHARS_MAX: usize = 500;
+/// Registers tools under the name of a provider. Those at work are told to stop by `closing`.
+pub(crate) async fn offer(
+    handle: &Handle,
+    closing: &CancellationToken,
+    provider: &str,
+    served: Vec<ServedTool>,
+) -> Result<(), Fault> {
+    let mut offered = InProcess::new(provider).map_err(|error| invalid(&error))?;
+    for tool in served {
+        let id = tool_id(&format!("{provider}/{}", tool.name()))?;
+        let mut def = ToolDef::new(id, tool.description(), tool.input_schema().clone());
+        def.output_schema = Some(tool.output_schema().clone());
+        def.side_effects = tool.terms().side_effects;
+        def.requires_directive = tool.terms().requires_directive.unwrap_or(false);
+        let closing = closing.clone();
+        offered = offered.object_tool(def, move |input: Object, cx: Cx| {
+            let (tool, desk) = (tool.clone(), Arc::new(Desk::new(cx, closing.clone())));
+            async move {
+                let outputs = tool.call(input, Arc::clone(&desk) as Arc<dyn Host>).await?;
+                Ok(Done { outputs, cost_micro: desk.cost() })
+            }
+        });
+    }
+    offered.register(handle).await
+}
 
 /// What a tool that the core runs can reach. Cheap to clone.
-#[derive(Debug, Clone)]
-pub(crate) struct Desk {
+#[derive(Clone)]
+struct Desk {
     cx: Cx,
     /// Set when the core is closed.
     cancel: Cancel,
@@ -38,14 +60,14 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub(crate) fn new(cx: Cx, closing: CancellationToken) -> Self {
+    fn new(cx: Cx, closing: CancellationToken) -> Self {
         let (cost_micro, telling, asked) = (Arc::default(), Arc::default(), Arc::default());
         let cancel = Cancel::new(closing, 0);
         Self { cx, cancel, cost_micro, telling, asked }
     }
 
     /// What the run has cost so far.
-    pub(crate) fn cost(&self) -> Micro {
+    fn cost(&self) -> Micro {
         self.cost_micro.load(Ordering::Relaxed)
     }
 
@@ -74,7 +96,7 @@ impl Desk {
         let parts =
             [asked.title.clone(), asked.schema.to_string(), json!(asked.detail).to_string()];
         let digest = Digest::of(&parts.each_ref().map(|part| part.as_bytes()));
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.lock();
         let times = asked.entry(digest.clone()).or_default();
         *times += 1;
         format!("elicit:{}:{times}", &digest.as_str()[..16])
@@ -164,38 +186,6 @@ impl Host for Desk {
     }
 }
 
-/// A question as the core asks it.
-#[derive(Debug)]
-pub(crate) struct Asked {
-    pub(crate) title: String,
-    pub(crate) schema: Value,
-    pub(crate) detail: Option<Value>,
-}
-
-impl Asked {
-    /// A schema that is none is shown and not checked.
-    pub(crate) fn of(question: Question) -> Self {
-        let Question { word, message, schema, meta } = question;
-        let usable = schema.is_object() && check_schema(&schema).is_ok();
-        let title: String = message.chars().take(TITLE_CHARS_MAX).collect();
-        let mut detail = Object::new();
-        if title.len() < message.len() {
-            detail.insert("message".to_owned(), message.into());
-        }
-        if !usable && !schema.is_null() {
-            detail.insert("schema".to_owned(), schema.clone());
-        }
-        if !meta.is_empty() {
-            detail.insert("meta".to_owned(), meta.into());
-        }
-        if word != "form" {
-            detail.insert("type".to_owned(), word.into());
-        }
-        let detail = (!detail.is_empty()).then_some(Value::Object(detail));
-        Self { title, schema: if usable { schema } else { json!({}) }, detail }
-    }
-}
-
 /// How a question ended, as the tool that asked is told.
 fn reply(ended: Resolution) -> Answer {
     match ended {
@@ -208,19 +198,6 @@ fn reply(ended: Resolution) -> Answer {
             Answer::Cancelled
         }
     }
-}
-
-pub(crate) fn level_of(level: builtin::Level) -> Level {
-    match level {
-        builtin::Level::Debug => Level::Debug,
-        builtin::Level::Info => Level::Info,
-        builtin::Level::Warning => Level::Warn,
-        builtin::Level::Error => Level::Error,
-    }
-}
-
-pub(crate) fn invalid(error: &impl Display) -> Fault {
-    Fault::new(Code::RequestInvalid, format!("{error}."))
 }
 
 /// Ends a question that nobody waits for any more, so that its run goes on.

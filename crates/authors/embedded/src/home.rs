@@ -5,7 +5,6 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::rand::{GetRandomFlags, getrandom};
 use wharf_journal::audit::AuditKey;
 use wharf_vocab::{Code, Fault};
 
@@ -14,7 +13,6 @@ const PRIVATE_FOLDER: u32 = 0o700;
 const PRIVATE_FILE: u32 = 0o600;
 
 /// A folder that belongs to this core as long as it lives.
-#[derive(Debug)]
 pub(crate) struct Home {
     path: PathBuf,
     /// The system lets go of the lock with the file, whatever ends the process.
@@ -83,10 +81,7 @@ impl Home {
 /// Bytes that nobody can guess.
 pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
-    let mut done = 0;
-    while done < N {
-        done += getrandom(&mut bytes[done..], GetRandomFlags::empty())?;
-    }
+    getrandom::fill(&mut bytes)?;
     Ok(bytes)
 }
 

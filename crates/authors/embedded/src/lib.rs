@@ -47,9 +47,9 @@ mod core;
 mod desk;
 mod follow;
 mod home;
-mod offer;
 mod outside;
 mod run;
+mod translate;
 mod watch;
 
 pub use crate::ask::Ask;

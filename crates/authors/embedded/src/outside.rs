@@ -15,13 +15,11 @@ use wharf_sdk::transport::{Exchange, Outgoing, Transport};
 use wharf_sdk::{Answer, Chunk, Data, Tool};
 use wharf_vocab::{Fault, Object, ToolId, WorldId};
 
-use crate::core::{Embedded, tool_id};
-use crate::desk::{Asked, level_of};
 use crate::follow::followed;
-use crate::run::whole_ms;
+use crate::translate::{Asked, level_of, tool_id, whole_ms};
 
 /// Calls that come from the program itself: each is a run of the owner's.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Outside {
     handle: Handle,
     world: WorldId,
@@ -30,8 +28,8 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    pub(crate) fn new(core: &Embedded, world: WorldId) -> Self {
-        Self { handle: core.inner.handle.clone(), world, reached: HashMap::new() }
+    pub(crate) fn new(handle: Handle, world: WorldId) -> Self {
+        Self { handle, world, reached: HashMap::new() }
     }
 
     /// The same, where a definition means this tool.
@@ -146,6 +144,6 @@ impl Transport for CoreTransport {
 
 impl fmt::Debug for CoreTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CoreTransport").field("outside", &self.outside).finish_non_exhaustive()
+        f.debug_struct("CoreTransport").finish_non_exhaustive()
     }
 }

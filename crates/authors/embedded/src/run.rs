@@ -10,8 +10,9 @@ use wharf_engine::NewRun;
 use wharf_sdk::host::CoreTool;
 use wharf_vocab::{Code, Durability, Fault, Micro, Object, RunKey, RunStatus, ToolId};
 
-use crate::core::{Embedded, default_world, tool_id, world_id};
+use crate::core::{Embedded, default_world};
 use crate::follow::outputs;
+use crate::translate::{tool_id, whole_ms, world_id};
 
 /// How long one look at a run waits for its end.
 const LOOK: Duration = Duration::from_secs(60);
@@ -75,11 +76,6 @@ impl Request {
         let accepted = self.core.inner.handle.runs().create(&Caller::owner(), new).await?;
         Ok(accepted.run.key.clone())
     }
-}
-
-/// A time as the core counts it; there is none that is no time at all.
-pub(crate) fn whole_ms(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
 impl IntoFuture for Request {

@@ -1,6 +1,5 @@
 //! An instance of an agent.
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::Agent;
@@ -73,8 +72,4 @@ impl<C> Clone for Active<C> {
     }
 }
 
-impl<C> fmt::Debug for Active<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Active").field("agent", &self.agent.name()).finish_non_exhaustive()
-    }
-}
+debug_only!(Active<C>: agent);

@@ -1,7 +1,6 @@
 //! Agents: tools that belong together, with a configuration that they share.
 
 use std::any::TypeId;
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -182,13 +181,13 @@ impl<C: Data> Agent<C> {
         tool: &Tool<I, O, P, S>,
         layer: impl Layer<I, O, P>,
     ) -> &Self {
-        scope.layer_of(Some(self.identity()), lane, tool, layer);
+        scope.put(Some(self.identity()), lane, LayerTarget::one(tool, layer));
         self
     }
 
     /// Puts one layer around calls of all tools by this agent, built-ins excepted.
     pub fn around_all(&self, scope: &Scope, layer: impl AnyLayer) -> &Self {
-        scope.layer_all(Some(self.identity()), LayerTarget::All, Lane::Outer, layer);
+        scope.put(Some(self.identity()), Lane::Outer, LayerTarget::all(layer));
         self
     }
 
@@ -206,7 +205,7 @@ impl<C: Data> Agent<C> {
     /// FLIGHT.around_each(&root, &[&BOOK, &CANCEL], Approve::new());
     /// ```
     pub fn around_each(&self, scope: &Scope, tools: &[&dyn Named], layer: impl AnyLayer) -> &Self {
-        scope.layer_all(Some(self.identity()), LayerTarget::each(tools), Lane::Outer, layer);
+        scope.put(Some(self.identity()), Lane::Outer, LayerTarget::each(tools, layer));
         self
     }
 }
@@ -330,14 +329,6 @@ impl<C> Clone for Agent<C> {
 
 impl<C> Copy for Agent<C> {}
 
-impl<C> fmt::Debug for Agent<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Agent").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+debug_only!(Agent<C>: name);
 
-impl<C> fmt::Debug for Activation<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Activation").field("agent", &self.agent.name).finish_non_exhaustive()
-    }
-}
+debug_only!(Activation<C>: agent);

@@ -34,7 +34,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    fn of(schema: Value) -> Self {
+    pub(crate) fn of(schema: Value) -> Self {
         let validator = compile(&schema);
         Self { schema, validator }
     }
@@ -47,6 +47,22 @@ impl Shape {
                 (error.instance_path().to_string(), format!("{}", error.masked()))
             }),
             Err(why) => Some((String::new(), why.clone())),
+        }
+    }
+
+    /// Says where an input does not fit, if it does not.
+    pub(crate) fn check_input(&self, input: &Value) -> Result<(), Fault> {
+        match self.misfit(input) {
+            None => Ok(()),
+            Some((path, why)) => Err(unfit(&path, &format!(": {why}"))),
+        }
+    }
+
+    /// Says where the output of a tool does not fit, if it does not.
+    pub(crate) fn check_output(&self, tool: &str, output: &Value) -> Result<(), Fault> {
+        match self.misfit(output) {
+            None => Ok(()),
+            Some((path, why)) => Err(unfit_output(tool, &path, &why)),
         }
     }
 }
@@ -90,15 +106,6 @@ fn shape(of: TypeId, contract: Contract, schema: fn() -> Value) -> Arc<Shape> {
 /// A place in a value, as a JSON pointer.
 pub(crate) fn pointer(path: &serde_path_to_error::Path) -> String {
     path.iter().map(|step| format!("/{step}")).collect()
-}
-
-/// Says where an input does not fit, if it does not.
-pub(crate) fn check(schema: &Validator, input: &Value) -> Result<(), Fault> {
-    schema.validate(input).map_err(|error| {
-        let path = error.instance_path().to_string();
-        // The error's own text can quote the value; the masked form never does.
-        unfit(&path, &format!(": {}", error.masked()))
-    })
 }
 
 pub(crate) fn unfit(path: &str, why: &str) -> Fault {

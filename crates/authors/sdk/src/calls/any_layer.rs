@@ -1,7 +1,6 @@
 //! Layers that stand around tools of any types.
 
 use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -169,11 +168,5 @@ impl<I: Data, O: Data, P: Data> Layer<I, O, P> for ForAll {
                 Fault::new(Code::ToolInternal, message)
             })
         })
-    }
-}
-
-impl fmt::Debug for ForAll {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ForAll").finish_non_exhaustive()
     }
 }

@@ -10,10 +10,10 @@ use tokio::task::coop::poll_proceed;
 use wharf_vocab::{Fault, Micro};
 
 use super::chain::Chain;
-use super::job::{CallState, Halt, Job, Work};
+use super::job::{Called, Halt, Job, Work};
+use super::progress::Queue;
 use super::scope::Place;
-use super::tool::Target;
-use crate::{Cx, Data};
+use crate::{Cx, Data, Tool};
 
 /// A call of a tool. Awaiting it gives the output; [`progress`](Call::progress) gives what comes
 /// on the way; dropping it calls it off.
@@ -60,11 +60,11 @@ enum Stage<O> {
 }
 
 impl<O: Data, P: Data> Call<O, P> {
-    pub(crate) fn new<I: Data>(place: Place, target: Target<I, O, P>, input: I) -> Self {
-        let job = Arc::new(Job::new(target.name, place.0));
-        let called: Arc<dyn CallState<P>> = Arc::clone(&job) as _;
+    pub(crate) fn new<I: Data>(place: Place, tool: Tool<I, O, P>, input: I) -> Self {
+        let job = Arc::new(Job::new(tool.name(), place.0));
+        let called: Arc<dyn Called<P>> = Arc::clone(&job) as _;
         let work = Box::pin(async move {
-            let chain = called.place().chain(&target);
+            let chain = called.state().place.chain(&tool);
             Chain::run(&chain, 0, input, Cx { called }).await
         });
         Self { job, stage: Stage::Fresh(work), listening: false }
@@ -106,13 +106,13 @@ impl<O: Send + 'static, P: Send + Sync + 'static> Call<O, P> {
     /// ```
     #[must_use]
     pub fn cost(&self) -> Micro {
-        self.job.cost()
+        self.job.state.cost()
     }
 
     fn poll_progress(&mut self, cx: &mut Context<'_>) -> Poll<Option<P>> {
         let turn = ready!(poll_proceed(cx));
         if matches!(self.stage, Stage::Fresh(_)) {
-            self.job.listen();
+            self.job.state.queue.get_or_init(Queue::new);
             self.listening = true;
         }
         let heard = self.poll_heard(cx);
@@ -124,7 +124,7 @@ impl<O: Send + 'static, P: Send + Sync + 'static> Call<O, P> {
 
     fn poll_heard(&mut self, cx: &mut Context<'_>) -> Poll<Option<P>> {
         let job = Arc::clone(&self.job);
-        let Some(queue) = job.heard().filter(|_| self.listening) else {
+        let Some(queue) = job.state.queue.get().filter(|_| self.listening) else {
             return Poll::Ready(None);
         };
         if let Poll::Ready(piece) = queue.poll_pop(cx) {
@@ -156,7 +156,7 @@ impl<O: Send + 'static, P: Send + Sync + 'static> Call<O, P> {
     /// Whoever awaits does not listen any more.
     fn ignore(&mut self) {
         if std::mem::take(&mut self.listening)
-            && let Some(queue) = self.job.heard()
+            && let Some(queue) = self.job.state.queue.get()
         {
             queue.ignore();
         }

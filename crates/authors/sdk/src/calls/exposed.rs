@@ -1,6 +1,5 @@
 //! A tool with its types erased, as those see it who bring JSON.
 
-use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -69,8 +68,7 @@ pub struct ErasedTool {
 impl ErasedTool {
     /// Checks the definition and makes it callable with JSON.
     pub(crate) fn of<I: Data, O: Data, P: Data, S>(tool: &Tool<I, O, P, S>) -> Result<Self, Error> {
-        let target = tool.target();
-        check_name(target.name, target.wire)?;
+        check_name(tool.name(), tool.wire)?;
         let (input, output) = (schema::read_by::<I>(), schema::written_by::<O>());
         let progress = schema::written_by::<P>();
         for (what, shape) in [("input", &input), ("output", &output), ("progress", &progress)] {
@@ -88,7 +86,7 @@ impl ErasedTool {
             progress: (!says_nothing).then(|| progress.schema.clone()),
             terms: *tool.terms(),
         };
-        let typed = Tool::<I, O, P, S>::clone(tool).erased();
+        let typed = tool.erased();
         let run: Arc<Run> = Arc::new(move |place, input, told| {
             let input: I = match serde_path_to_error::deserialize(input) {
                 Ok(input) => input,
@@ -99,7 +97,7 @@ impl ErasedTool {
             };
             Box::pin(listened(typed.call(&place, input), told))
         });
-        Ok(Self { definition, wire: target.wire, input, output, run })
+        Ok(Self { definition, wire: tool.wire, input, output, run })
     }
 
     /// What is told of the tool.
@@ -135,14 +133,10 @@ impl ErasedTool {
         input: Value,
         told: Option<mpsc::Sender<Value>>,
     ) -> Result<Value, Fault> {
-        if let Some((path, why)) = self.input.misfit(&input) {
-            return Err(schema::unfit(&path, &format!(": {why}")));
-        }
+        self.input.check_input(&input)?;
         let output = (self.run)(place, input, told).await?;
-        match self.output.misfit(&output) {
-            None => Ok(output),
-            Some((path, why)) => Err(schema::unfit_output(self.definition.name, &path, &why)),
-        }
+        self.output.check_output(self.definition.name, &output)?;
+        Ok(output)
     }
 }
 
@@ -185,8 +179,4 @@ pub(crate) fn is_name(text: &str, bytes_max: usize) -> bool {
     (1..=bytes_max).contains(&text.len()) && text.bytes().all(is_letter)
 }
 
-impl fmt::Debug for ErasedTool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ErasedTool").field("name", &self.definition.name).finish_non_exhaustive()
-    }
-}
+debug_only!(ErasedTool: definition);

@@ -29,14 +29,19 @@ pub(crate) type Work<O> = BoxFuture<'static, Result<O, Fault>>;
 
 /// One piece of work, and what all that work on it share.
 pub(crate) struct Job<O, P> {
-    tool: &'static str,
-    place: Arc<ScopeState>,
+    pub(crate) state: CallState<P>,
+    slot: Mutex<Slot<O>>,
+}
+
+/// A call as its tool sees it.
+pub(crate) struct CallState<P> {
+    pub(crate) tool: &'static str,
+    pub(crate) place: Arc<ScopeState>,
     /// Its number in its scope, once it is under way.
     number: AtomicUsize,
-    slot: Mutex<Slot<O>>,
     ends: Mutex<Ends>,
-    /// Where progress goes, if anybody listens.
-    queue: OnceLock<Queue<P>>,
+    /// Where progress goes, if anybody listens; that has to be said before the work begins.
+    pub(crate) queue: OnceLock<Queue<P>>,
     /// What the tool says that it has cost here.
     spent: AtomicU64,
     /// What it has cost where it was executed elsewhere, each time that it was.
@@ -77,64 +82,48 @@ pub(crate) trait Halt: Send + Sync {
     fn number(&self) -> &AtomicUsize;
 }
 
-/// A call as its tool sees it.
-pub(crate) trait CallState<P>: Send + Sync {
-    fn tool(&self) -> &'static str;
-    fn place(&self) -> &Arc<ScopeState>;
-    fn queue(&self) -> Option<&Queue<P>>;
-    fn at_end(&self, work: BoxFuture<'static, ()>);
-    /// Adds to what it costs here.
-    fn spend(&self, micro: Micro);
-    /// It is executed elsewhere, and costs this there.
-    fn spent_elsewhere(&self, cost: Spent);
+/// A call, whatever it gives.
+pub(crate) trait Called<P>: Send + Sync {
+    fn state(&self) -> &CallState<P>;
+}
+
+impl<O: Send, P: Send + Sync> Called<P> for Job<O, P> {
+    fn state(&self) -> &CallState<P> {
+        &self.state
+    }
 }
 
 impl<O, P> Job<O, P> {
     pub(crate) fn new(tool: &'static str, place: Arc<ScopeState>) -> Self {
-        let slot = Slot { stage: Stage::Idle, work: None, waker: None };
-        Self {
+        let state = CallState {
             tool,
             place,
             number: AtomicUsize::new(usize::MAX),
-            slot: Mutex::new(slot),
             ends: Mutex::default(),
             queue: OnceLock::new(),
             spent: AtomicU64::new(0),
             elsewhere: Mutex::default(),
-        }
-    }
-
-    /// What it has cost so far, here and elsewhere.
-    pub(crate) fn cost(&self) -> Micro {
-        let elsewhere = self.elsewhere.lock();
-        let here = self.spent.load(Ordering::Relaxed);
-        elsewhere.iter().map(Spent::micro).fold(here, Micro::saturating_add)
-    }
-
-    /// Lets somebody listen. It has to be said before the work begins.
-    pub(crate) fn listen(&self) {
-        self.queue.get_or_init(Queue::new);
-    }
-
-    pub(crate) fn heard(&self) -> Option<&Queue<P>> {
-        self.queue.get()
+        };
+        let slot = Slot { stage: Stage::Idle, work: None, waker: None };
+        Self { state, slot: Mutex::new(slot) }
     }
 
     /// Drops the work and hands on what was to be done after it.
     fn finish(&self, work: Option<Work<O>>) {
         discard(work);
+        let CallState { place, ends, queue, number, .. } = &self.state;
         let ends = {
-            let mut ends = self.ends.lock();
+            let mut ends = ends.lock();
             ends.over = true;
             (std::mem::take(&mut ends.work), ends.runtime.take())
         };
         if !ends.0.is_empty() {
-            self.place.clean_up(ends.0, ends.1);
+            place.clean_up(ends.0, ends.1);
         }
-        if let Some(queue) = self.queue.get() {
+        if let Some(queue) = queue.get() {
             queue.close();
         }
-        self.place.over(self.number.load(Ordering::Relaxed));
+        place.over(number.load(Ordering::Relaxed));
     }
 }
 
@@ -142,7 +131,7 @@ impl<O: Send + 'static, P: Send + Sync + 'static> Job<O, P> {
     /// Gives it its work, which is under way from now on unless the scope is closed.
     pub(crate) fn begin(self: &Arc<Self>, work: Work<O>) {
         self.slot.lock().work = Some(work);
-        if !self.place.add(Arc::clone(self) as Arc<dyn Halt>) {
+        if !self.state.place.add(Arc::clone(self) as Arc<dyn Halt>) {
             self.halt();
         }
     }
@@ -161,7 +150,7 @@ impl<O: Send + 'static, P: Send + Sync + 'static> Job<O, P> {
         let polled = match Depth::enter() {
             Some(_depth) => catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)))
                 .unwrap_or_else(|_| Poll::Ready(Err(panicked()))),
-            None => Poll::Ready(Err(too_deep(self.tool))),
+            None => Poll::Ready(Err(too_deep(self.state.tool))),
         };
         let mut slot = self.slot.lock();
         let halted = slot.stage == Stage::Halted;
@@ -208,24 +197,19 @@ impl<O: Send, P: Send + Sync> Halt for Job<O, P> {
     }
 
     fn number(&self) -> &AtomicUsize {
-        &self.number
+        &self.state.number
     }
 }
 
-impl<O: Send, P: Send + Sync> CallState<P> for Job<O, P> {
-    fn tool(&self) -> &'static str {
-        self.tool
+impl<P> CallState<P> {
+    /// What it has cost so far, here and elsewhere.
+    pub(crate) fn cost(&self) -> Micro {
+        let elsewhere = self.elsewhere.lock();
+        let here = self.spent.load(Ordering::Relaxed);
+        elsewhere.iter().map(Spent::micro).fold(here, Micro::saturating_add)
     }
 
-    fn place(&self) -> &Arc<ScopeState> {
-        &self.place
-    }
-
-    fn queue(&self) -> Option<&Queue<P>> {
-        self.queue.get()
-    }
-
-    fn at_end(&self, work: BoxFuture<'static, ()>) {
+    pub(crate) fn at_end(&self, work: BoxFuture<'static, ()>) {
         let runtime = Handle::try_current().ok();
         let mut ends = self.ends.lock();
         if ends.over {
@@ -237,13 +221,15 @@ impl<O: Send, P: Send + Sync> CallState<P> for Job<O, P> {
         ends.runtime = runtime.or(ends.runtime.take());
     }
 
-    fn spend(&self, micro: Micro) {
+    /// Adds to what it costs here.
+    pub(crate) fn spend(&self, micro: Micro) {
         let more = |spent: Micro| Some(spent.saturating_add(micro));
         // It always gives a number, so that it never fails.
         let _ = self.spent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 
-    fn spent_elsewhere(&self, cost: Spent) {
+    /// It is executed elsewhere, and costs this there.
+    pub(crate) fn spent_elsewhere(&self, cost: Spent) {
         self.elsewhere.lock().push(cost);
     }
 }

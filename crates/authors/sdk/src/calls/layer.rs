@@ -129,11 +129,7 @@ impl<I, O, P> Clone for Next<I, O, P> {
     }
 }
 
-impl<I, O, P> std::fmt::Debug for Next<I, O, P> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Next").field("at", &self.at).finish_non_exhaustive()
-    }
-}
+debug_only!(Next<I, O, P>: at);
 
 /// A closure as a layer.
 pub(crate) struct FromFn<F>(pub(crate) F);

@@ -60,7 +60,7 @@ impl<O: Data, P: Data> Remote<O, P> {
             let heard = cx.is_heard();
             let at = shared.at.clone();
             let exchange = shared.transport.request(Outgoing { kind, method, payload, heard, at });
-            cx.called.spent_elsewhere(exchange.cost.clone());
+            cx.called.state().spent_elsewhere(exchange.cost.clone());
             let answer = answered(exchange, &cx).await;
             let output = match answer {
                 Some(answer) => shared.wire.output(answer)?,
@@ -74,9 +74,7 @@ impl<O: Data, P: Data> Remote<O, P> {
 impl Shared {
     /// Checks an output and makes it what it is for its caller.
     fn read<O: Data>(&self, output: Value) -> Result<O, Fault> {
-        if let Some((path, why)) = self.output.misfit(&output) {
-            return Err(schema::unfit_output(self.tool, &path, &why));
-        }
+        self.output.check_output(self.tool, &output)?;
         serde_path_to_error::deserialize(output)
             .map_err(|error| schema::unfit_output(self.tool, &schema::pointer(error.path()), ""))
     }

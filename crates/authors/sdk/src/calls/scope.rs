@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use wharf_vocab::Fault;
 
-use super::any_layer::{AnyLayer, ForAll};
+use super::any_layer::AnyLayer;
 use super::chain::Handler;
 use super::exposed::ErasedTool;
 use super::job::Job;
@@ -239,7 +239,7 @@ impl Scope {
         tool: &Tool<I, O, P, S>,
         layer: impl Layer<I, O, P>,
     ) {
-        self.layer_of(None, lane, tool, layer);
+        self.put(None, lane, LayerTarget::one(tool, layer));
     }
 
     /// Puts one layer around calls of every tool, built-ins excepted.
@@ -254,7 +254,7 @@ impl Scope {
     /// scope.around_all(Concurrency::of(16));
     /// ```
     pub fn around_all(&self, layer: impl AnyLayer) {
-        self.layer_all(None, LayerTarget::All, Lane::Outer, layer);
+        self.put(None, Lane::Outer, LayerTarget::all(layer));
     }
 
     /// Puts one layer around calls of several tools.
@@ -271,34 +271,12 @@ impl Scope {
     /// scope.around_each(&[&READ, &WRITE], Concurrency::of(1));
     /// ```
     pub fn around_each(&self, tools: &[&dyn Named], layer: impl AnyLayer) {
-        self.layer_all(None, LayerTarget::each(tools), Lane::Outer, layer);
+        self.put(None, Lane::Outer, LayerTarget::each(tools, layer));
     }
 
-    pub(crate) fn layer_of<I: Data, O: Data, P: Data, S>(
-        &self,
-        agent: Option<Identity>,
-        lane: Lane,
-        tool: &Tool<I, O, P, S>,
-        layer: impl Layer<I, O, P>,
-    ) {
-        let layer: Arc<dyn Layer<I, O, P>> = Arc::new(layer);
-        let stands = LayerTarget::One(tool.key(), Arc::new(layer));
-        self.put(LayerEntry { agent, lane, stands, all: None });
-    }
-
-    pub(crate) fn layer_all(
-        &self,
-        agent: Option<Identity>,
-        stands: LayerTarget,
-        lane: Lane,
-        layer: impl AnyLayer,
-    ) {
-        self.put(LayerEntry { agent, lane, stands, all: Some(ForAll::new(layer)) });
-    }
-
-    fn put(&self, added: LayerEntry) {
-        let mut added = Some(added);
-        // One that comes too late is dropped.
+    pub(crate) fn put(&self, agent: Option<Identity>, lane: Lane, target: LayerTarget) {
+        let mut added = Some(LayerEntry { agent, lane, target });
+        // One that comes too late is dropped outside of the lock.
         let _ = self.change(|tables| tables.layers.extend(added.take()));
     }
 
@@ -413,11 +391,7 @@ pub trait Within {
 #[derive(Clone)]
 pub struct Place(pub(crate) Arc<ScopeState>);
 
-impl fmt::Debug for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Place").finish_non_exhaustive()
-    }
-}
+debug_only!(Place:);
 
 impl Within for Place {
     fn place(&self) -> Place {

@@ -13,10 +13,10 @@ use super::layer::{Lane, Layer};
 use super::life::{Identity, ScopeState};
 use super::reached::CoreTool;
 use super::remote::Remote;
-use super::tool::{Key, Named, Target};
+use super::tool::{Key, Named};
 use super::wire::Wire;
-use crate::Data;
 use crate::transport::Transport;
+use crate::{AnyLayer, Data, Tool};
 
 /// What was added to one scope.
 #[derive(Default)]
@@ -45,28 +45,44 @@ pub(crate) struct LayerEntry {
     /// The agent it is for; for all when absent.
     pub(crate) agent: Option<Identity>,
     pub(crate) lane: Lane,
-    pub(crate) stands: LayerTarget,
-    /// The layer, if it stands around more than one tool.
-    pub(crate) all: Option<ForAll>,
+    pub(crate) target: LayerTarget,
 }
 
-/// What a layer stands around.
+/// A layer, and what it stands around.
 pub(crate) enum LayerTarget {
-    /// One tool, with the layer: an `Arc<dyn Layer<I, O, P>>`.
+    /// One tool: an `Arc<dyn Layer<I, O, P>>`.
     One(Key, Arc<dyn Any + Send + Sync>),
     /// These tools.
-    Each(Vec<Key>),
+    Each(Vec<Key>, ForAll),
     /// All tools but the built-in ones.
-    All,
+    All(ForAll),
 }
 
 impl LayerTarget {
-    pub(crate) fn each(tools: &[&dyn Named]) -> Self {
-        Self::Each(tools.iter().map(|tool| tool.key()).collect())
+    pub(crate) fn one<I: Data, O: Data, P: Data, S>(
+        tool: &Tool<I, O, P, S>,
+        layer: impl Layer<I, O, P>,
+    ) -> Self {
+        let layer: Arc<dyn Layer<I, O, P>> = Arc::new(layer);
+        Self::One(tool.key(), Arc::new(layer))
+    }
+
+    pub(crate) fn each(tools: &[&dyn Named], layer: impl AnyLayer) -> Self {
+        Self::Each(tools.iter().map(|tool| tool.key()).collect(), ForAll::new(layer))
+    }
+
+    pub(crate) fn all(layer: impl AnyLayer) -> Self {
+        Self::All(ForAll::new(layer))
     }
 }
 
 impl Tables {
+    /// Whether a tool of this scope goes to whatever transport is nearest.
+    pub(crate) fn is_passed_on(&self, name: &'static str) -> bool {
+        let tool = Key { name, wire: Wire::Tool };
+        matches!(self.provided.get(&tool), Some(Executor::Remote(None)))
+    }
+
     pub(crate) fn is_provided(&self, tool: Key) -> bool {
         self.provided.contains_key(&tool)
     }
@@ -128,12 +144,12 @@ impl ScopeState {
     /// above.
     pub(crate) fn chain<I: Data, O: Data, P: Data>(
         self: &Arc<Self>,
-        target: &Target<I, O, P>,
+        tool: &Tool<I, O, P>,
     ) -> Arc<Chain<I, O, P>> {
         let exactly = Exactly {
-            tool: target.key(),
+            tool: tool.key(),
             types: TypeId::of::<(I, O, P)>(),
-            own: target.own.map_or(0, |own| own as usize),
+            own: tool.own.map_or(0, |own| own as usize),
         };
         let version = self.version.load(Ordering::Acquire);
         let known = {
@@ -144,7 +160,7 @@ impl ScopeState {
         if let Some(Ok(chain)) = known.map(Arc::downcast) {
             return chain;
         }
-        let chain = Arc::new(self.resolve(target));
+        let chain = Arc::new(self.resolve(tool));
         let entry = (version, Arc::clone(&chain) as Arc<dyn Any + Send + Sync>);
         let former = {
             let mut known = self.known.write();
@@ -157,9 +173,9 @@ impl ScopeState {
 
     fn resolve<I: Data, O: Data, P: Data>(
         self: &Arc<Self>,
-        target: &Target<I, O, P>,
+        tool: &Tool<I, O, P>,
     ) -> Chain<I, O, P> {
-        if let Err(error) = check_name(target.name, target.wire) {
+        if let Err(error) = check_name(tool.name(), tool.wire) {
             return Chain { layers: Vec::new(), core: Core::Nobody(bad_name(&error)) };
         }
         let lineage: Vec<&Arc<Self>> = self.lineage().collect();
@@ -167,7 +183,7 @@ impl ScopeState {
         let mut layers = Vec::new();
         let mut others = false;
         let mut take = |scope: &Arc<Self>, lane: Lane| {
-            let (found, of_others) = scope.layers_of::<I, O, P>(target.key(), agent, lane);
+            let (found, of_others) = scope.layers_of::<I, O, P>(tool.key(), agent, lane);
             others |= of_others;
             found
         };
@@ -177,10 +193,10 @@ impl ScopeState {
         for scope in &lineage {
             layers.extend(take(scope, Lane::Inner).into_iter().rev());
         }
-        let core = match executed_by(&lineage, target) {
+        let core = match executed_by(&lineage, tool) {
             // Elsewhere only the name counts, so a definition of other types must not be a way
             // around the layers of that name.
-            Core::Remote(_) if others => Core::Nobody(other_types(target.name)),
+            Core::Remote(_) if others => Core::Nobody(other_types(tool.name())),
             core => core,
         };
         Chain { layers, core }
@@ -201,20 +217,20 @@ impl ScopeState {
             if added.lane != lane || (added.agent.is_some() && added.agent != agent) {
                 continue;
             }
-            let stands = match &added.stands {
+            match &added.target {
                 LayerTarget::One(one, layer) if *one == tool => {
                     match layer.downcast_ref::<Arc<dyn Layer<I, O, P>>>() {
                         Some(layer) => found.push(Arc::clone(layer)),
                         None => others = true,
                     }
-                    continue;
                 }
-                LayerTarget::One(..) => false,
-                LayerTarget::Each(tools) => tools.contains(&tool),
-                LayerTarget::All => tool.wire == Wire::Tool,
-            };
-            if stands && let Some(all) = &added.all {
-                found.push(Arc::new(all.clone()));
+                LayerTarget::Each(tools, all) if tools.contains(&tool) => {
+                    found.push(Arc::new(all.clone()));
+                }
+                LayerTarget::All(all) if tool.wire == Wire::Tool => {
+                    found.push(Arc::new(all.clone()));
+                }
+                LayerTarget::One(..) | LayerTarget::Each(..) | LayerTarget::All(_) => {}
             }
         }
         (found, others)
@@ -224,9 +240,14 @@ impl ScopeState {
         self.tables.read().provided.get(&tool).cloned()
     }
 
-    /// Whether a tool of this scope goes to whatever transport is nearest.
-    pub(crate) fn is_passed_on(&self, tool: &'static str) -> bool {
-        matches!(self.provided(Key { name: tool, wire: Wire::Tool }), Some(Executor::Remote(None)))
+    /// The tools of this scope that can be served: all that have an implementation here, or a
+    /// transport of their own.
+    pub(crate) fn served(&self) -> Vec<Arc<ErasedTool>> {
+        let tables = self.tables.read();
+        let is_served = |tool: &&Arc<ErasedTool>| {
+            tool.wire == Wire::Tool && !tables.is_passed_on(tool.definition().name)
+        };
+        tables.exposed.iter().filter(is_served).cloned().collect()
     }
 
     fn transport(&self) -> Option<Arc<dyn Transport>> {
@@ -242,13 +263,13 @@ impl ScopeState {
 /// Who executes a tool, nearest first.
 fn executed_by<I: Data, O: Data, P: Data>(
     lineage: &[&Arc<ScopeState>],
-    target: &Target<I, O, P>,
+    tool: &Tool<I, O, P>,
 ) -> Core<I, O, P> {
-    if let Some(own) = target.own {
+    if let Some(own) = tool.own {
         return Core::Own(own);
     }
-    let name = target.name;
-    let transport = match lineage.iter().find_map(|scope| scope.provided(target.key())) {
+    let name = tool.name();
+    let transport = match lineage.iter().find_map(|scope| scope.provided(tool.key())) {
         Some(Executor::Local(handler)) => {
             let typed = handler.downcast_ref::<Arc<Handler<I, O, P>>>();
             return typed.map_or_else(
@@ -262,22 +283,13 @@ fn executed_by<I: Data, O: Data, P: Data>(
             lineage.first().and_then(|scope| scope.nearest_transport())
         }
     };
+    // The tool of the core that the definition stands for.
+    let at = tool.terms().at.map(CoreTool::typed::<I, O, P>);
     match transport {
-        Some(transport) => match Remote::new(name, target.wire, transport, reached(target)) {
+        Some(transport) => match Remote::new(name, tool.wire, transport, at) {
             Ok(remote) => Core::Remote(Box::new(remote)),
             Err(fault) => Core::Nobody(fault),
         },
         None => Core::Nobody(nobody(name)),
-    }
-}
-
-/// The tool of the core that a definition stands for.
-fn reached<I: Data, O: Data, P: Data>(target: &Target<I, O, P>) -> Option<CoreTool> {
-    target.at.map(CoreTool::typed::<I, O, P>)
-}
-
-impl std::fmt::Debug for Tables {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tables").field("tools", &self.exposed.len()).finish_non_exhaustive()
     }
 }

@@ -1,6 +1,5 @@
 //! A definition: what a tool is called, what it takes and what it gives.
 
-use std::fmt;
 use std::marker::PhantomData;
 
 use futures::future::BoxFuture;
@@ -80,8 +79,8 @@ pub type Function<I, O, P> = fn(I, Cx<P>) -> BoxFuture<'static, Result<O, Fault>
 pub struct Tool<I, O, P = (), S = Open> {
     name: &'static str,
     description: &'static str,
-    own: Option<Function<I, O, P>>,
-    wire: Wire,
+    pub(crate) own: Option<Function<I, O, P>>,
+    pub(crate) wire: Wire,
     terms: Terms,
     state: PhantomData<S>,
 }
@@ -113,20 +112,6 @@ impl Terms {
         free: false,
         at: None,
     };
-}
-
-/// What a call needs to know of a definition.
-pub(crate) struct Target<I, O, P> {
-    pub(crate) name: &'static str,
-    pub(crate) own: Option<Function<I, O, P>>,
-    pub(crate) wire: Wire,
-    pub(crate) at: Option<&'static str>,
-}
-
-impl<I, O, P> Target<I, O, P> {
-    pub(crate) const fn key(&self) -> Key {
-        Key { name: self.name, wire: self.wire }
-    }
 }
 
 /// What a scope knows a tool by. Built-ins are written differently on the wire, so no name that a
@@ -299,10 +284,6 @@ impl<I, O, P, S> Tool<I, O, P, S> {
     pub(crate) const fn key(&self) -> Key {
         Key { name: self.name, wire: self.wire }
     }
-
-    pub(crate) const fn target(&self) -> Target<I, O, P> {
-        Target { name: self.name, own: self.own, wire: self.wire, at: self.terms.at }
-    }
 }
 
 impl<I, O, P, S> Tool<I, O, P, S> {
@@ -329,7 +310,7 @@ impl<I, O, P, S> Tool<I, O, P, S> {
         O: Data,
         P: Data,
     {
-        Call::new(within.place(), self.target(), input)
+        Call::new(within.place(), self.erased(), input)
     }
 }
 
@@ -341,11 +322,7 @@ impl<I, O, P, S> Clone for Tool<I, O, P, S> {
 
 impl<I, O, P, S> Copy for Tool<I, O, P, S> {}
 
-impl<I, O, P, S> fmt::Debug for Tool<I, O, P, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tool").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+debug_only!(Tool<I, O, P, S>: name);
 
 /// Puts a future into a box, as [`Tool::implemented`] and layers want it.
 ///

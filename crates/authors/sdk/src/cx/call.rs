@@ -1,6 +1,5 @@
 //! Calling tools of the core by their ids.
 
-use std::fmt;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -158,8 +157,4 @@ impl RunningCall {
     }
 }
 
-impl fmt::Debug for RunningCall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunningCall").finish_non_exhaustive()
-    }
-}
+debug_only!(RunningCall:);

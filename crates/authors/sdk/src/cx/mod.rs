@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use wharf_vocab::{Code, Fault};
 
-use crate::calls::job::CallState;
+use crate::calls::job::Called;
 use crate::calls::scope::{Place, Scope, Within};
 
 /// A call that a tool works on: where it was made, and ways to say how it goes. Cheap to clone.
@@ -41,20 +41,20 @@ use crate::calls::scope::{Place, Scope, Within};
 /// # Ok(()) }
 /// ```
 pub struct Cx<P = ()> {
-    pub(crate) called: Arc<dyn CallState<P>>,
+    pub(crate) called: Arc<dyn Called<P>>,
 }
 
 impl<P> Cx<P> {
     /// The name of the tool that was called.
     #[must_use]
     pub fn tool(&self) -> &'static str {
-        self.called.tool()
+        self.called.state().tool
     }
 
     /// Says something on the way to the result. It waits while whoever listens is behind; when
     /// nobody listens it costs nothing.
     pub async fn progress(&self, piece: P) {
-        let Some(queue) = self.called.queue() else { return };
+        let Some(queue) = self.called.state().queue.get() else { return };
         let mut piece = Some(piece);
         poll_fn(|cx| queue.poll_push(&mut piece, cx)).await;
     }
@@ -62,13 +62,13 @@ impl<P> Cx<P> {
     /// Whether anybody listens to progress, for tools that would have to work for it.
     #[must_use]
     pub fn is_heard(&self) -> bool {
-        self.called.queue().is_some_and(|queue| queue.is_heard())
+        self.called.state().queue.get().is_some_and(|queue| queue.is_heard())
     }
 
     /// The configuration of the agent that the tool belongs to: of the nearest one whose
     /// configuration has this type.
     pub fn config<C: Send + Sync + 'static>(&self) -> Result<Arc<C>, Fault> {
-        self.called.place().config().ok_or_else(|| {
+        self.called.state().place.config().ok_or_else(|| {
             let message = format!(
                 "The tool {:?} was called outside an agent with a configuration of the type {}.",
                 self.tool(),
@@ -104,7 +104,7 @@ impl<P> Cx<P> {
     /// ```
     #[must_use]
     pub fn scope(&self) -> Scope {
-        Scope::below(self.called.place())
+        Scope::below(&self.called.state().place)
     }
 
     /// Does this when the call is over, however it ends: also when it is called off. What was
@@ -113,7 +113,7 @@ impl<P> Cx<P> {
     /// It is done in a task of its own, on the runtime in which this was said. It must not wait
     /// for that scope to be closed, since closing waits for it.
     pub fn at_end(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.called.at_end(Box::pin(work));
+        self.called.state().at_end(Box::pin(work));
     }
 }
 
@@ -131,6 +131,6 @@ impl<P> fmt::Debug for Cx<P> {
 
 impl<P> Within for Cx<P> {
     fn place(&self) -> Place {
-        Place(Arc::clone(self.called.place()))
+        Place(Arc::clone(&self.called.state().place))
     }
 }

@@ -13,7 +13,7 @@ use crate::host::{CallInfo, HostHandle, canceled};
 
 impl<P> Cx<P> {
     pub(crate) fn hosted(&self) -> Option<Arc<HostHandle>> {
-        self.called.place().config()
+        self.called.state().place.config()
     }
 
     /// What is known of the call beside its input: ids, keys, who calls.
@@ -105,7 +105,7 @@ impl<P> Cx<P> {
     /// }
     /// ```
     pub fn cost(&self, micro: Micro) {
-        self.called.spend(micro);
+        self.called.state().spend(micro);
         if let Some(host) = self.hosted() {
             host.0.spend(micro);
         }

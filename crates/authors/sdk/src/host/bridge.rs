@@ -1,10 +1,9 @@
 //! The way from a tool to whoever serves it.
 
 use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
@@ -14,7 +13,7 @@ use wharf_vocab::{Code, Executed, Fault};
 use wharf_wire::tool_v1::{Kind, method};
 
 use super::{CallRequest, CoreTool, Host};
-use crate::builtin::{Answer, Level, Notice, Question};
+use crate::builtin::{Answer, Notice, Question};
 use crate::transport::{Exchange, Outgoing, Spent, Transport};
 
 /// Pieces of progress that may wait for whoever called.
@@ -80,7 +79,7 @@ impl Wanted {
     fn of(outgoing: Outgoing, host: &dyn Host) -> Result<Self, Outgoing> {
         let Outgoing { kind, method, payload, heard, at } = outgoing;
         if kind == Kind::Notify {
-            return Ok(Self::Notice(notice(payload)));
+            return Ok(Self::Notice(serde_json::from_value(payload).unwrap_or_default()));
         }
         match method.as_ref() {
             method::SAMPLE => Ok(Self::Sample(payload)),
@@ -157,33 +156,10 @@ fn is_question(payload: &Value) -> bool {
 }
 
 fn question(word: &str, mut payload: Value) -> Question {
-    Question {
-        word: word.to_owned(),
-        message: text(&payload, "message"),
-        schema: payload.get_mut("schema").map(Value::take).unwrap_or_default(),
-        meta: meta(&mut payload),
+    if let Value::Object(question) = &mut payload {
+        question.insert("type".to_owned(), word.into());
     }
-}
-
-fn notice(mut payload: Value) -> Notice {
-    let level = payload.get("level").cloned().map(serde_json::from_value::<Level>);
-    Notice {
-        message: text(&payload, "message"),
-        progress: payload.get("progress").and_then(Value::as_f64),
-        level: level.and_then(Result::ok).unwrap_or_default(),
-        meta: meta(&mut payload),
-    }
-}
-
-fn text(payload: &Value, key: &str) -> String {
-    payload.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
-}
-
-fn meta(payload: &mut Value) -> Map<String, Value> {
-    match payload.get_mut("meta").map(Value::take) {
-        Some(Value::Object(meta)) => meta,
-        _ => Map::new(),
-    }
+    serde_json::from_value(payload).unwrap_or_else(|_| Question::form("", Value::Null))
 }
 
 fn unknown(tool: &str) -> Fault {
@@ -199,8 +175,4 @@ fn no_runtime() -> Fault {
         .executed(Executed::No)
 }
 
-impl fmt::Debug for Bridge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bridge").finish_non_exhaustive()
-    }
-}
+debug_only!(Bridge:);

@@ -5,14 +5,13 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use wharf_vocab::{Code, Fault};
 
 use super::{HostHandle, canceled, no_files};
@@ -144,30 +143,7 @@ pub(crate) fn is_marked(field: &Value) -> bool {
 }
 
 /// An input as it is read.
-pub struct Reader(Pin<Box<dyn AsyncRead + Send>>);
-
-impl Reader {
-    /// Reads from this.
-    pub fn new(source: impl AsyncRead + Send + 'static) -> Self {
-        Self(Box::pin(source))
-    }
-}
-
-impl AsyncRead for Reader {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        self.0.as_mut().poll_read(cx, buf)
-    }
-}
-
-impl fmt::Debug for Reader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reader").finish_non_exhaustive()
-    }
-}
+pub type Reader = Pin<Box<dyn AsyncRead + Send>>;
 
 /// The bytes of an output.
 pub enum Content<'a> {

@@ -1,6 +1,5 @@
 //! What is known of a call beside its input.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -66,9 +65,4 @@ impl Default for CallInfo {
     }
 }
 
-impl fmt::Debug for CallInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Keys and folders are nobody else's business.
-        f.debug_struct("CallInfo").field("call_id", &self.call_id).finish_non_exhaustive()
-    }
-}
+debug_only!(CallInfo: call_id);

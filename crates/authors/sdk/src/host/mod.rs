@@ -50,26 +50,20 @@ use crate::host::file::Files;
 /// Whoever serves a call: where its progress goes, and what it can reach.
 pub trait Host: Send + Sync + 'static {
     /// Shows a piece of typed progress. An error means that nobody wants more of it.
-    fn progress(&self, piece: Value) -> BoxFuture<'_, Result<(), Fault>> {
-        drop(piece);
+    fn progress(&self, _piece: Value) -> BoxFuture<'_, Result<(), Fault>> {
         done(Ok(()))
     }
 
     /// Shows text, a status or a partial output. Without a place for it, it is dropped.
-    fn stream(&self, chunk: Chunk) -> BoxFuture<'_, Result<(), Fault>> {
-        drop(chunk);
+    fn stream(&self, _chunk: Chunk) -> BoxFuture<'_, Result<(), Fault>> {
         done(Ok(()))
     }
 
     /// Counts what the call costs.
-    fn spend(&self, micro: Micro) {
-        let _ = micro;
-    }
+    fn spend(&self, _micro: Micro) {}
 
     /// Adds a figure to the call's result.
-    fn metric(&self, name: String, value: Value) {
-        let _ = (name, value);
-    }
+    fn metric(&self, _name: String, _value: Value) {}
 
     /// How the call is told to stop. Without it, a call is stopped by dropping it.
     fn cancel(&self) -> Option<&Cancel> {
@@ -87,14 +81,12 @@ pub trait Host: Send + Sync + 'static {
     }
 
     /// Asks a question. Every way in which it can end is a value; only trouble is an error.
-    fn ask(&self, question: Question) -> BoxFuture<'_, Result<Answer, Fault>> {
-        drop(question);
+    fn ask(&self, _question: Question) -> BoxFuture<'_, Result<Answer, Fault>> {
         done(Err(unavailable("ask a question")))
     }
 
     /// Passes a message on.
-    fn notify(&self, notice: Notice) -> BoxFuture<'_, Result<(), Fault>> {
-        drop(notice);
+    fn notify(&self, _notice: Notice) -> BoxFuture<'_, Result<(), Fault>> {
         done(Err(unavailable("tell something")))
     }
 
@@ -105,8 +97,7 @@ pub trait Host: Send + Sync + 'static {
 
     /// The tool of the core that a definition without an implementation stands for. `at` is what
     /// the definition says itself, by [`Tool::at`](crate::Tool::at).
-    fn find(&self, name: &str, at: Option<&CoreTool>) -> Option<CoreTool> {
-        let _ = name;
+    fn find(&self, _name: &str, at: Option<&CoreTool>) -> Option<CoreTool> {
         at.cloned()
     }
 

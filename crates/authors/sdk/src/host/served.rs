@@ -1,6 +1,5 @@
 //! A tool as the core sees it, whose calls are made in the scope it belongs to.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -13,7 +12,6 @@ use crate::Within as _;
 use crate::calls::exposed::ErasedTool;
 use crate::calls::scope::Scope;
 use crate::calls::tool::Terms;
-use crate::calls::wire::Wire;
 use crate::error::Error;
 use crate::host::file;
 
@@ -24,11 +22,12 @@ const WAITING_MAX: usize = 16;
 ///
 /// It keeps the scope or the agent that the tool belongs to, but not the scope that an agent was
 /// activated in: that is closed when it is dropped, and the agent with it.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct ServedTool {
     inner: Arc<Parts>,
 }
 
+#[derive(Debug)]
 struct Parts {
     tool: Arc<ErasedTool>,
     scope: Scope,
@@ -42,11 +41,7 @@ struct Parts {
 /// a transport of their own.
 pub fn served(agent: impl Into<Scope>) -> Vec<ServedTool> {
     let scope = agent.into();
-    let inner = scope.place().0;
-    let is_served = |tool: &Arc<ErasedTool>| {
-        tool.wire == Wire::Tool && !inner.is_passed_on(tool.definition().name)
-    };
-    let tools = scope.exposed().into_iter().filter(is_served);
+    let tools = scope.place().0.served().into_iter();
     tools.map(|tool| ServedTool::new(tool, scope.clone())).collect()
 }
 
@@ -147,11 +142,5 @@ impl Parts {
         let above = self.scope.place().0;
         let bridge = Bridge::new(Arc::clone(host)).below(above.nearest_transport());
         Scope::serving(&above, Arc::new(HostHandle(Arc::clone(host))), Arc::new(bridge))
-    }
-}
-
-impl fmt::Debug for ServedTool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServedTool").field("name", &self.name()).finish_non_exhaustive()
     }
 }

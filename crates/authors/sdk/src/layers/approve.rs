@@ -1,6 +1,5 @@
 //! Calls that somebody has to approve.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Map;
@@ -108,8 +107,4 @@ async fn approved(call: &Around, question: String) -> Result<(), Fault> {
     Err(Fault::new(code, message).executed(Executed::No))
 }
 
-impl fmt::Debug for Approve {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Approve").field("shows_input", &self.shows_input).finish_non_exhaustive()
-    }
-}
+debug_only!(Approve: shows_input);

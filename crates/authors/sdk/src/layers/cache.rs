@@ -1,7 +1,6 @@
 //! Outputs that are remembered.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -166,8 +165,4 @@ impl<O> Default for Cache<O> {
     }
 }
 
-impl<O> fmt::Debug for Cache<O> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cache").field("outputs", &self.len()).finish_non_exhaustive()
-    }
-}
+debug_only!(Cache<O>: size, age);

@@ -1,9 +1,8 @@
 //! So many calls at once.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::sync::{Semaphore, TryAcquireError};
+use tokio::sync::Semaphore;
 use wharf_vocab::{Code, Executed, Fault};
 
 use crate::{AnyLayer, Around};
@@ -24,7 +23,7 @@ use crate::{AnyLayer, Around};
 #[derive(Debug, Clone)]
 pub struct Concurrency {
     permits: Arc<Semaphore>,
-    line: Line,
+    line: Arc<Semaphore>,
 }
 
 impl Concurrency {
@@ -32,13 +31,13 @@ impl Concurrency {
     #[must_use]
     pub fn of(calls: usize) -> Self {
         let permits = Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS));
-        Self { permits: Arc::new(permits), line: Line::new() }
+        Self { permits: Arc::new(permits), line: line(WAITING_MAX) }
     }
 
     /// So many may wait; with 0 nobody does.
     #[must_use]
     pub fn waiting(mut self, calls: usize) -> Self {
-        self.line.waiting_max = calls;
+        self.line = line(calls);
         self
     }
 }
@@ -50,15 +49,13 @@ impl AnyLayer for Concurrency {
         work: impl Future<Output = Result<T, Fault>> + Send + 'static,
     ) -> impl Future<Output = Result<T, Fault>> + Send + 'static {
         let permits = Arc::clone(&self.permits);
-        let line = self.line.clone();
+        let line = Arc::clone(&self.line);
         async move {
             let permit = match Arc::clone(&permits).try_acquire_owned() {
                 Ok(permit) => Ok(permit),
-                Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => {
-                    let waiting = line.join().ok_or_else(|| busy(call.tool()))?;
-                    let permit = permits.acquire_owned().await;
-                    drop(waiting);
-                    permit
+                Err(_) => {
+                    let _waiting = line.try_acquire().map_err(|_| busy(call.tool()))?;
+                    permits.acquire_owned().await
                 }
             };
             // The semaphore is never closed.
@@ -76,32 +73,7 @@ fn busy(tool: &str) -> Fault {
 /// How many may wait in a line when nothing else is said.
 pub(super) const WAITING_MAX: usize = 1_024;
 
-/// Counts those who wait, so that a line has an end.
-#[derive(Debug, Clone)]
-pub(super) struct Line {
-    waiting: Arc<AtomicUsize>,
-    pub(super) waiting_max: usize,
-}
-
-impl Line {
-    pub(super) fn new() -> Self {
-        Self { waiting: Arc::default(), waiting_max: WAITING_MAX }
-    }
-
-    /// A place in the line, unless it is full.
-    pub(super) fn join(&self) -> Option<Waiting> {
-        let before = self.waiting.fetch_add(1, Ordering::AcqRel);
-        let waiting = Waiting(Arc::clone(&self.waiting));
-        (before < self.waiting_max).then_some(waiting)
-    }
-}
-
-/// A place in a line, until it is dropped.
-#[derive(Debug)]
-pub(super) struct Waiting(Arc<AtomicUsize>);
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
+/// Places for those who wait, so that a line has an end.
+pub(super) fn line(waiting_max: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(waiting_max.min(Semaphore::MAX_PERMITS)))
 }

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use wharf_vocab::{Code, Executed, Fault};
 
-use super::concurrency::Line;
+use super::concurrency::{WAITING_MAX, line};
 use crate::{AnyLayer, Around};
 
 /// Lets so many calls begin in a time; the others wait in the order in which they came, or are
@@ -30,7 +30,7 @@ pub struct RateLimit {
     bucket: Arc<Mutex<Bucket>>,
     /// Whose turn it is to wait for the bucket; the others wait for their turn.
     turn: Arc<Semaphore>,
-    line: Line,
+    line: Arc<Semaphore>,
 }
 
 /// Calls that may begin at once, and when there will be more.
@@ -68,14 +68,14 @@ impl RateLimit {
         Self {
             bucket: Arc::new(Mutex::new(bucket)),
             turn: Arc::new(Semaphore::new(1)),
-            line: Line::new(),
+            line: line(WAITING_MAX),
         }
     }
 
     /// So many may wait; with 0 nobody does, so calls beyond the limit are refused at once.
     #[must_use]
     pub fn waiting(mut self, calls: usize) -> Self {
-        self.line.waiting_max = calls;
+        self.line = line(calls);
         self
     }
 }
@@ -103,7 +103,7 @@ impl RateLimit {
         {
             return Ok(());
         }
-        let _waiting = self.line.join().ok_or_else(|| refused(tool))?;
+        let _waiting = self.line.try_acquire().map_err(|_| refused(tool))?;
         // The semaphore is never closed.
         let _turn = self.turn.acquire().await.map_err(|_| refused(tool))?;
         loop {

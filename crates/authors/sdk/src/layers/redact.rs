@@ -1,6 +1,5 @@
 //! Texts that do not get through as they are.
 
-use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -102,8 +101,4 @@ impl<I: Data, O: Data, P: Data> Layer<I, O, P> for Redact {
     }
 }
 
-impl fmt::Debug for Redact {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Redact").field("input", &self.input).finish_non_exhaustive()
-    }
-}
+debug_only!(Redact: input, output);

@@ -1,6 +1,5 @@
 //! Calls that are made again when they fail.
 
-use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,11 +115,7 @@ impl<I: Data + Clone, O: Data, P: Data> Layer<I, O, P> for Retry {
     }
 }
 
-impl fmt::Debug for Retry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Retry").field("attempts", &self.attempts).finish_non_exhaustive()
-    }
-}
+debug_only!(Retry: attempts);
 
 #[cfg(test)]
 mod tests {

@@ -10,58 +10,39 @@ use crate::Place;
 use crate::calls::exposed::ErasedTool;
 use crate::calls::wire::Wire;
 
-/// The tools that are served.
-pub(super) struct Catalog {
-    place: Place,
-    /// Whether what the scope passes on would only come back to the peer.
+/// The tool of a place that a request is for, and the input that it has for it. `returns` says
+/// whether what the scope passes on would only come back to the peer.
+pub(super) fn find(
+    place: &Place,
     returns: bool,
-    entries: Vec<Arc<ErasedTool>>,
-    /// How many tools the scope had when they were looked at.
-    seen: usize,
-}
-
-impl Catalog {
-    pub(super) fn new(place: Place, returns: bool) -> Self {
-        Self { place, returns, entries: Vec::new(), seen: 0 }
-    }
-
-    /// The tool that a request is for, and the input that it has for it.
-    pub(super) fn find(&mut self, incoming: &mut ToolRequest) -> Option<Arc<ErasedTool>> {
-        self.look();
-        let wire = |wire| move |entry: &&Arc<ErasedTool>| entry.wire == wire;
-        let mut entries = self.entries.iter();
+    incoming: &mut ToolRequest,
+) -> Option<Arc<ErasedTool>> {
+    let found = {
+        let tables = place.0.tables.read();
+        let is_here = |tool: &ErasedTool| !(returns && tables.is_passed_on(tool.definition().name));
+        let of = |wire| tables.exposed.iter().find(|tool| tool.wire == wire && is_here(tool));
+        let named = |name: &str| {
+            let is_named = |tool: &ErasedTool| {
+                tool.wire == Wire::Tool && tool.definition().name == name && is_here(tool)
+            };
+            tables.exposed.iter().find(|tool| is_named(tool))
+        };
         let found = match (incoming.kind, incoming.method.as_str()) {
-            (Kind::Notify, _) => entries.find(wire(Wire::Notify)),
-            (Kind::Elicit, method::SAMPLE) => entries.find(wire(Wire::Sample)),
+            (Kind::Notify, _) => of(Wire::Notify),
+            (Kind::Elicit, method::SAMPLE) => of(Wire::Sample),
             (Kind::Elicit, name) => {
-                let named = |entry: &&Arc<ErasedTool>| entry.definition().name == name;
-                let tool = self.entries.iter().filter(wire(Wire::Tool)).find(named);
-                tool.or_else(|| entries.find(wire(Wire::Elicit)).filter(|_| asks(incoming)))
+                named(name).or_else(|| of(Wire::Elicit).filter(|_| asks(incoming)))
             }
         };
-        let found = found.cloned()?;
-        if found.wire == Wire::Elicit
-            && let Value::Object(question) = &mut incoming.payload
-        {
-            // The caller's own word for the question stands where the method does.
-            question.insert("type".to_owned(), Value::String(incoming.method.clone()));
-        }
-        Some(found)
+        Arc::clone(found?)
+    };
+    if found.wire == Wire::Elicit
+        && let Value::Object(question) = &mut incoming.payload
+    {
+        // The caller's own word for the question stands where the method does.
+        question.insert("type".to_owned(), Value::String(incoming.method.clone()));
     }
-
-    /// Takes up tools that were provided since it was looked last.
-    fn look(&mut self) {
-        let exposed = exposed(&self.place);
-        if exposed.len() == self.seen {
-            return;
-        }
-        self.seen = exposed.len();
-        let returns = self.returns;
-        let here = exposed
-            .into_iter()
-            .filter(|tool| !(returns && self.place.0.is_passed_on(tool.definition().name)));
-        self.entries = here.collect();
-    }
+    Some(found)
 }
 
 /// Whether a request looks like a question, for methods that are no tools.
@@ -69,23 +50,17 @@ fn asks(incoming: &ToolRequest) -> bool {
     incoming.payload.get("message").is_some_and(Value::is_string)
 }
 
-fn exposed(place: &Place) -> Vec<Arc<ErasedTool>> {
-    let tables = place.0.tables.read();
-    tables.exposed.clone()
-}
-
 /// The tools of a place as they are offered to a core. What it would only call back is not.
 pub(super) fn offer(place: &Place) -> Vec<OfferedTool> {
-    let exposed = exposed(place);
-    let tools = exposed.iter().filter(|tool| tool.wire == Wire::Tool);
-    let tools = tools.map(|tool| tool.definition());
-    let tools = tools.filter(|tool| !place.0.is_passed_on(tool.name));
-    let offered = tools.map(|tool| OfferedTool {
-        name: tool.name.to_owned(),
-        description: tool.description.to_owned(),
-        input: tool.input.clone(),
-        output: Some(tool.output.clone()),
-        progress: tool.progress.clone(),
-    });
-    offered.collect()
+    let offered = |tool: &Arc<ErasedTool>| {
+        let tool = tool.definition();
+        OfferedTool {
+            name: tool.name.to_owned(),
+            description: tool.description.to_owned(),
+            input: tool.input.clone(),
+            output: Some(tool.output.clone()),
+            progress: tool.progress.clone(),
+        }
+    };
+    place.0.served().iter().map(offered).collect()
 }

@@ -1,11 +1,11 @@
 //! Tools that are offered to a core, for as long as the program wants.
 
-use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use wharf_vocab::Backoff;
 
 use super::{Options, Serving, catalog, serve_with};
 use crate::transport::{self, Address, Link, ws};
@@ -55,18 +55,10 @@ impl Connect {
     }
 }
 
-impl fmt::Debug for Connect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let token = self.token.as_ref().map(|_| "…");
-        f.debug_struct("Connect")
-            .field("provider", &self.provider)
-            .field("token", &token)
-            .field("patient", &self.patient)
-            .finish_non_exhaustive()
-    }
-}
+debug_only!(Connect: provider, patient);
 
 /// Tools that a core can call, as long as this is held.
+#[derive(Debug)]
 pub struct Operative {
     stop: CancellationToken,
     task: JoinHandle<()>,
@@ -168,12 +160,6 @@ impl Drop for Operative {
     }
 }
 
-impl fmt::Debug for Operative {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Operative").field("state", &*self.state.borrow()).finish_non_exhaustive()
-    }
-}
-
 /// One connection on which the tools are served.
 struct Connection {
     link: Link,
@@ -234,10 +220,10 @@ impl Keeper {
 
     /// Connects again, however often it takes; `None` when told to stop.
     async fn again(&self, state: &watch::Sender<State>) -> Option<Connection> {
-        let mut wait = self.options.backoff;
+        let mut backoff = Backoff::new(self.options.backoff, self.options.backoff_max);
         loop {
             tokio::select! {
-                () = tokio::time::sleep(scattered(wait)) => {}
+                () = tokio::time::sleep(scattered(backoff.pause())) => {}
                 () = self.stop.cancelled() => return None,
                 () = self.place.0.ended() => return None,
             }
@@ -248,7 +234,6 @@ impl Keeper {
                     state.send_replace(State { tools: None, problem });
                 }
             }
-            wait = (wait * 2).min(self.options.backoff_max);
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Serving a link, from its beginning to its end.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,13 +9,14 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::Options;
-use super::catalog::Catalog;
+use super::catalog::find;
 use super::request::{Server, stopping, unknown};
 use crate::Place;
 use crate::transport::Link;
 
 /// A link that is being served. Awaiting it waits until the connection has ended and everything
 /// has been cleaned up; dropping it stops it without waiting.
+#[derive(Debug)]
 #[must_use = "serving stops when this is dropped"]
 pub struct Serving {
     stop: CancellationToken,
@@ -26,10 +26,9 @@ pub struct Serving {
 impl Serving {
     pub(super) fn begin(place: Place, link: Link, options: Options) -> Self {
         let stop = CancellationToken::new();
-        let catalog = Catalog::new(place.clone(), link.is_extended());
         let served = link.serving();
         let server = Arc::new(Server { place, link, served, given_up: CancellationToken::new() });
-        let task = tokio::spawn(serve(server, catalog, options, stop.clone()));
+        let task = tokio::spawn(serve(server, options, stop.clone()));
         Self { stop, task }
     }
 
@@ -66,18 +65,7 @@ impl Drop for Serving {
     }
 }
 
-impl fmt::Debug for Serving {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Serving").field("ended", &self.task.is_finished()).finish_non_exhaustive()
-    }
-}
-
-async fn serve(
-    server: Arc<Server>,
-    mut catalog: Catalog,
-    options: Options,
-    stop: CancellationToken,
-) {
+async fn serve(server: Arc<Server>, options: Options, stop: CancellationToken) {
     let mut calls = JoinSet::new();
     let calls_max = options.calls_max.max(1);
     loop {
@@ -88,7 +76,7 @@ async fn serve(
             next = server.served.next(), if calls.len() < calls_max => next,
         };
         let Some((mut incoming, canceled)) = next else { break };
-        match catalog.find(&mut incoming) {
+        match find(&server.place, server.link.is_extended(), &mut incoming) {
             Some(entry) => {
                 calls.spawn(Arc::clone(&server).handle(entry, incoming, canceled));
             }

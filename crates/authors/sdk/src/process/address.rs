@@ -23,6 +23,8 @@ use tokio::time::timeout;
 use tokio_util::io::StreamReader;
 use wharf_vocab::{Code, Fault};
 
+use crate::host::file::Reader;
+
 /// How long nothing may happen.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 /// What is read and written in one go.
@@ -34,7 +36,7 @@ pub(super) fn is_address(text: &str) -> bool {
 }
 
 /// Begins to read what is at an address. What is at the end before its time is an error.
-pub(super) async fn get(url: &str) -> Result<impl AsyncRead + Send + use<>, Fault> {
+pub(super) async fn get(url: &str) -> Result<Reader, Fault> {
     let response = timeout(IDLE_MAX, send(url, Method::GET, None, Empty::new())).await;
     let body = response.map_err(|_| unreachable())??.into_body();
     let pieces = stream::try_unfold(body, async |mut body| {
@@ -49,7 +51,7 @@ pub(super) async fn get(url: &str) -> Result<impl AsyncRead + Send + use<>, Faul
             }
         }
     });
-    Ok(StreamReader::new(Box::pin(pieces.into_stream())))
+    Ok(Box::pin(StreamReader::new(pieces.into_stream())))
 }
 
 /// Writes exactly so many bytes to an address.

@@ -1,7 +1,6 @@
 //! An agent process: its id, its tools, its limits, from its start to its end.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io::Write as _;
 use std::num::NonZero;
 use std::panic;
@@ -39,6 +38,7 @@ const WORKERS_MIN: usize = 4;
 /// let agent = AgentProcess::new("dev.example.math", "1.0.0").calls_max(8).tool(&ADD, add);
 /// assert_eq!(agent.build().expect("usable").tool_ids(), ["dev.example.math/add"]);
 /// ```
+#[derive(Debug)]
 pub struct AgentProcess {
     id: String,
     version: String,
@@ -49,6 +49,7 @@ pub struct AgentProcess {
 }
 
 /// An agent process that was checked.
+#[derive(Debug)]
 pub struct CheckedAgent {
     pub(super) id: String,
     pub(super) version: String,
@@ -243,18 +244,6 @@ fn definition(agent_id: &str, tool: &ServedTool) -> ToolDefinition {
         side_effects: terms.side_effects,
         requires_directive: terms.requires_directive,
         tags: (!terms.tags.is_empty()).then(|| texts(terms.tags)),
-    }
-}
-
-impl fmt::Debug for AgentProcess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentProcess").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for CheckedAgent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CheckedAgent").field("tools", &self.tool_ids()).finish_non_exhaustive()
     }
 }
 

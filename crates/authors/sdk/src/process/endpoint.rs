@@ -1,7 +1,6 @@
 //! Where the core is, and the token that lets the agent in.
 
 use std::env;
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, RawFd};
@@ -29,6 +28,7 @@ const AGENT_ID: &str = "OPENSENTIENCE_AGENT_ID";
 /// assert!(!format!("{endpoint:?}").contains("a token"));
 /// assert!(Endpoint::new("tcp:not an address", "a token").is_err());
 /// ```
+#[derive(Debug)]
 pub struct Endpoint {
     place: Place,
     token: SessionToken,
@@ -141,10 +141,4 @@ fn inherited(number: RawFd) -> io::Result<UnixStream> {
 )]
 fn lend(number: RawFd) -> io::Result<AsyncFd<RawFd>> {
     AsyncFd::new(number)
-}
-
-impl fmt::Debug for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Endpoint").field("place", &self.place).finish_non_exhaustive()
-    }
 }

@@ -95,9 +95,10 @@ impl Files for CallFiles {
         Box::pin(async move {
             let place = self.reference_of(input)?;
             if address::is_address(place) {
-                return address::get(place).await.map(Reader::new);
+                return address::get(place).await;
             }
-            tokio::fs::File::open(place).await.map(Reader::new).map_err(cannot_read)
+            let file = tokio::fs::File::open(place).await.map_err(cannot_read)?;
+            Ok(Box::pin(file) as Reader)
         })
     }
 

@@ -128,7 +128,7 @@ impl Files for RunHost {
     }
 
     fn open<'a>(&'a self, input: &'a str) -> BoxFuture<'a, Result<Reader, Fault>> {
-        Box::pin(async move { self.call.files.open(input).await.map(Reader::new).map_err(failed) })
+        Box::pin(async move { self.call.files.open(input).await.map_err(failed) })
     }
 
     /// One that is no reference is its own text.

@@ -1,13 +1,11 @@
 //! A tool server of an author's own, from its handler to its end.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use jsonschema::Validator;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Handle};
 use tokio::signal::unix::{SignalKind, signal};
@@ -23,8 +21,8 @@ use super::hydrate::hydrate;
 use super::{Listen, Options};
 use crate::calls::tool::TakesImplementation;
 use crate::host::{Host, ServedTool, served_by_name};
-use crate::schema::compile;
-use crate::{Cx, Data, Error, Fault, Implemented, Scope, Tool, schema};
+use crate::schema::Shape;
+use crate::{Cx, Data, Error, Fault, Implemented, Scope, Tool};
 
 /// Threads for connections and files; handlers have others.
 const SERVER_THREADS: usize = 2;
@@ -193,10 +191,11 @@ impl ToolServer {
             return Err(Error::Reference(self.reference));
         }
         let tool = self.tool?;
-        let fits = compile(tool.input_schema()).map_err(|why| {
-            let (name, what) = (tool.name().to_owned(), "input");
-            Error::Schema { name, what, why }
-        })?;
+        let fits = Shape::of(tool.input_schema().clone());
+        if let Err(why) = &fits.validator {
+            let (name, why) = (tool.name().to_owned(), why.clone());
+            return Err(Error::Schema { name, what: "input", why });
+        }
         let inner = Arc::new(Inner { tool, fits });
         Ok(ToolHandler { inner, workers, digest, is_free: self.is_free })
     }
@@ -220,14 +219,14 @@ struct ToolHandler {
 struct Inner {
     tool: ServedTool,
     /// What inputs are checked against.
-    fits: Validator,
+    fits: Shape,
 }
 
 impl Inner {
     async fn execute(&self, host: Arc<RunHost>) -> Result<Object, Failure> {
         let inputs = Value::Object(hydrate(self.tool.input_schema(), host.call()).await?);
         // What does not fit is said before the tool has seen anything of it.
-        let fits = schema::check(&self.fits, &inputs);
+        let fits = self.fits.check_input(&inputs);
         fits.map_err(|fault| Failure::new(code::INPUTS, fault.message))?;
         let Value::Object(inputs) = inputs else { return Ok(Object::new()) };
         let done = self.tool.call(inputs, host as Arc<dyn Host>).await;
@@ -254,12 +253,6 @@ impl Handler for ToolHandler {
 
     fn digest(&self) -> String {
         self.digest.clone()
-    }
-}
-
-impl fmt::Debug for ToolHandler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolHandler").field("digest", &self.digest).finish_non_exhaustive()
     }
 }
 

@@ -7,7 +7,6 @@
 
 use std::any::Any;
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -89,6 +88,7 @@ pub struct Outgoing {
 }
 
 /// A call that was made. Dropping it calls it off.
+#[derive(Debug)]
 pub struct Exchange {
     /// What comes on the way to the answer.
     pub progress: mpsc::Receiver<Value>,
@@ -98,12 +98,6 @@ pub struct Exchange {
     pub cost: Spent,
     /// What calls the request off when it is dropped before the answer has come.
     pub guard: Box<dyn Any + Send>,
-}
-
-impl fmt::Debug for Exchange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exchange").finish_non_exhaustive()
-    }
 }
 
 impl Exchange {
@@ -129,7 +123,7 @@ impl Exchange {
 /// spent.raise(200); // What was spent stays spent.
 /// assert_eq!(spent.micro(), 500);
 /// ```
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Spent(Arc<AtomicU64>);
 
 impl Spent {
@@ -142,11 +136,5 @@ impl Spent {
     /// Says what it is in all; a smaller number than before changes nothing.
     pub fn raise(&self, so_far_micro: Micro) {
         self.0.fetch_max(so_far_micro, Ordering::Relaxed);
-    }
-}
-
-impl fmt::Debug for Spent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Spent").field(&self.micro()).finish()
     }
 }

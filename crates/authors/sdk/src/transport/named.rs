@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt;
 
 use super::{Exchange, Kind, Outgoing, Transport};
 use crate::Tool;
@@ -21,7 +20,7 @@ use crate::Tool;
 /// let scope = Scope::root().with_transport(core);
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Named<T> {
     transport: T,
     names: HashMap<&'static str, String>,
@@ -49,11 +48,5 @@ impl<T: Transport> Transport for Named<T> {
             request.method = Cow::Owned(name.clone());
         }
         self.transport.request(request)
-    }
-}
-
-impl<T> fmt::Debug for Named<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Named").field("names", &self.names).finish_non_exhaustive()
     }
 }

@@ -1,6 +1,5 @@
 //! What can be chosen about a connection.
 
-use std::fmt;
 use std::time::Duration;
 
 use super::Limits;
@@ -51,16 +50,7 @@ impl Default for Options {
     }
 }
 
-impl fmt::Debug for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let token = self.token.as_ref().map(|_| "…");
-        f.debug_struct("Options")
-            .field("limits", &self.limits)
-            .field("token", &token)
-            .field("plain", &self.plain)
-            .finish_non_exhaustive()
-    }
-}
+debug_only!(Options: limits, plain);
 
 /// Whether two secrets are the same, without telling by the time it takes where they differ.
 #[cfg(any(feature = "ws", feature = "sse"))]

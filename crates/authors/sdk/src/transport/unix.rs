@@ -1,11 +1,10 @@
 //! Calls over a Unix socket: one JSON text per line.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use tokio::net::{UnixListener, UnixStream};
 
-use super::lines::Lines;
+use super::lines::lines;
 use super::{Error, Link, Options};
 
 /// Connects to whoever listens on a socket.
@@ -31,8 +30,7 @@ pub async fn connect(path: impl AsRef<Path>, options: &Options) -> Result<Link, 
 /// Makes a link of a socket that is connected already, at either end.
 #[must_use]
 pub fn accept(stream: UnixStream, options: &Options) -> Link {
-    let lines = Lines::new(stream, options.limits.frame_bytes_max);
-    Link::new(lines, !options.plain, false, options)
+    Link::new(lines(stream, options.limits.frame_bytes_max), !options.plain, false, options)
 }
 
 /// Listens on a socket. Its file is removed when the listener is dropped.
@@ -52,6 +50,7 @@ pub fn accept(stream: UnixStream, options: &Options) -> Link {
 /// serving.await;
 /// # Ok(()) }
 /// ```
+#[derive(Debug)]
 pub struct Listener {
     listener: UnixListener,
     path: PathBuf,
@@ -77,11 +76,5 @@ impl Drop for Listener {
     fn drop(&mut self) {
         // Somebody may have removed it before.
         let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-impl fmt::Debug for Listener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listener").field("path", &self.path).finish_non_exhaustive()
     }
 }

@@ -3,7 +3,6 @@
 mod shared;
 mod task;
 
-use std::fmt;
 use std::sync::Arc;
 
 use wharf_protocol::tool::{Answer, ToolRequest};
@@ -37,6 +36,8 @@ pub struct Link {
     owner: Arc<Owner>,
     /// Whether the peer is a core, which knows tools by their ids.
     is_core: bool,
+    /// The request that is served here on whose behalf calls are made, if there is one.
+    of: Option<String>,
 }
 
 /// Whoever keeps a connection open.
@@ -76,7 +77,7 @@ impl Link {
     pub(crate) fn new(frames: impl Frames, marked: bool, bare: bool, options: &Options) -> Self {
         let shared = Arc::new(Shared::new(marked, bare, options));
         tokio::spawn(Task::new(frames, Arc::clone(&shared), options));
-        Self { owner: Arc::new(Owner(shared)), is_core: false }
+        Self { owner: Arc::new(Owner(shared)), is_core: false, of: None }
     }
 
     /// The same link, whose peer is a core: a definition that says [which tool of the
@@ -152,43 +153,21 @@ impl Link {
     }
 
     /// Makes calls on behalf of a request that is served here.
-    pub(crate) fn within(&self, request: &ToolRequest) -> Within {
-        Within { shared: Arc::clone(self.shared()), is_core: self.is_core, of: request.id.clone() }
+    pub(crate) fn within(&self, request: &ToolRequest) -> Self {
+        Self { of: Some(request.id.clone()), ..self.clone() }
     }
 }
 
 impl Transport for Link {
-    fn request(&self, request: Outgoing) -> Exchange {
-        Shared::call(self.shared(), by_id(request, self.is_core), None)
+    fn request(&self, mut request: Outgoing) -> Exchange {
+        if let Some(at) = request.at.take().filter(|_| self.is_core) {
+            request.method = at.id().to_owned().into();
+        }
+        Shared::call(self.shared(), request, self.of.as_deref())
     }
 }
 
-impl fmt::Debug for Link {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link").field("is_closed", &self.is_closed()).finish_non_exhaustive()
-    }
-}
-
-/// Calls on behalf of a request that is being served.
-pub(crate) struct Within {
-    shared: Arc<Shared>,
-    is_core: bool,
-    of: String,
-}
-
-impl Transport for Within {
-    fn request(&self, request: Outgoing) -> Exchange {
-        Shared::call(&self.shared, by_id(request, self.is_core), Some(&self.of))
-    }
-}
-
-/// A request as a core knows it, or any other peer.
-fn by_id(mut request: Outgoing, is_core: bool) -> Outgoing {
-    if let Some(at) = request.at.take().filter(|_| is_core) {
-        request.method = at.id().to_owned().into();
-    }
-    request
-}
+debug_only!(Link: is_core);
 
 /// The answer to what cannot be done on a connection that has ended or is about to.
 fn going() -> Answer {

@@ -34,8 +34,9 @@ pub(crate) trait Frames: Send + Unpin + 'static {
     /// Sees to it that frames leave; ready when all have.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>>;
 
-    /// Bids farewell.
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()>;
+    /// Bids farewell, and says whether what the peer still sends is to be read: leaving with
+    /// something unread could cost the peer what it has not read. It may be called again.
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<bool>;
 }
 
 /// The task that owns a connection: it reads, sends what waits, and bids farewell.
@@ -144,7 +145,9 @@ impl<F: Frames> Task<F> {
                 return Poll::Pending;
             }
             self.leaving = true;
-            ready!(self.frames.poll_close(cx));
+            if ready!(self.frames.poll_close(cx)) {
+                while ready!(self.frames.poll_next(cx)).is_some() {}
+            }
         }
         Poll::Ready(())
     }

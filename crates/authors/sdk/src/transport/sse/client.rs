@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::{CancellationToken, PollSender};
 use wharf_protocol::sse::{Message, Parser};
+use wharf_vocab::Backoff;
 
 use crate::transport::dial::dial;
 use crate::transport::link::{Broken, Frames};
@@ -124,18 +125,14 @@ impl Frames for Client {
         Poll::Pending
     }
 
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         if !self.leaving {
-            match self.poll_ready(cx) {
-                Poll::Ready(Ok(())) => self.leaving = true,
-                Poll::Ready(Err(Broken)) => return Poll::Ready(()),
-                Poll::Pending => return Poll::Pending,
+            if ready!(self.poll_ready(cx)).and_then(|()| self.send(FAREWELL.to_owned())).is_err() {
+                return Poll::Ready(false);
             }
-            if self.send(FAREWELL.to_owned()).is_err() {
-                return Poll::Ready(());
-            }
+            self.leaving = true;
         }
-        self.poll_flush(cx).map(|_| ())
+        self.poll_flush(cx).map(|_| false)
     }
 }
 
@@ -272,18 +269,18 @@ impl Reader {
     /// Opens the stream again, as long as the session may still be there.
     async fn resume(&self) -> Option<Incoming> {
         let until = Instant::now() + self.target.options.unread_max;
-        let mut wait = AGAIN;
+        let mut backoff = Backoff::new(AGAIN, Duration::from_secs(2));
         loop {
             match self.target.open(self.last).await {
                 Ok(stream) => return Some(stream),
                 Err(error) if error.is_passing() || matches!(error, Error::Protocol { .. }) => {}
                 Err(_) => return None,
             }
-            if Instant::now() + wait > until {
+            let pause = backoff.pause();
+            if Instant::now() + pause > until {
                 return None;
             }
-            sleep(wait).await;
-            wait = (wait * 2).min(Duration::from_secs(2));
+            sleep(pause).await;
         }
     }
 }
@@ -326,15 +323,14 @@ impl Poster {
     /// Posts a message. It is sent again only if it certainly was not taken.
     async fn post(&mut self, message: Bytes) -> Result<(), Broken> {
         let until = Instant::now() + self.target.options.unread_max;
-        let mut wait = AGAIN;
+        let mut backoff = Backoff::new(AGAIN, Duration::from_secs(1));
         while Instant::now() < until {
             match self.attempt(message.clone()).await? {
                 Some(status) if status.is_success() => return Ok(()),
                 Some(StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) | None => {}
                 Some(_) => return Err(Broken),
             }
-            sleep(wait).await;
-            wait = (wait * 2).min(Duration::from_secs(1));
+            sleep(backoff.pause()).await;
         }
         Err(Broken)
     }

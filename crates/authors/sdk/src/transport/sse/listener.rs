@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -90,6 +89,7 @@ struct Shared {
 /// serving.stop().await;
 /// # Ok(()) }
 /// ```
+#[derive(Debug)]
 pub struct Listener {
     address: SocketAddr,
     links: mpsc::Receiver<Link>,
@@ -123,12 +123,6 @@ impl Drop for Listener {
     fn drop(&mut self) {
         // Connections go with the task that holds them.
         self.task.abort();
-    }
-}
-
-impl fmt::Debug for Listener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listener").field("address", &self.address).finish_non_exhaustive()
     }
 }
 

@@ -101,8 +101,8 @@ impl Frames for Session {
         self.outlet.poll_read(cx).map(Ok)
     }
 
-    fn poll_close(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
-        Poll::Ready(())
+    fn poll_close(&mut self, _cx: &mut Context<'_>) -> Poll<bool> {
+        Poll::Ready(false)
     }
 }
 

@@ -24,7 +24,6 @@ pub(super) struct Socket<S> {
     silent: u32,
     /// A question for a sign of life waits to be sent.
     ping: bool,
-    closing: bool,
     began: Instant,
     /// The pings of the peer.
     pings: Pings,
@@ -36,7 +35,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         look.reset();
         let (began, pings) = (Instant::now(), Pings::new());
-        Self { socket, look, silent: 0, ping: false, closing: false, began, pings }
+        Self { socket, look, silent: 0, ping: false, began, pings }
     }
 
     /// Counts a ping of the peer; `false` if it sends too many.
@@ -104,20 +103,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Frames for Socket<S> {
         self.pinned().poll_flush(cx).map_err(|_| Broken)
     }
 
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.closing {
-            match self.pinned().poll_close(cx) {
-                Poll::Ready(Ok(())) => self.closing = true,
-                Poll::Ready(Err(_)) => return Poll::Ready(()),
-                Poll::Pending => return Poll::Pending,
-            }
-        }
-        // To leave with something unread could cost the peer what it has not read.
-        while let Poll::Ready(message) = self.pinned().poll_next(cx) {
-            if !matches!(message, Some(Ok(_))) {
-                return Poll::Ready(());
-            }
-        }
-        Poll::Pending
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        self.pinned().poll_close(cx).map(|closed| closed.is_ok())
     }
 }

@@ -1,6 +1,5 @@
 //! The side of a WebSocket that is connected to.
 
-use std::fmt;
 use std::net::SocketAddr;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -105,6 +104,7 @@ fn shows(headers: &HeaderMap, offers: &[&str], token: &str) -> bool {
 /// serving.stop().await;
 /// # Ok(()) }
 /// ```
+#[derive(Debug)]
 pub struct Listener {
     address: SocketAddr,
     links: mpsc::Receiver<Link>,
@@ -150,11 +150,5 @@ async fn listen(listener: TcpListener, options: Options, links: mpsc::Sender<Lin
 impl Drop for Listener {
     fn drop(&mut self) {
         self.task.abort();
-    }
-}
-
-impl fmt::Debug for Listener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listener").field("address", &self.address).finish_non_exhaustive()
     }
 }
