@@ -67,7 +67,6 @@ impl CoreOptions {
 
 /// A core that is up. One that is dropped without [`stop`](Self::stop) goes on, and keeps its
 /// home, until the runtime it was started on ends.
-#[derive(Debug)]
 pub struct Core {
     home: Home,
     handle: Handle,
@@ -242,8 +241,7 @@ impl Core {
         self.peers.drain().await;
         // Event streams still tell of what ends now.
         self.handle.stop(self.grace).await;
-        self.operators.stop();
-        self.peers.stop();
+        tokio::join!(self.operators.stop(), self.peers.stop());
         // What agents and tool servers still do is taken up again at the next start, or given up there.
         tokio::join!(self.agents.stop(), self.tools.stop());
         self.server.stop(self.drain).await;

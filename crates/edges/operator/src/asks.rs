@@ -13,9 +13,9 @@ use wharf_vocab::{AskKind, Code, Executed, Fault, RunKey, SeatId};
 use wharf_wire::operator_v1::OperatorMessage;
 
 use crate::credential::{Found, Past};
-use crate::desk::{Desk, Waiting};
-use crate::edge::Shared;
+use crate::desk::{Desk, Sitting, Waiting};
 use crate::request::RequestId;
+use crate::shared::Shared;
 use crate::task::{Final, Stand, Task, failed};
 use crate::{notices, to_wire, usage};
 
@@ -129,13 +129,14 @@ fn over(shared: &Arc<Shared>, ask: &Ask) {
 /// Acts on a reply; an error is told to the operator and leaves the request open.
 pub(crate) async fn reply(
     shared: &Arc<Shared>,
-    (desk, epoch): (&Arc<Desk>, u64),
+    sitting: &Sitting,
     message: OperatorMessage,
 ) -> Result<(), Fault> {
     // A token that was revoked a moment ago may not have ended its connections yet.
+    let desk = &sitting.desk;
     shared.options.handle.trust().check_current(&desk.caller)?;
     let id = RequestId::read(message.req_id()).ok_or_else(unknown)?;
-    let decide = |resolution| decide(shared, (desk, epoch), &id, resolution);
+    let decide = |resolution| decide(shared, sitting, &id, resolution);
     match message {
         OperatorMessage::Answer { value, .. } => decide(Resolution::Answered { value }).await,
         OperatorMessage::HookAck { ok: true, .. } => decide(Resolution::ALLOW).await,
@@ -204,13 +205,13 @@ async fn contradicted(shared: &Shared, seat: &SeatId, past: &Past, task_id: &str
 
 async fn decide(
     shared: &Arc<Shared>,
-    (desk, epoch): (&Arc<Desk>, u64),
+    Sitting { desk, epoch }: &Sitting,
     id: &RequestId,
     resolution: Resolution,
 ) -> Result<(), Fault> {
     // It stays where it is until it is decided, so that a connection that takes the seat meanwhile
     // is sent it.
-    let Some(Waiting::Ask(ask)) = desk.decides(id, Some(epoch)) else {
+    let Some(Waiting::Ask(ask)) = desk.decides(id, Some(*epoch)) else {
         return Err(Fault::new(Code::AskDecided, "This ask has been decided already."));
     };
     let how = resolution.as_str();

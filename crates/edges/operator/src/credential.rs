@@ -89,7 +89,7 @@ pub(crate) enum Given {
 }
 
 /// What a credential leads to.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) enum Found {
     /// A task that somebody works on, or whose final is being kept.
     Task(Arc<Task>),
@@ -108,14 +108,14 @@ impl Found {
 }
 
 /// All tasks.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Tasks {
     state: Mutex<State>,
     /// Whether tasks of before the start are known, too.
     recalled: tokio::sync::OnceCell<()>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     open: HashMap<String, Arc<Task>>,
     /// Names of open tasks by their attempts.

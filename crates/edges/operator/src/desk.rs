@@ -24,7 +24,6 @@ const CANCELS_MAX: usize = 1_000;
 pub(crate) const ORDERS_MAX: usize = 1_024;
 
 /// What a connection is told.
-#[derive(Debug)]
 pub(crate) enum Order {
     /// Send this.
     Send(Box<CoreMessage>),
@@ -33,7 +32,7 @@ pub(crate) enum Order {
 }
 
 /// What waits for a seat.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) enum Waiting {
     /// A question or an approval.
     Ask(Arc<Ask>),
@@ -51,7 +50,6 @@ impl Waiting {
     }
 }
 
-#[derive(Debug)]
 struct Request {
     order: u64,
     waiting: Waiting,
@@ -65,7 +63,6 @@ struct Request {
 }
 
 /// One seat.
-#[derive(Debug)]
 pub(crate) struct Desk {
     pub(crate) seat: Seat,
     /// The seat as a caller.
@@ -75,7 +72,7 @@ pub(crate) struct Desk {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     requests: HashMap<RequestId, Request>,
     next: u64,
@@ -96,8 +93,15 @@ pub(crate) struct Owed {
     pub(crate) sent: bool,
 }
 
+/// A connection of a seat. What it says counts for as long as it is the current one.
+#[derive(Clone)]
+pub(crate) struct Sitting {
+    pub(crate) desk: Arc<Desk>,
+    /// Its number; replies with an older one do not count.
+    pub(crate) epoch: u64,
+}
+
 /// A connection that was just made current.
-#[derive(Debug)]
 pub(crate) struct Taken {
     /// Its number; replies with an older one do not count.
     pub(crate) epoch: u64,
@@ -110,7 +114,6 @@ pub(crate) struct Taken {
 }
 
 /// A request as it is to be sent.
-#[derive(Debug)]
 #[must_use = "whoever sits there waits for it"]
 pub(crate) struct Due {
     pub(crate) waiting: Waiting,

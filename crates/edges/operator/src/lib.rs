@@ -3,7 +3,9 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `edge.rs` | all desks and tasks, and what starts and ends them |
+//! | `edge.rs` | the edge: its routers, its start and its end |
+//! | `shared.rs` | all desks and tasks, which everything else shares |
+//! | `seats.rs` | seats: made, taken up, given up |
 //! | `desk.rs` | one seat: what waits for it, and its current connection |
 //! | `socket.rs` | one connection of a seat |
 //! | `asks.rs` | which ask goes to which desk, and replies to them |
@@ -16,12 +18,14 @@
 mod asks;
 mod credential;
 mod desk;
-mod directive;
 mod edge;
+mod from_wire;
 mod notices;
 mod options;
 mod request;
 mod routes;
+mod seats;
+mod shared;
 mod sink;
 mod socket;
 mod task;

@@ -10,8 +10,8 @@ use wharf_vocab::AskId;
 use wharf_wire::operator_v1::CoreMessage;
 
 use crate::desk::{Desk, Owed};
-use crate::edge::Shared;
 use crate::request::RequestId;
+use crate::shared::Shared;
 use crate::to_wire;
 
 /// What a frame has besides the result.

@@ -8,7 +8,7 @@ use wharf_domain::run::AttemptError;
 use wharf_engine::{Dispatch, ProviderSink};
 use wharf_vocab::{AttemptId, Code, Fault, SeatId};
 
-use crate::edge::Shared;
+use crate::shared::Shared;
 use crate::task::{SENIOR, Task};
 
 /// The way to one seat. The engine keeps it, so it must not keep the engine.

@@ -14,8 +14,8 @@ use wharf_vocab::limits::{SOCKET_SPARE_BYTES, VALUE_BYTES_MAX};
 use wharf_wire::operator_v1::{CoreMessage, OperatorMessage};
 use wharf_wire::ws::close;
 
-use crate::desk::{Desk, Order};
-use crate::edge::Shared;
+use crate::desk::{Desk, Order, Sitting};
+use crate::shared::Shared;
 use crate::{asks, notices};
 
 /// How long an operator may take to read a frame.
@@ -42,17 +42,16 @@ pub(crate) async fn serve(shared: Arc<Shared>, desk: Arc<Desk>, socket: WebSocke
     for due in due {
         session.send(&shared.message(due));
     }
-    let (epoch, orders) = (taken.epoch, taken.orders);
-    let mut connection = Connection { session, shared, desk, clock, epoch, orders };
+    let sitting = Sitting { desk, epoch: taken.epoch };
+    let mut connection = Connection { session, shared, sitting, clock, orders: taken.orders };
     connection.run(socket).await;
 }
 
 struct Connection {
     session: SeatSession,
     shared: Arc<Shared>,
-    desk: Arc<Desk>,
+    sitting: Sitting,
     clock: Clock,
-    epoch: u64,
     orders: mpsc::Receiver<Order>,
 }
 
@@ -60,28 +59,30 @@ impl Connection {
     async fn run(&mut self, socket: WebSocket) {
         let (mut source, mut sink) = split_frames(socket);
         let patience = Patience { write: Some(WRITE_MAX), close: WRITE_MAX, lingers: false };
-        let gone = self.desk.gone.clone();
+        let gone = self.sitting.desk.gone.clone();
         tokio::select! {
             _ = pump(&mut source, &mut sink, self, patience) => {}
             // One that does not read is not waited for.
             () = gone.cancelled() => {}
         }
-        self.desk.leave(self.epoch, self.shared.options.handle.now());
+        self.sitting.desk.leave(self.sitting.epoch, self.shared.options.handle.now());
         match self.session.closed() {
             Some(why @ Closed::Violations) => {
-                tracing::warn!(seat = %self.desk.seat.id, %why, "a seat's socket was closed");
+                tracing::warn!(seat = %self.sitting.desk.seat.id, %why, "a seat's socket was closed");
             }
             Some(why @ (Closed::Pings | Closed::NotReading | Closed::Silent)) => {
-                tracing::info!(seat = %self.desk.seat.id, %why, "a seat's socket was closed");
+                tracing::info!(seat = %self.sitting.desk.seat.id, %why, "a seat's socket was closed");
             }
-            Some(why) => tracing::debug!(seat = %self.desk.seat.id, %why, "a seat's socket ended"),
+            Some(why) => {
+                tracing::debug!(seat = %self.sitting.desk.seat.id, %why, "a seat's socket ended")
+            }
             None => {}
         }
     }
 
     async fn reply(&mut self, reply: OperatorMessage) {
         let req_id = reply.req_id().to_owned();
-        match asks::reply(&self.shared, (&self.desk, self.epoch), reply).await {
+        match asks::reply(&self.shared, &self.sitting, reply).await {
             Ok(()) => self.session.taken(&req_id),
             Err(fault) if fault.is(Code::OperatorRequestUnknown) => {
                 self.session.unknown(self.now(), &req_id);
@@ -105,7 +106,7 @@ impl Owner for Connection {
 
     fn receive(&mut self, incoming: Incoming<'_>) {
         let now = self.now();
-        self.desk.heard(now.at);
+        self.sitting.desk.heard(now.at);
         self.session.receive(now, incoming);
     }
 
@@ -113,10 +114,10 @@ impl Owner for Connection {
         while let Some(event) = self.session.poll_event() {
             match event {
                 SeatEvent::NoticeTaken(req_id) => {
-                    notices::taken(&self.shared, &self.desk, &req_id).await;
+                    notices::taken(&self.shared, &self.sitting.desk, &req_id).await;
                 }
                 // Somebody else sits here now; whatever this connection says does not count.
-                SeatEvent::Reply(_) if !self.desk.is_current(self.epoch) => {
+                SeatEvent::Reply(_) if !self.sitting.desk.is_current(self.sitting.epoch) => {
                     return ControlFlow::Break(());
                 }
                 SeatEvent::Reply(reply) => self.reply(reply).await,

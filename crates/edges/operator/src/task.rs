@@ -22,7 +22,6 @@ const TOOLS_MAX: usize = 32;
 const ERROR_CHARS_MAX: usize = 2_000;
 
 /// An attempt that a seat executes.
-#[derive(Debug)]
 pub(crate) struct Task {
     /// Its name on the wire.
     pub(crate) id: String,
@@ -36,7 +35,7 @@ pub(crate) struct Task {
     settled: watch::Sender<bool>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     stand: Stand,
     answers: HashMap<String, oneshot::Sender<Resolution>>,

@@ -7,8 +7,7 @@ use wharf_engine::Handle;
 use wharf_vocab::{AskKind, Timestamp, ToolId};
 use wharf_wire::operator_v1::{CoreMessage, Pending, PendingFile, WorkerKind};
 
-use crate::directive::{self, Facts};
-use crate::options::Options;
+use crate::options::{Facts, Options, fill};
 use crate::request::RequestId;
 use crate::task::Task;
 
@@ -131,7 +130,7 @@ pub(crate) fn spawn(
     let (capability_token, worker_handle) = credentials;
     let dispatch = task.attempt.dispatch();
     let now = options.handle.now();
-    let directive = directive::fill(
+    let directive = fill(
         &options.directive,
         &Facts {
             agent: task.agent(),

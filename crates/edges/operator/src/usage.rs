@@ -9,7 +9,7 @@ use wharf_domain::{Actor, AuditEvent, AuditRecord, Progress};
 use wharf_vocab::{Fault, Micro};
 
 use crate::credential::{Found, Past};
-use crate::edge::Shared;
+use crate::shared::Shared;
 use crate::task::Task;
 
 /// The name under which what was used up stands among a run's events.

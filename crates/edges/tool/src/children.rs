@@ -3,59 +3,48 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, mpsc};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::mpsc;
+use tokio_util::task::TaskTracker;
 use wharf_domain::grant::Narrowing;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::NewAsk;
 use wharf_domain::{Audience, Caller, Resolution};
 use wharf_engine::{AttemptRef, Handle, NewRun};
 use wharf_protocol::tool::{Answer, ToolRequest, ToolSession};
-use wharf_vocab::{AskKind, AttemptId, Code, Digest, Fault, Object, RunKey, ToolId};
+use wharf_vocab::{AskKind, AttemptId, Code, Digest, Fault, RunKey};
 
-use crate::follow::{self, Follower, Tidings, What};
-use crate::plan::{Plan, Question, Reading};
+use crate::follow::{self, Followers, Request, Tidings};
+use crate::plan::{Plan, Question};
+use crate::shared::Shared;
 
 /// What an operative has asked and waits for.
-#[derive(Debug)]
 pub(crate) struct Children {
     handle: Handle,
+    tasks: TaskTracker,
     /// The operative itself.
     own: Caller,
-    tidings: mpsc::Sender<Tidings>,
-    open: HashMap<String, Child>,
+    pub(crate) runs: Followers,
+    asks: HashMap<String, OpenAsk>,
     /// How often each question was asked on behalf of each call.
     asked: HashMap<(String, Digest), u32>,
-    serial: u64,
-    slots: Arc<Semaphore>,
 }
 
-#[derive(Debug)]
-struct Child {
+/// A question, under the key that the attempt knows it by.
+struct OpenAsk {
     /// The call it belongs to.
     of: String,
-    what: Kind,
-}
-
-#[derive(Debug)]
-enum Kind {
-    /// A run.
-    Run { serial: u64, stop: CancellationToken },
-    /// A question, under the key that the attempt knows it by.
-    Ask { attempt: AttemptId, run: RunKey, key: String },
+    attempt: AttemptId,
+    run: RunKey,
+    key: String,
 }
 
 impl Children {
-    /// What the bearer of `own` will ask, with at most this many calls open at once.
-    pub(crate) fn new(
-        handle: Handle,
-        own: Caller,
-        open_max: usize,
-        tidings: mpsc::Sender<Tidings>,
-    ) -> Self {
-        let (open, asked) = (HashMap::new(), HashMap::new());
-        let slots = follow::slots(open_max);
-        Self { handle, own, tidings, open, asked, serial: 0, slots }
+    /// What the bearer of `own` will ask.
+    pub(crate) fn new(shared: &Shared, own: Caller, tidings: mpsc::Sender<Tidings>) -> Self {
+        let (handle, tasks) = (shared.options.handle.clone(), shared.background.clone());
+        let open_max = shared.options.limits.served_max;
+        let runs = Followers::new(handle.clone(), tasks.clone(), open_max, tidings);
+        Self { handle, tasks, own, runs, asks: HashMap::new(), asked: HashMap::new() }
     }
 
     /// Begins what is asked on behalf of an attempt.
@@ -70,7 +59,17 @@ impl Children {
         let of = incoming.of.clone().unwrap_or_default();
         let begun = match Plan::of(&self.handle, &caller, incoming) {
             Ok(Plan::Run { tool, inputs, reading }) => {
-                self.run(&id, &of, (attempt, caller), (tool, inputs, reading))
+                let dispatch = attempt.dispatch();
+                let mut new = NewRun::new(tool, inputs, dispatch.run.world.clone());
+                new.mode = dispatch.spec.mode;
+                new.correlation_id.clone_from(&dispatch.spec.correlation_id);
+                let asker = caller.clone();
+                let begun = async move {
+                    let accepted = attempt.invoke(&caller, new).await?;
+                    Ok(accepted.run.key.clone())
+                };
+                let (id, of, detach) = (id.clone(), Some(of), false);
+                self.runs.follow(Request { id, of, caller: asker, reading, detach }, begun)
             }
             Ok(Plan::Question(question)) => self.ask(&id, of, &attempt, question).await,
             Ok(Plan::Notice(notice)) => {
@@ -105,40 +104,6 @@ impl Children {
         caller
     }
 
-    fn run(
-        &mut self,
-        id: &str,
-        of: &str,
-        (attempt, caller): (AttemptRef, Caller),
-        (tool, inputs, reading): (ToolId, Object, Reading),
-    ) -> Result<(), Fault> {
-        let slot = follow::slot(&self.slots)?;
-        self.serial += 1;
-        let stop = CancellationToken::new();
-        let what = Kind::Run { serial: self.serial, stop: stop.clone() };
-        self.open.insert(id.to_owned(), Child { of: of.to_owned(), what });
-        let follower = Follower {
-            handle: self.handle.clone(),
-            caller: caller.clone(),
-            id: id.to_owned(),
-            serial: self.serial,
-            tidings: self.tidings.clone(),
-            stop,
-            detach: false,
-            _slot: slot,
-        };
-        let dispatch = attempt.dispatch();
-        let mut new = NewRun::new(tool, inputs, dispatch.run.world.clone());
-        new.mode = dispatch.spec.mode;
-        new.correlation_id.clone_from(&dispatch.spec.correlation_id);
-        let begun = async move {
-            let accepted = attempt.invoke(&caller, new).await?;
-            Ok(accepted.run.key.clone())
-        };
-        tokio::spawn(follower.follow(begun, reading));
-        Ok(())
-    }
-
     /// Raises a question on the run. An attempt that is made again and asks the same gets the
     /// answer that was given before.
     async fn ask(
@@ -156,10 +121,9 @@ impl Children {
         *times += 1;
         let key = format!("elicit:{}:{times}", &digest.as_str()[..16]);
         let dispatch = attempt.dispatch();
-        let attempt_id = dispatch.attempt_id.clone();
-        let what =
-            Kind::Ask { attempt: attempt_id.clone(), run: dispatch.run.clone(), key: key.clone() };
-        self.open.insert(id.to_owned(), Child { of, what });
+        let (attempt_id, run) = (dispatch.attempt_id.clone(), dispatch.run.clone());
+        let open = OpenAsk { of, attempt: attempt_id.clone(), run, key: key.clone() };
+        self.asks.insert(id.to_owned(), open);
         let ask = NewAsk {
             attempt_id,
             kind: AskKind::Question,
@@ -174,7 +138,7 @@ impl Children {
         };
         let raised = attempt.raise(ask).await;
         if raised.is_err() {
-            self.open.remove(id);
+            self.asks.remove(id);
         }
         raised
     }
@@ -187,10 +151,10 @@ impl Children {
         key: &str,
         resolution: Resolution,
     ) {
-        let is_it = |child: &Child| matches!(&child.what, Kind::Ask { attempt, key: own, .. } if attempt == attempt_id && own == key);
-        let id = self.open.iter().find(|(_, child)| is_it(child)).map(|(id, _)| id.clone());
+        let is_it = |ask: &OpenAsk| ask.attempt == *attempt_id && ask.key == key;
+        let id = self.asks.iter().find(|(_, ask)| is_it(ask)).map(|(id, _)| id.clone());
         let Some(id) = id else { return };
-        self.open.remove(&id);
+        self.asks.remove(&id);
         let answer = match resolution {
             Resolution::Answered { value } => Answer::Accepted(value),
             Resolution::Declined => Answer::Declined,
@@ -206,36 +170,17 @@ impl Children {
 
     /// The operative does not want an answer any more.
     pub(crate) fn canceled(&mut self, id: &str) {
-        let Some(child) = self.open.remove(id) else { return };
-        match child.what {
-            Kind::Run { stop, .. } => stop.cancel(),
-            Kind::Ask { run, key, .. } => {
-                tokio::spawn(withdraw(self.handle.clone(), run, key));
-            }
+        self.runs.cancel(id);
+        if let Some(OpenAsk { run, key, .. }) = self.asks.remove(id) {
+            self.tasks.spawn(withdraw(self.handle.clone(), run, key));
         }
     }
 
     /// A call is over, and with it all that was asked on its behalf.
     pub(crate) fn parent_ended(&mut self, of: &str) {
         self.asked.retain(|(call, _), _| call != of);
-        for child in self.open.values().filter(|child| child.of == of) {
-            if let Kind::Run { stop, .. } = &child.what {
-                stop.cancel();
-            }
-        }
-        self.open.retain(|_, child| child.of != of);
-    }
-
-    /// Whether news are of a run that is still wanted; one that has ended is open no more.
-    pub(crate) fn is_open(&mut self, tidings: &Tidings) -> bool {
-        let current = |child: &Child| matches!(&child.what, Kind::Run { serial, .. } if *serial == tidings.serial);
-        if !self.open.get(&tidings.id).is_some_and(current) {
-            return false;
-        }
-        if matches!(tidings.what, What::Ended(_)) {
-            self.open.remove(&tidings.id);
-        }
-        true
+        self.runs.cancel_all_of(of);
+        self.asks.retain(|_, ask| ask.of != of);
     }
 }
 

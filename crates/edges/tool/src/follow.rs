@@ -3,11 +3,13 @@
 //! What it has to tell goes through a bounded queue that the connection empties as fast as its
 //! peer reads. When the peer is slow only the follower waits; the run does not.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use wharf_domain::{Caller, Outcome, Run};
 use wharf_engine::{FollowEvent, Handle, progress_value};
 use wharf_protocol::tool::Answer;
@@ -19,7 +21,6 @@ use crate::plan::Reading;
 pub(crate) const TIDINGS_MAX: usize = 64;
 
 /// What a run has to tell whoever asked for it.
-#[derive(Debug)]
 pub(crate) struct Tidings {
     /// The request.
     pub(crate) id: String,
@@ -30,7 +31,6 @@ pub(crate) struct Tidings {
 }
 
 /// What there is to tell.
-#[derive(Debug)]
 pub(crate) enum What {
     /// Something on the way.
     Progress(Value),
@@ -40,43 +40,108 @@ pub(crate) enum What {
     Ended(Answer),
 }
 
-/// Follows one run.
-#[derive(Debug)]
-pub(crate) struct Follower {
-    pub(crate) handle: Handle,
-    pub(crate) caller: Caller,
+/// The runs that come of the requests of one connection.
+pub(crate) struct Followers {
+    handle: Handle,
+    tasks: TaskTracker,
+    tidings: mpsc::Sender<Tidings>,
+    open: HashMap<String, Followed>,
+    serial: u64,
+    /// Places for followers. A request that is taken back is open no more while its follower still
+    /// sees to the end of its run, so there are more than requests may be open.
+    slots: Arc<Semaphore>,
+}
+
+/// A run that is followed.
+struct Followed {
+    serial: u64,
+    /// The call on whose behalf it was asked for, if it was.
+    of: Option<String>,
+    stop: CancellationToken,
+}
+
+/// Which run is followed for whom.
+pub(crate) struct Request {
     pub(crate) id: String,
-    pub(crate) serial: u64,
-    pub(crate) tidings: mpsc::Sender<Tidings>,
-    /// The asker does not want it any more.
-    pub(crate) stop: CancellationToken,
+    pub(crate) of: Option<String>,
+    pub(crate) caller: Caller,
+    pub(crate) reading: Reading,
     /// Whether the run goes on without its asker.
     pub(crate) detach: bool,
+}
+
+impl Followers {
+    /// Those of a connection that may have so many requests open.
+    pub(crate) fn new(
+        handle: Handle,
+        tasks: TaskTracker,
+        open_max: usize,
+        tidings: mpsc::Sender<Tidings>,
+    ) -> Self {
+        let slots = Arc::new(Semaphore::new(2 * open_max));
+        Self { handle, tasks, tidings, open: HashMap::new(), serial: 0, slots }
+    }
+
+    /// Follows the run that `begun` begins.
+    pub(crate) fn follow(
+        &mut self,
+        request: Request,
+        begun: impl Future<Output = Result<RunKey, Fault>> + Send + 'static,
+    ) -> Result<(), Fault> {
+        let message = "Too much that was taken back is still under way on this connection.";
+        let busy = |_| Fault::new(Code::ToolBusy, message).executed(Executed::No);
+        let slot = Arc::clone(&self.slots).try_acquire_owned().map_err(busy)?;
+        self.serial += 1;
+        let (serial, stop) = (self.serial, CancellationToken::new());
+        let Request { id, of, caller, reading, detach } = request;
+        self.open.insert(id.clone(), Followed { serial, of, stop: stop.clone() });
+        let (handle, tidings) = (self.handle.clone(), self.tidings.clone());
+        let follower = Follower { handle, caller, id, serial, tidings, stop, detach, _slot: slot };
+        self.tasks.spawn(follower.follow(begun, reading));
+        Ok(())
+    }
+
+    /// The peer does not want a request any more.
+    pub(crate) fn cancel(&mut self, id: &str) {
+        if let Some(followed) = self.open.remove(id) {
+            followed.stop.cancel();
+        }
+    }
+
+    /// A call is over, and with it all that was asked for on its behalf.
+    pub(crate) fn cancel_all_of(&mut self, of: &str) {
+        for (_, followed) in self.open.extract_if(|_, it| it.of.as_deref() == Some(of)) {
+            followed.stop.cancel();
+        }
+    }
+
+    /// Whether news are of a request that is still open; one that has ended is open no more.
+    pub(crate) fn is_open(&mut self, tidings: &Tidings) -> bool {
+        let is_open = self.open.get(&tidings.id).is_some_and(|it| it.serial == tidings.serial);
+        if is_open && matches!(tidings.what, What::Ended(_)) {
+            self.open.remove(&tidings.id);
+        }
+        is_open
+    }
+}
+
+/// Follows one run.
+struct Follower {
+    handle: Handle,
+    caller: Caller,
+    id: String,
+    serial: u64,
+    tidings: mpsc::Sender<Tidings>,
+    /// The asker does not want it any more.
+    stop: CancellationToken,
+    detach: bool,
     /// Its place among those of its connection.
-    pub(crate) _slot: OwnedSemaphorePermit,
-}
-
-/// Places for the followers of a connection that may have this many requests open. A request that
-/// is taken back is open no more while its follower still sees to the end of its run, so there
-/// are some more.
-pub(crate) fn slots(open_max: usize) -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(2 * open_max))
-}
-
-/// A place for one more follower.
-pub(crate) fn slot(slots: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Fault> {
-    let message = "Too much that was taken back is still under way on this connection.";
-    let busy = |_| Fault::new(Code::ToolBusy, message).executed(Executed::No);
-    Arc::clone(slots).try_acquire_owned().map_err(busy)
+    _slot: OwnedSemaphorePermit,
 }
 
 impl Follower {
     /// Follows the run that `begun` begins, and tells how it ends.
-    pub(crate) async fn follow(
-        self,
-        begun: impl Future<Output = Result<RunKey, Fault>>,
-        reading: Reading,
-    ) {
+    async fn follow(self, begun: impl Future<Output = Result<RunKey, Fault>>, reading: Reading) {
         let answer = match begun.await {
             Ok(key) => match self.watch(&key, reading).await {
                 Ok(answer) => answer,

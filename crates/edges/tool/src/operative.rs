@@ -6,24 +6,23 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use wharf_domain::run::{AttemptError, AttemptReport};
-use wharf_domain::{Caller, Progress, ProviderInput, Resolution, ToolDef};
+use wharf_domain::{Caller, Progress, ProviderInput, ToolDef};
 use wharf_engine::{Attempt, AttemptRef, Dispatch};
 use wharf_protocol::tool::value::Form;
 use wharf_protocol::tool::{Answer, CallError, ToolRequest, ToolSession};
-use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, RunKey, ToolId};
+use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object, RunKey, ToolId};
 use wharf_wire::tool_v1::{Kind, Offer, OfferedTool, Request};
 
 use crate::children::Children;
-use crate::edge::Shared;
 use crate::follow::Tidings;
 use crate::offer;
+use crate::shared::Shared;
 use crate::stations::{Place, Station};
 
 /// Attempts that are over and of which the operative may still say what they cost.
 const OVER_MAX: usize = 32;
 
 /// One who executes.
-#[derive(Debug)]
 pub(crate) struct Operative {
     shared: Arc<Shared>,
     station: Arc<Station>,
@@ -32,11 +31,10 @@ pub(crate) struct Operative {
     calls: HashMap<String, Call>,
     /// Attempts that were answered or taken back with their runs, the oldest first.
     over: VecDeque<(AttemptId, RunKey)>,
-    children: Children,
+    pub(crate) children: Children,
 }
 
 /// An attempt that the operative works on.
-#[derive(Debug)]
 struct Call {
     attempt: Attempt,
     output: Form,
@@ -53,8 +51,7 @@ impl Operative {
         (epoch, caller): (u64, Caller),
         tidings: mpsc::Sender<Tidings>,
     ) -> Self {
-        let (handle, open_max) = (shared.options.handle.clone(), shared.options.limits.served_max);
-        let children = Children::new(handle, caller.clone(), open_max, tidings);
+        let children = Children::new(&shared, caller.clone(), tidings);
         let (calls, over) = (HashMap::new(), VecDeque::new());
         Self { shared, station, epoch, caller, calls, over, children }
     }
@@ -134,7 +131,9 @@ impl Operative {
         // Files are given as addresses that are good for this attempt.
         let inputs = match attempt.data().inputs_with_addresses().await {
             Ok(inputs) => inputs,
-            Err(fault) => return end(attempt, Err(AttemptError::Failed(fault, Executed::No)), 0),
+            Err(fault) => {
+                return self.end(attempt, Err(AttemptError::Failed(fault, Executed::No)), 0);
+            }
         };
         let request = Request {
             id: id.clone(),
@@ -157,7 +156,7 @@ impl Operative {
                 };
                 let message = format!("The operative could not be asked: {error}.");
                 let failed = AttemptError::Failed(Fault::new(code, message), Executed::No);
-                end(attempt, Err(failed), 0);
+                self.end(attempt, Err(failed), 0);
             }
         }
     }
@@ -172,7 +171,7 @@ impl Operative {
         let fault = Fault::new(Code::ToolCanceled, "The operative was told to stop.");
         let canceled = AttemptError::Canceled(fault.executed(Executed::Maybe));
         self.remember(&call.attempt);
-        end(call.attempt, Err(canceled), call.cost_micro);
+        self.end(call.attempt, Err(canceled), call.cost_micro);
     }
 
     /// The operative says what a call has cost so far; also of one that is over.
@@ -200,6 +199,19 @@ impl Operative {
         }
     }
 
+    /// Tells the engine how an attempt ended, and what it has cost.
+    fn end(&self, attempt: Attempt, result: Result<Object, AttemptError>, cost_micro: Micro) {
+        self.shared.background.spawn(async move {
+            let told = match result {
+                Ok(outputs) => attempt.succeeded(outputs, cost_micro).await,
+                Err(error) => attempt.ended(AttemptReport::new(Err(error), cost_micro)).await,
+            };
+            if let Err(fault) = told {
+                tracing::debug!(code = %fault.code, "the engine stopped before an attempt ended");
+            }
+        });
+    }
+
     fn remember(&mut self, attempt: &AttemptRef) {
         if self.over.len() >= OVER_MAX {
             self.over.pop_front();
@@ -222,7 +234,7 @@ impl Operative {
         let Some(Call { attempt, output, cost_micro, .. }) = self.calls.remove(id) else { return };
         self.children.parent_ended(id);
         self.remember(&attempt);
-        end(attempt, result(answer).map(|value| output.pack(value)), cost_micro);
+        self.end(attempt, result(answer).map(|value| output.pack(value)), cost_micro);
     }
 
     /// The operative asks for something while it serves a call.
@@ -238,26 +250,8 @@ impl Operative {
         self.children.begin(session, attempt, incoming).await;
     }
 
-    pub(crate) fn canceled(&mut self, id: &str) {
-        self.children.canceled(id);
-    }
-
-    pub(crate) fn ask_ended(
-        &mut self,
-        session: &mut ToolSession,
-        attempt_id: &AttemptId,
-        key: &str,
-        resolution: Resolution,
-    ) {
-        self.children.ask_ended(session, attempt_id, key, resolution);
-    }
-
     pub(crate) fn open_calls(&self) -> HashSet<String> {
         self.calls.keys().cloned().collect()
-    }
-
-    pub(crate) fn is_open(&mut self, tidings: &Tidings) -> bool {
-        self.children.is_open(tidings)
     }
 
     /// The connection has begun; runs wait until it says which tools it has.
@@ -278,7 +272,7 @@ impl Operative {
         let attempt = Attempt::new(self.shared.options.handle.clone(), dispatch);
         let message = "The operative's connection ended before it was asked.";
         let fault = Fault::new(Code::ToolAgentLost, message);
-        end(attempt, Err(AttemptError::Failed(fault, Executed::No)), 0);
+        self.end(attempt, Err(AttemptError::Failed(fault, Executed::No)), 0);
     }
 }
 
@@ -320,17 +314,4 @@ fn result(answer: Answer) -> Result<Value, AttemptError> {
             Err(AttemptError::Failed(fault, Executed::Maybe))
         }
     }
-}
-
-/// Tells the engine how an attempt ended, and what it has cost.
-fn end(attempt: Attempt, result: Result<wharf_vocab::Object, AttemptError>, cost_micro: Micro) {
-    tokio::spawn(async move {
-        let told = match result {
-            Ok(outputs) => attempt.succeeded(outputs, cost_micro).await,
-            Err(error) => attempt.ended(AttemptReport::new(Err(error), cost_micro)).await,
-        };
-        if let Err(fault) = told {
-            tracing::debug!(code = %fault.code, "the engine stopped before an attempt ended");
-        }
-    });
 }

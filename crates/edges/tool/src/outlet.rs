@@ -21,7 +21,6 @@ const AT_ONCE_BYTES: usize = 256 * 1024;
 const READERS_MAX: usize = 16;
 
 /// Where the frames of a session go.
-#[derive(Debug)]
 pub(crate) struct Outlet {
     log: Mutex<EventLog>,
     /// The number of the last event.
@@ -42,7 +41,6 @@ pub(crate) struct Room {
 }
 
 /// A reader of a session.
-#[derive(Debug)]
 pub(crate) struct Cursor {
     outlet: Arc<Outlet>,
     place: ReaderPlace,

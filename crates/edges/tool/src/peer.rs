@@ -8,18 +8,17 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 use wharf_domain::Caller;
-use wharf_protocol::tool::{Event, Limits, ToolSession};
+use wharf_protocol::tool::{Counters, Event, Limits, ToolSession};
 use wharf_protocol::{Closed, Incoming, Moment, Session as _};
 use wharf_socket::{Clock, Owner};
 use wharf_vocab::Code;
 use wharf_wire::tool_v1::{Offer, close};
 
-use crate::edge::Shared;
 use crate::follow::{TIDINGS_MAX, Tidings, What};
-use crate::metrics::{self, Connected};
 use crate::operative::Operative;
 use crate::principal::Principal;
 use crate::query::Role;
+use crate::shared::Shared;
 use crate::stations::{ORDERS_MAX, Order, Station};
 
 /// Why a connection is ended from this side.
@@ -41,7 +40,6 @@ impl Closing {
 }
 
 /// Who connects, as what.
-#[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) caller: Caller,
     pub(crate) role: Role,
@@ -55,7 +53,6 @@ pub(crate) struct Opening {
 }
 
 /// What reaches a connection from inside.
-#[derive(Debug)]
 pub(crate) enum Command {
     /// The station wants something; nothing more if it let go of the connection.
     Order(Option<Order>),
@@ -68,7 +65,6 @@ pub(crate) enum Command {
 }
 
 /// One connection.
-#[derive(Debug)]
 pub(crate) struct Peer {
     shared: Arc<Shared>,
     caller: Caller,
@@ -81,7 +77,6 @@ pub(crate) struct Peer {
     _connected: Connected,
 }
 
-#[derive(Debug)]
 enum Does {
     Call(Box<Principal>),
     Serve(Box<Operative>),
@@ -102,7 +97,7 @@ impl Peer {
         }
         let does = match (role, station) {
             (Role::Principal { world, detach }, _) => {
-                let (shared, caller) = (Arc::clone(shared), caller.clone());
+                let caller = caller.clone();
                 let principal = Principal::new(shared, caller, (world, detach), tidings_in);
                 Does::Call(Box::new(principal))
             }
@@ -141,8 +136,10 @@ impl Peer {
                 (Event::Request(incoming), Does::Serve(operative)) => {
                     operative.request(&mut self.session, incoming).await;
                 }
-                (Event::Canceled { id }, Does::Call(principal)) => principal.canceled(&id),
-                (Event::Canceled { id }, Does::Serve(operative)) => operative.canceled(&id),
+                (Event::Canceled { id }, Does::Call(principal)) => principal.runs.cancel(&id),
+                (Event::Canceled { id }, Does::Serve(operative)) => {
+                    operative.children.canceled(&id)
+                }
                 (Event::Progress { id, data }, Does::Serve(operative)) => {
                     operative.progress(&id, data).await;
                 }
@@ -182,7 +179,8 @@ impl Peer {
             }
             Some(Order::Stop(attempt_id)) => operative.stop(&mut self.session, &attempt_id),
             Some(Order::Answer(attempt_id, key, resolution)) => {
-                operative.ask_ended(&mut self.session, &attempt_id, &key, resolution);
+                let children = &mut operative.children;
+                children.ask_ended(&mut self.session, &attempt_id, &key, resolution);
             }
             Some(Order::Close { code, reason }) => self.session.close(code, &reason),
             // The station let go of a connection that could not keep up.
@@ -192,11 +190,11 @@ impl Peer {
 
     /// Passes on news of a run.
     fn tell(&mut self, tidings: Tidings) {
-        let open = match &mut self.does {
-            Does::Call(principal) => principal.is_open(&tidings),
-            Does::Serve(operative) => operative.is_open(&tidings),
+        let runs = match &mut self.does {
+            Does::Call(principal) => &mut principal.runs,
+            Does::Serve(operative) => &mut operative.children.runs,
         };
-        if !open {
+        if !runs.is_open(&tidings) {
             return;
         }
         match tidings.what {
@@ -246,7 +244,7 @@ impl Peer {
         if let Does::Serve(_) = &self.does {
             self.react().await;
         }
-        metrics::ignored(self.session.counters());
+        count_ignored(self.session.counters());
         // Followers see by the end of the queue that nobody reads any more.
     }
 }
@@ -306,4 +304,34 @@ impl Owner for Peer {
 
 fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A peer that is connected, for as long as this lives.
+struct Connected(&'static str);
+
+impl Connected {
+    fn new(role: &'static str) -> Self {
+        metrics::gauge!("wharf_tool_peers", "role" => role).increment(1.0);
+        Self(role)
+    }
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        metrics::gauge!("wharf_tool_peers", "role" => self.0).decrement(1.0);
+    }
+}
+
+/// Counts what a connection ignored in all. Labels are roles and kinds, never names or ids.
+fn count_ignored(counters: Counters) {
+    for (what, many) in [
+        ("unknown_id", counters.unknown_ids),
+        ("duplicate_response", counters.duplicate_responses),
+        ("unreadable", counters.unreadable),
+        ("unknown_type", counters.unknown_types),
+    ] {
+        if many > 0 {
+            metrics::counter!("wharf_tool_ignored_total", "what" => what).increment(many);
+        }
+    }
 }

@@ -16,7 +16,6 @@ const MESSAGE_BYTES_MAX: usize = 16 * 1024;
 const NAMED_MAX: usize = 8;
 
 /// What a request means.
-#[derive(Debug)]
 pub(crate) enum Plan {
     /// Run a tool.
     Run {

@@ -1,50 +1,38 @@
 //! What a principal asks: each request becomes a run under its grant.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, mpsc};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::mpsc;
 use wharf_domain::Caller;
 use wharf_engine::{Handle, NewRun};
 use wharf_protocol::tool::{Answer, ToolRequest, ToolSession};
 use wharf_vocab::{Code, Fault, Object, ToolId, WorldId};
 
-use crate::edge::Shared;
-use crate::follow::{self, Follower, Tidings};
+use crate::follow::{self, Followers, Request, Tidings};
 use crate::plan::{Plan, Reading};
+use crate::shared::Shared;
 
 /// One who calls.
-#[derive(Debug)]
 pub(crate) struct Principal {
-    shared: Arc<Shared>,
+    handle: Handle,
     caller: Caller,
     world: WorldId,
     /// What all that is called over the connection is part of.
     session: String,
     detach: bool,
-    tidings: mpsc::Sender<Tidings>,
-    open: HashMap<String, Open>,
-    serial: u64,
-    slots: Arc<Semaphore>,
-}
-
-#[derive(Debug)]
-struct Open {
-    serial: u64,
-    stop: CancellationToken,
+    pub(crate) runs: Followers,
 }
 
 impl Principal {
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        shared: &Arc<Shared>,
         caller: Caller,
         (world, detach): (WorldId, bool),
         tidings: mpsc::Sender<Tidings>,
     ) -> Self {
-        let slots = follow::slots(shared.options.limits.served_max);
-        let (session, open) = (shared.options.handle.runs().new_session(), HashMap::new());
-        Self { shared, caller, world, session, detach, tidings, open, serial: 0, slots }
+        let (handle, open_max) = (shared.options.handle.clone(), shared.options.limits.served_max);
+        let runs = Followers::new(handle.clone(), shared.followers.clone(), open_max, tidings);
+        Self { session: handle.runs().new_session(), handle, caller, world, detach, runs }
     }
 
     /// Begins what is asked.
@@ -54,77 +42,37 @@ impl Principal {
             let message = "Only an operative asks on behalf of a call that it serves.";
             let fault = Fault::new(Code::PermissionDenied, message);
             session.answer(&id, &Answer::Failed(fault));
-            return;
+        } else if let Err(fault) = self.begin(incoming) {
+            session.answer(&id, &follow::refused(fault));
         }
-        let handle = self.shared.options.handle.clone();
-        let planned = self.planned(&handle, incoming);
-        let planned = planned.and_then(|planned| Ok((planned, follow::slot(&self.slots)?)));
-        let ((tool, inputs, reading), slot) = match planned {
-            Ok(planned) => planned,
-            Err(fault) => {
-                session.answer(&id, &follow::refused(fault));
-                return;
-            }
-        };
-        self.serial += 1;
-        let stop = CancellationToken::new();
-        let open = Open { serial: self.serial, stop: stop.clone() };
-        self.open.insert(id.clone(), open);
-        let follower = Follower {
-            handle: handle.clone(),
-            caller: self.caller.clone(),
-            id,
-            serial: self.serial,
-            tidings: self.tidings.clone(),
-            stop,
-            detach: self.detach,
-            _slot: slot,
-        };
+    }
+
+    fn begin(&mut self, incoming: ToolRequest) -> Result<(), Fault> {
+        let id = incoming.id.clone();
+        let (tool, inputs, reading) = self.planned(incoming)?;
         let mut new = NewRun::new(tool, inputs, self.world.clone());
         new.correlation_id = Some(self.session.clone());
-        let caller = self.caller.clone();
+        let (handle, caller) = (self.handle.clone(), self.caller.clone());
+        let (asker, detach) = (caller.clone(), self.detach);
         let begun = async move {
             let accepted = handle.runs().create(&caller, new).await?;
             Ok(accepted.run.key.clone())
         };
-        self.shared.followers.spawn(follower.follow(begun, reading));
+        self.runs.follow(Request { id, of: None, caller: asker, reading, detach }, begun)
     }
 
-    fn planned(
-        &self,
-        handle: &Handle,
-        incoming: ToolRequest,
-    ) -> Result<(ToolId, Object, Reading), Fault> {
-        handle.trust().check_current(&self.caller)?;
+    fn planned(&self, incoming: ToolRequest) -> Result<(ToolId, Object, Reading), Fault> {
+        self.handle.trust().check_current(&self.caller)?;
         let built_in = |name: &str| {
             let missing = |_| Fault::new(Code::CoreInternal, "A built-in tool is missing.");
             ToolId::new(name).map_err(missing)
         };
-        Ok(match Plan::of(handle, &self.caller, incoming)? {
+        Ok(match Plan::of(&self.handle, &self.caller, incoming)? {
             Plan::Run { tool, inputs, reading } => (tool, inputs, reading),
             Plan::Question(question) => {
                 (built_in("wharf/ask")?, question.inputs(), Reading::Question)
             }
             Plan::Notice(notice) => (built_in("wharf/notify")?, notice.inputs(), Reading::Notice),
         })
-    }
-
-    /// The peer does not want a request any more.
-    pub(crate) fn canceled(&mut self, id: &str) {
-        if let Some(open) = self.open.remove(id) {
-            open.stop.cancel();
-        }
-    }
-
-    /// Whether news are of a request that is still open, and whether it is over now.
-    pub(crate) fn is_open(&mut self, tidings: &Tidings) -> bool {
-        let current = |open: &Open| open.serial == tidings.serial;
-        if !self.open.get(&tidings.id).is_some_and(current) {
-            return false;
-        }
-        if matches!(tidings.what, follow::What::Ended(_)) {
-            self.open.remove(&tidings.id);
-        }
-        true
     }
 }

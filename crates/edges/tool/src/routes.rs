@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{WebSocket, WebSocketUpgrade};
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
@@ -14,6 +14,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 use wharf_domain::{AuditRecord, Caller, Subject};
+use wharf_socket::{Patience, hang_up, pump, split_frames};
 use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_vocab::{Code, DateTime, Fault, ProviderId, Verb};
 use wharf_web::answer::{Answer, Refused};
@@ -22,13 +23,14 @@ use wharf_wire::rest_v1::{Operative, Page};
 use wharf_wire::tool_v1::{Message, SUBPROTOCOL};
 use wharf_wire::ws::BROWSER_SUBPROTOCOL;
 
-use crate::edge::Shared;
 use crate::offer;
-use crate::peer::Opening;
+use crate::peer::{Closing, Opening, Peer};
 use crate::query::{self, Role, Wanted};
+use crate::sessions::{Entry, Key, Post};
+use crate::shared::Shared;
 use crate::shares::Place;
-use crate::sse::{self, Key, Post, Reader};
-use crate::{socket, stations::Station};
+use crate::stations::Station;
+use crate::{sink, sse};
 
 /// Where peers connect.
 pub(crate) fn peers(shared: Arc<Shared>) -> Router {
@@ -79,7 +81,20 @@ async fn open(
         .max_write_buffer_size(bytes_max + SOCKET_SPARE_BYTES)
         .max_message_size(bytes_max)
         .max_frame_size(bytes_max);
-    Ok(upgrade.on_upgrade(move |socket| socket::serve(shared, opening, socket, place)))
+    Ok(upgrade.on_upgrade(move |socket| serve(shared, opening, socket, place)))
+}
+
+/// Serves a connection until it ends.
+async fn serve(shared: Arc<Shared>, opening: Opening, socket: WebSocket, _place: Place) {
+    let write_max = shared.options.write_max;
+    let (mut source, mut sink) = split_frames(socket);
+    let mut peer = match Peer::begin(&shared, opening).await {
+        Ok(peer) => peer,
+        Err(Closing { code, reason }) => return hang_up(&mut sink, code, reason, write_max).await,
+    };
+    let patience = Patience { write: Some(write_max), close: write_max, lingers: false };
+    pump(&mut source, &mut sink, &mut peer, patience).await;
+    peer.end().await;
 }
 
 /// Lets somebody in, if it may have this role.
@@ -110,7 +125,7 @@ async fn admit(
     let place = shared.shares.place(caller)?;
     let station = match &role {
         Role::Principal { .. } => None,
-        Role::Operative { provider, .. } => Some(shared.claim(caller, provider).await?),
+        Role::Operative { provider, .. } => Some(sink::claim(shared, caller, provider).await?),
     };
     Ok((Opening { caller: caller.clone(), role, station, marked, over_events }, place))
 }
@@ -148,11 +163,10 @@ async fn read(
         return Err(Refused::under(StatusCode::GONE, sse::gone()));
     }
     let entry = session(&shared, &caller, wanted, &key).await?;
-    entry.events(&shared, Reader { caller, after }).await.map_err(|fault| {
-        match fault.is(Code::TransportLost) {
-            true => Refused::under(StatusCode::GONE, fault),
-            false => fault.into(),
-        }
+    let events = sse::events(&shared, &entry, caller, after).await;
+    events.map_err(|fault| match fault.is(Code::TransportLost) {
+        true => Refused::under(StatusCode::GONE, fault),
+        false => fault.into(),
     })
 }
 
@@ -211,7 +225,7 @@ async fn session(
     caller: &Caller,
     wanted: Wanted,
     key: &Key,
-) -> Result<sse::Entry, Fault> {
+) -> Result<Entry, Fault> {
     // Rights may have been different when it was begun.
     query::check(&wanted.role, caller)?;
     if let Some(entry) = shared.sessions.find(key) {
@@ -255,6 +269,6 @@ async fn forget(
     allowed?;
     let unknown = |_| Fault::new(Code::AgentNotFound, "There is no such operative.");
     let name = ProviderId::new(&name).map_err(unknown)?;
-    shared.forget(&caller, &name).await?;
+    sink::forget(&shared, &caller, &name).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

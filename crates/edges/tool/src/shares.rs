@@ -10,7 +10,7 @@ use wharf_domain::Caller;
 use wharf_vocab::{Code, Fault, GrantId};
 
 /// What the bearers of one grant, and of those that were made from it, take up now.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Share {
     peers: AtomicUsize,
     /// Bytes of events that are kept for readers.
@@ -18,7 +18,6 @@ pub(crate) struct Share {
 }
 
 /// All who take up something.
-#[derive(Debug)]
 pub(crate) struct Shares {
     places: Arc<Semaphore>,
     each_max: usize,
@@ -26,7 +25,6 @@ pub(crate) struct Shares {
 }
 
 /// A place for a connection or a session, for as long as this lives.
-#[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) share: Arc<Share>,
     _permit: OwnedSemaphorePermit,

@@ -1,12 +1,12 @@
-//! The engine's way to an operative.
+//! The engine's way to an operative: made when somebody claims a name, gone when it is forgotten.
 
 use std::sync::{Arc, Weak};
 
-use wharf_domain::Resolution;
+use wharf_domain::{Caller, Manifest, ProviderInput, Resolution, ToolDef};
 use wharf_engine::{Dispatch, Handle, ProviderSink, RoomFor};
-use wharf_vocab::{AttemptId, Code, Fault};
+use wharf_vocab::{AttemptId, Code, Fault, ProviderId};
 
-use crate::edge::Shared;
+use crate::shared::Shared;
 use crate::stations::{Order, Station};
 
 /// The way to whoever serves one name. The engine keeps it, so it must not keep the engine.
@@ -51,4 +51,72 @@ impl ProviderSink for Sink {
         let order = Order::Answer(attempt_id.clone(), key.to_owned(), resolution.clone());
         self.station.tell(order);
     }
+}
+
+/// Takes up an operative of an earlier core.
+pub(crate) async fn take_up(
+    shared: &Arc<Shared>,
+    id: &ProviderId,
+    tools: Vec<ToolDef>,
+) -> Result<(), Fault> {
+    let station = shared.station_or_new(id)?;
+    let sink = Arc::new(Sink::new(shared, Arc::clone(&station)));
+    shared.options.handle.providers().register(id.clone(), tools, sink).await?;
+    // It is known, whoever asks next.
+    let _ = station.known.set(());
+    shared.wait_for(&station);
+    Ok(())
+}
+
+/// The station that a caller may serve, which stands in the catalog and in the journal.
+pub(crate) async fn claim(
+    shared: &Arc<Shared>,
+    caller: &Caller,
+    name: &ProviderId,
+) -> Result<Arc<Station>, Fault> {
+    let known = shared.options.handle.providers().get(name);
+    if known.is_ok_and(|known| known.manifest.kind.is_launched()) {
+        return Err(taken(name));
+    }
+    let station = shared.station_or_new(name)?;
+    station.check(&caller.grant)?;
+    let made = station.known.get_or_try_init(|| make(shared, caller, &station)).await;
+    if let Err(fault) = made {
+        shared.remove_station(&station);
+        return Err(if fault.is(Code::ToolConflict) { taken(name) } else { fault });
+    }
+    Ok(station)
+}
+
+async fn make(shared: &Arc<Shared>, caller: &Caller, station: &Arc<Station>) -> Result<(), Fault> {
+    let handle = &shared.options.handle;
+    let sink = Arc::new(Sink::new(shared, Arc::clone(station)));
+    handle.providers().register(station.name.clone(), Vec::new(), sink).await?;
+    let added =
+        handle.providers().change(caller, &station.name, Manifest::operative(&station.name)).await;
+    if let Err(fault) = added {
+        handle.providers().remove(station.name.clone()).await?;
+        return Err(fault);
+    }
+    Ok(())
+}
+
+/// Gives a name up: its connection ends, and its tools leave the catalog.
+pub(crate) async fn forget(
+    shared: &Shared,
+    caller: &Caller,
+    name: &ProviderId,
+) -> Result<(), Fault> {
+    let unknown = || Fault::new(Code::AgentNotFound, format!("There is no operative {name}."));
+    let station = shared.station(name).ok_or_else(unknown)?;
+    let handle = &shared.options.handle;
+    handle.providers().change(caller, name, ProviderInput::Remove).await?;
+    station.forget();
+    shared.remove_station(&station);
+    handle.providers().remove(name.clone()).await
+}
+
+fn taken(name: &ProviderId) -> Fault {
+    let message = format!("{name} is the name of another provider; serve under another one.");
+    Fault::new(Code::ToolConflict, message).with("provider", name.as_str())
 }

@@ -1,88 +1,28 @@
-//! Sessions over server-sent events and POST.
+//! Sessions over server-sent events and POST, as they are served.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use futures::Stream;
-use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use wharf_domain::Caller;
 use wharf_protocol::tool::{NextEvents, ToolSession};
 use wharf_protocol::{Closed, Incoming, Moment, Outgoing};
 use wharf_socket::{Owner, Patience, Received, Sink, Source, pump};
-use wharf_vocab::{Code, Fault, GrantId};
+use wharf_vocab::{Code, Fault};
 use wharf_web::sse::respond;
 use wharf_wire::tool_v1::close;
 
-use crate::edge::Shared;
 use crate::outlet::{Cursor, Outlet, Room, Unread};
 use crate::peer::{Closing, Command, Opening, Peer};
-use crate::query::Role;
+use crate::sessions::{Entry, Key, Post};
+use crate::shared::Shared;
 use crate::shares::Place;
-
-/// Messages of one session that may wait to be taken.
-const POSTS_MAX: usize = 64;
-
-/// What a session is known by: whose it is, what for, and the name that the client chose.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
-    grant: GrantId,
-    what: String,
-    name: Option<String>,
-}
-
-impl Key {
-    pub(crate) fn new(caller: &Caller, role: &Role, name: Option<String>) -> Self {
-        let what = match role {
-            Role::Principal { world, .. } => format!("principal:{world}"),
-            Role::Operative { provider, .. } => format!("operative:{provider}"),
-        };
-        Self { grant: caller.grant.clone(), what, name }
-    }
-}
-
-/// All sessions.
-#[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<HashMap<Key, Entry>>);
-
-/// The way to a session.
-#[derive(Debug, Clone)]
-pub(crate) struct Entry {
-    outlet: Arc<Outlet>,
-    posts: mpsc::Sender<Post>,
-}
-
-/// What reaches a session from its client.
-#[derive(Debug)]
-pub(crate) enum Post {
-    /// A message, and the room that it takes until it was read.
-    Message(String, Option<OwnedSemaphorePermit>),
-    /// The client says that it will not come back.
-    Leaves,
-    /// Somebody wants to read: which requests are open?
-    Joins(oneshot::Sender<HashSet<String>>),
-}
-
-impl Sessions {
-    pub(crate) fn find(&self, key: &Key) -> Option<Entry> {
-        self.0.lock().get(key).filter(|entry| !entry.posts.is_closed()).cloned()
-    }
-
-    fn remove(&self, key: &Key, outlet: &Arc<Outlet>) {
-        let mut sessions = self.0.lock();
-        if sessions.get(key).is_some_and(|entry| Arc::ptr_eq(&entry.outlet, outlet)) {
-            sessions.remove(key);
-        }
-    }
-}
 
 /// The session of this key, which is begun if there is none.
 pub(crate) fn find_or_begin(
@@ -91,26 +31,20 @@ pub(crate) fn find_or_begin(
     opening: Opening,
     place: Place,
 ) -> Entry {
-    let mut sessions = shared.sessions.0.lock();
-    if let Some(entry) = sessions.get(key).filter(|entry| !entry.posts.is_closed()) {
-        return entry.clone();
-    }
     let options = &shared.options;
     let room = Room {
         events_max: options.events_max,
         bytes_max: options.events_bytes_max,
         share_bytes_max: options.events_bytes_each_max,
     };
-    let outlet = Arc::new(Outlet::new(room, Arc::clone(&place.share)));
-    let (sender, posts) = mpsc::channel(POSTS_MAX);
-    let entry = Entry { outlet: Arc::clone(&outlet), posts: sender };
-    sessions.insert(key.clone(), entry.clone());
-    drop(sessions);
-    let (shared, key) = (Arc::clone(shared), key.clone());
-    tokio::spawn(async move {
-        let closing = serve(&shared, opening, Arc::clone(&outlet), posts).await;
+    let outlet = || Outlet::new(room, Arc::clone(&place.share));
+    let (entry, posts) = shared.sessions.find_or_begin(key, outlet);
+    let Some(posts) = posts else { return entry };
+    let (shared, key, outlet) = (Arc::clone(shared), key.clone(), Arc::clone(&entry.outlet));
+    let tasks = shared.background.clone();
+    tasks.spawn(async move {
+        let Closing { code, reason } = serve(&shared, opening, Arc::clone(&outlet), posts).await;
         shared.sessions.remove(&key, &outlet);
-        let Closing { code, reason } = closing;
         let told = serde_json::json!({"type": "closed", "code": code, "reason": reason});
         outlet.push(&told.to_string());
         outlet.end();
@@ -238,81 +172,33 @@ impl Sink for Events {
     }
 }
 
-impl Entry {
-    /// Takes a message; it is handed on once the answer has been written.
-    pub(crate) async fn post(&self, patience: Duration, post: Post) -> Result<Response, Fault> {
-        let room = self.posts.clone().reserve_owned();
-        let room = match tokio::time::timeout(patience, room).await {
-            Ok(room) => room.map_err(|_| ended())?,
-            Err(_) => {
-                let message = "Too many messages of this session wait; try again in a moment.";
-                return Err(Fault::new(Code::CoreBusy, message));
-            }
-        };
-        let message = Handed(Some((room, post)));
-        let body = futures::stream::unfold(Some((false, message)), |state| async move {
-            match state? {
-                (false, message) => {
-                    let piece: Result<Bytes, std::convert::Infallible> = Ok("{}".into());
-                    Some((piece, Some((true, message))))
-                }
-                // Now the answer has been taken over, and the message goes.
-                (true, _) => None,
-            }
-        });
-        let kind = [(CONTENT_TYPE, "application/json")];
-        Ok((StatusCode::ACCEPTED, kind, Body::from_stream(body)).into_response())
-    }
-
-    /// The events behind a number as a stream.
-    pub(crate) async fn events(
-        &self,
-        shared: &Arc<Shared>,
-        reader: Reader,
-    ) -> Result<Response, Fault> {
-        let (answer, open) = oneshot::channel();
-        let open = match self.posts.send(Post::Joins(answer)).await {
-            Ok(()) => open.await.unwrap_or_default(),
-            // It has ended; what it still has to tell can be read.
-            Err(_) => HashSet::new(),
-        };
-        let cursor = self.outlet.read(reader.after, &open).map_err(|unread| match unread {
-            Unread::TooMany => {
-                let message = "Too many read the events of this session already.";
-                Fault::new(Code::CoreBusy, message)
-            }
-            Unread::Gone => gone(),
-        })?;
-        Ok(respond(stream(Arc::clone(shared), cursor, reader.caller)))
-    }
+/// The events behind a number as a stream.
+pub(crate) async fn events(
+    shared: &Arc<Shared>,
+    entry: &Entry,
+    caller: Caller,
+    after: Option<u64>,
+) -> Result<Response, Fault> {
+    let (answer, open) = oneshot::channel();
+    let open = match entry.posts.send(Post::Joins(answer)).await {
+        Ok(()) => open.await.unwrap_or_default(),
+        // It has ended; what it still has to tell can be read.
+        Err(_) => HashSet::new(),
+    };
+    let cursor = entry.outlet.read(after, &open).map_err(|unread| match unread {
+        Unread::TooMany => {
+            let message = "Too many read the events of this session already.";
+            Fault::new(Code::CoreBusy, message)
+        }
+        Unread::Gone => gone(),
+    })?;
+    Ok(respond(stream(Arc::clone(shared), cursor, caller)))
 }
 
 /// There is no such session to be read on.
 pub(crate) fn gone() -> Fault {
     let message = "The session has ended; begin a new one, without Last-Event-ID.";
     Fault::new(Code::TransportLost, message)
-}
-
-fn ended() -> Fault {
-    Fault::new(Code::TransportLost, "The session has ended; begin a new one.")
-}
-
-/// Who reads, and from where.
-#[derive(Debug)]
-pub(crate) struct Reader {
-    pub(crate) caller: Caller,
-    pub(crate) after: Option<u64>,
-}
-
-/// A message that is handed on when this is dropped.
-struct Handed(Option<(mpsc::OwnedPermit<Post>, Post)>);
-
-impl Drop for Handed {
-    fn drop(&mut self) {
-        if let Some((room, post)) = self.0.take() {
-            room.send(post);
-        }
-    }
 }
 
 /// Events as they come, and a sign of life when none do.
@@ -353,34 +239,4 @@ fn stream(
             }
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use futures::StreamExt;
-
-    #[tokio::test]
-    async fn k029_a_message_is_handed_on_once_its_answer_was_taken() {
-        let (sender, mut posts) = mpsc::channel(1);
-        let entry =
-            Entry { outlet: Arc::new(Outlet::new(Room::of(1, 1), Arc::default())), posts: sender };
-        let patience = Duration::from_millis(10);
-        let answer =
-            entry.post(patience, Post::Message("hello".to_owned(), None)).await.expect("room");
-        assert_eq!(answer.status(), StatusCode::ACCEPTED);
-        let mut body = answer.into_body().into_data_stream();
-        assert_eq!(body.next().await.expect("a piece").expect("bytes"), "{}");
-        assert!(posts.try_recv().is_err(), "the answer is not written yet");
-        assert!(body.next().await.is_none());
-        assert!(matches!(posts.try_recv(), Ok(Post::Message(text, None)) if text == "hello"));
-        // One whose reader went away in between is handed on as well.
-        drop(entry.post(patience, Post::Message("again".to_owned(), None)).await.expect("room"));
-        let full = entry.post(patience, Post::Leaves).await.expect_err("full");
-        assert!(full.is(Code::CoreBusy), "{full}");
-        assert!(matches!(posts.try_recv(), Ok(Post::Message(text, None)) if text == "again"));
-        drop(posts);
-        let gone = entry.post(patience, Post::Leaves).await.expect_err("gone");
-        assert!(gone.is(Code::TransportLost), "{gone}");
-    }
 }

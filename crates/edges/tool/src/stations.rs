@@ -15,7 +15,6 @@ use wharf_wire::tool_v1::close;
 pub(crate) const ORDERS_MAX: usize = 1_024;
 
 /// What a connection is told from outside.
-#[derive(Debug)]
 pub(crate) enum Order {
     /// Execute an attempt, which has a place.
     Execute(Box<Dispatch>, Place),
@@ -33,7 +32,6 @@ pub(crate) enum Order {
 }
 
 /// One name.
-#[derive(Debug)]
 pub(crate) struct Station {
     pub(crate) name: ProviderId,
     /// Set once it stands in the catalog and in the journal.
@@ -43,7 +41,6 @@ pub(crate) struct Station {
     state: Mutex<State>,
 }
 
-#[derive(Debug)]
 struct State {
     /// Whether the name's tools can be called.
     standing: Availability,
@@ -59,7 +56,6 @@ struct State {
 }
 
 /// The place of an attempt among those that a connection works on; given back when dropped.
-#[derive(Debug)]
 pub(crate) struct Place(Arc<AtomicUsize>);
 
 impl Place {
@@ -75,7 +71,6 @@ impl Drop for Place {
     }
 }
 
-#[derive(Debug)]
 struct Serving {
     caller: Caller,
     /// How many attempts it has.

@@ -51,7 +51,7 @@ async fn what_a_killed_core_left_behind_is_not_taken_for_a_core() {
 async fn a_second_core_is_kept_out_and_told_who_is_there() {
     let place = Place::new();
     let core = place.start().await;
-    let fault = place.try_start().await.expect_err("locked");
+    let fault = place.try_start().await.err().expect("locked");
     assert!(fault.is(Code::HomeLocked), "{fault}");
     assert_eq!(fault.details["pid"], std::process::id());
     assert!(fault.message.contains(&std::process::id().to_string()), "{fault}");
@@ -68,7 +68,7 @@ async fn a_taken_port_says_what_to_do() {
     let core = one.start().await;
     let mut options = other.options();
     options.listen = Some(core.http_addr());
-    let fault = wharf_server::Core::start(options).await.expect_err("taken");
+    let fault = wharf_server::Core::start(options).await.err().expect("taken");
     assert!(fault.is(Code::ConfigInvalid));
     assert!(fault.message.contains("taken") && fault.message.contains("--listen"), "{fault}");
     // Nothing is left locked.
@@ -84,7 +84,7 @@ async fn a_home_that_cannot_be_written_is_told_as_such() {
     for home in [inside, Home::resolve(Some("/proc/self/wharf".into())).expect("a home")] {
         let mut options = place.options();
         options.home = home;
-        let fault = wharf_server::Core::start(options).await.expect_err("unwritable");
+        let fault = wharf_server::Core::start(options).await.err().expect("unwritable");
         assert!(fault.is(Code::HomeUnwritable), "{fault}");
         assert!(fault.message.contains("--home"), "{fault}");
     }
@@ -97,7 +97,7 @@ async fn a_newer_database_is_left_alone() {
     let path = place.path().join("wharf.db");
     set_version(&path, 999);
     let before = std::fs::read(&path).expect("there");
-    let fault = place.try_start().await.expect_err("newer");
+    let fault = place.try_start().await.err().expect("newer");
     assert!(fault.is(Code::StoreNewer), "{fault}");
     assert!(fault.message.contains("999"), "{fault}");
     assert_eq!(std::fs::read(&path).expect("there"), before);
@@ -114,7 +114,7 @@ fn set_version(path: &std::path::Path, version: u32) {
 async fn a_mistake_in_the_configuration_is_named() {
     let place = Place::new();
     place.write("wharf.toml", "[http]\nlisen = \"127.0.0.1:0\"\n");
-    let fault = place.try_start().await.expect_err("wrong");
+    let fault = place.try_start().await.err().expect("wrong");
     assert!(fault.is(Code::ConfigInvalid) && fault.message.contains("`lisen`"), "{fault}");
     place.write(
         "wharf.toml",
@@ -131,7 +131,7 @@ async fn other_machines_are_let_in_only_behind_a_proxy() {
     let place = Place::new();
     let mut options = place.options();
     options.listen = Some("0.0.0.0:0".parse().expect("an address"));
-    let fault = wharf_server::Core::start(options.clone()).await.expect_err("refused");
+    let fault = wharf_server::Core::start(options.clone()).await.err().expect("refused");
     assert!(fault.is(Code::ConfigInvalid) && fault.message.contains("--behind-proxy"), "{fault}");
     assert!(!place.path().exists(), "nothing was made");
     options.behind_proxy = true;

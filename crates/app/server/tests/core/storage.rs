@@ -54,7 +54,7 @@ async fn a_port_that_somebody_else_has_taken_is_told_clearly() {
     place.start().await.stop().await.expect("stops");
     let port = std::fs::read_to_string(place.path().join("run/storage.port")).expect("kept");
     let taken = std::net::TcpListener::bind(format!("127.0.0.1:{}", port.trim())).expect("free");
-    let fault = place.try_start().await.expect_err("taken");
+    let fault = place.try_start().await.err().expect("taken");
     assert!(fault.is(Code::ConfigInvalid), "{fault}");
     assert!(fault.message.contains(port.trim()), "{fault}");
     assert!(fault.message.contains("run/storage.port"), "{fault}");

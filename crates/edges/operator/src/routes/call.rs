@@ -20,7 +20,7 @@ use wharf_vocab::{Code, Fault};
 
 use super::{Refused, bearer};
 use crate::credential::Found;
-use crate::edge::Shared;
+use crate::shared::Shared;
 
 /// How long a body may take to arrive.
 const BODY_READ: Duration = Duration::from_secs(60);

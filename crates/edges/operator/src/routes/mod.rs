@@ -7,7 +7,9 @@ mod worker;
 
 use std::sync::Arc;
 
+use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Extension, Router};
 use serde::de::DeserializeOwned;
@@ -17,7 +19,7 @@ use wharf_vocab::{Code, Fault, json};
 use wharf_web::answer::{Answer, Refused};
 use wharf_web::token::bearer;
 
-use crate::edge::Shared;
+use crate::shared::Shared;
 
 /// Seats: opened with their own tokens.
 pub(crate) fn seats(shared: Arc<Shared>) -> Router {
@@ -59,6 +61,13 @@ async fn no_route() -> Refused {
 fn caller(offered: Option<Extension<Caller>>) -> Result<Caller, Fault> {
     let missing = || Fault::new(Code::AuthRequired, "This needs a token.");
     offered.map(|Extension(caller)| caller).ok_or_else(missing)
+}
+
+/// What can be read and makes no sense.
+fn unprocessable(fault: Fault) -> Response {
+    let mut response = Refused::from(fault).into_response();
+    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    response
 }
 
 /// Reads a JSON body; an empty one stands for an empty object.

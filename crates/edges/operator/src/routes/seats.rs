@@ -9,21 +9,18 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use bytes::Bytes;
-use serde_json::{Value, json};
-use wharf_domain::{Caller, ToolDef, WorkerKind};
+use serde_json::json;
+use wharf_domain::Caller;
 use wharf_vocab::limits::SOCKET_READ_BYTES;
-use wharf_vocab::{Code, Digest, Fault, SeatId, ToolId, Verb};
+use wharf_vocab::{Code, Digest, Fault, SeatId, Verb};
 use wharf_web::token;
 use wharf_wire::operator_v1::{NewSeat, Seat, SeatList, SeatMade};
 use wharf_wire::ws::{BEARER_SUBPROTOCOL, BROWSER_SUBPROTOCOL, close};
 
-use super::{Answer, bearer, read};
+use super::{Answer, bearer, caller, read};
 use crate::desk::Desk;
-use crate::edge::Shared;
-use crate::socket;
-
-/// How long an attempt may take that a seat executes, unless something says otherwise.
-pub(super) const TIMEOUT_MS: u64 = 30 * 60 * 1000;
+use crate::shared::Shared;
+use crate::{from_wire, socket};
 
 pub(super) async fn create(
     State(shared): State<Arc<Shared>>,
@@ -31,19 +28,15 @@ pub(super) async fn create(
     headers: HeaderMap,
     body: Bytes,
 ) -> Answer {
-    let caller = match (offered, bearer(&headers)) {
-        (Some(Extension(caller)), _) => caller,
-        (None, Some(token)) => {
-            seated(&shared, token)?;
-            let message = "The token of a seat is good for its seat; it makes no others.";
-            return Err(Fault::new(Code::PermissionDenied, message).into());
-        }
-        (None, None) => return Err(Fault::new(Code::AuthRequired, "This needs a token.").into()),
-    };
-    let new: NewSeat = read(&body)?;
-    let roles = new.roles.clone().unwrap_or_default();
+    let caller = asker(offered, &headers, |token| {
+        seated(&shared, token)?;
+        let message = "The token of a seat is good for its seat; it makes no others.";
+        Err(Fault::new(Code::PermissionDenied, message))
+    })?;
+    let mut new: NewSeat = read(&body)?;
     if new.exclusive_roles == Some(true) {
-        let taken: Vec<String> = roles.iter().filter(|role| held(&shared, role)).cloned().collect();
+        let roles = new.roles.iter().flatten();
+        let taken: Vec<String> = roles.filter(|role| held(&shared, role)).cloned().collect();
         if !taken.is_empty() {
             let body = json!({
                 "error": {
@@ -56,12 +49,11 @@ pub(super) async fn create(
             return Ok((StatusCode::CONFLICT, Json(body)).into_response());
         }
     }
-    let manifest = new.capability_manifest.unwrap_or_default();
-    let tools = |seat: &SeatId| tools(seat, &manifest);
-    let person = new.person.unwrap_or(false);
-    let made = shared.create(&caller, (new.desc.unwrap_or_default(), person), roles, tools).await;
-    let (seat, token) = made?;
-    Ok(Json(SeatMade { sid: seat.id.to_string(), token, roles: new.roles }).into_response())
+    let manifest = new.capability_manifest.take().unwrap_or_default();
+    let tools = |seat: &SeatId| from_wire::tools(seat, &manifest);
+    let roles = new.roles.clone();
+    let (seat, token) = crate::seats::create(&shared, &caller, new, tools).await?;
+    Ok(Json(SeatMade { sid: seat.id.to_string(), token, roles }).into_response())
 }
 
 /// Whether a seat where somebody sits has a role.
@@ -69,59 +61,12 @@ fn held(shared: &Shared, role: &str) -> bool {
     shared.desks().iter().any(|desk| desk.is_taken() && desk.seat.roles.iter().any(|it| it == role))
 }
 
-/// The tools that a manifest names: `{"tools": ["coder", {"name": …, "description": …,
-/// "input_schema": …, "output_schema": …, "side_effects": …, "worker": {"variant": …, "tools":
-/// […]}}]}`.
-fn tools(seat: &SeatId, manifest: &Value) -> Result<Vec<ToolDef>, Fault> {
-    let named = manifest.get("tools").or_else(|| manifest.get("agents")).and_then(Value::as_array);
-    let each = named.into_iter().flatten().map(|item| {
-        let name = item.as_str().or_else(|| item.get("name").and_then(Value::as_str));
-        let mut def = agent(seat, name.unwrap_or_default())?;
-        if let Some(text) = item.get("description").and_then(Value::as_str) {
-            text.clone_into(&mut def.description);
-        }
-        if let Some(schema) = item.get("input_schema") {
-            def.input_schema = schema.clone();
-        }
-        def.output_schema = item.get("output_schema").cloned();
-        def.side_effects = item.get("side_effects").and_then(Value::as_bool);
-        def.worker = item.get("worker").filter(|it| !it.is_null()).map(worker).transpose()?;
-        Ok(def)
-    });
-    each.collect()
-}
-
-/// The kind of worker that a tool asks for.
-fn worker(declared: &Value) -> Result<WorkerKind, Fault> {
-    let kind: wharf_wire::operator_v1::WorkerKind =
-        wharf_vocab::json::fit(declared.clone(), "The `worker` of a tool")?;
-    Ok(WorkerKind { variant: kind.variant, tools: kind.tools })
-}
-
-/// A tool that a seat executes under this name.
-pub(super) fn agent(seat: &SeatId, name: &str) -> Result<ToolDef, Fault> {
-    let id = ToolId::new(format!("{seat}/{name}")).map_err(|_| {
-        let message = "The field `agent` cannot be the name of an agent.";
-        Fault::new(Code::RequestInvalid, message).with("field", "agent")
-    })?;
-    let description = format!("Executed by the operator on the seat {seat}.");
-    let mut def = ToolDef::new(id, description, json!({ "type": "object" }));
-    def.reattach = true;
-    def.mock = true;
-    def.timeout_ms = Some(TIMEOUT_MS);
-    Ok(def)
-}
-
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
     offered: Option<Extension<Caller>>,
     headers: HeaderMap,
 ) -> Answer {
-    let caller = match (offered, bearer(&headers)) {
-        (Some(Extension(caller)), _) => caller,
-        (None, Some(token)) => seated(&shared, token)?,
-        (None, None) => return Err(Fault::new(Code::AuthRequired, "This needs a token.").into()),
-    };
+    let caller = asker(offered, &headers, |token| seated(&shared, token))?;
     caller.rights.check_verb(Verb::Operate)?;
     let all = caller.rights.check_verb(Verb::Admin).is_ok();
     let made = |desk: &Desk| desk.seat.by.as_ref().is_some_and(|by| by.grant == caller.grant);
@@ -129,6 +74,18 @@ pub(super) async fn list(
     let items: Vec<Seat> = shared.desks().iter().filter(|it| sees(it)).map(seat).collect();
     let (operators, total) = (items.clone(), items.len());
     Ok(Json(SeatList { items, next_cursor: None, operators, total }).into_response())
+}
+
+/// Who asks: the caller whom the listener let in, or whoever has the token of a seat.
+fn asker(
+    offered: Option<Extension<Caller>>,
+    headers: &HeaderMap,
+    by_seat: impl FnOnce(&str) -> Result<Caller, Fault>,
+) -> Result<Caller, Fault> {
+    match (offered, bearer(headers)) {
+        (None, Some(token)) => by_seat(token),
+        (offered, _) => caller(offered),
+    }
 }
 
 /// Whoever sits on the seat that a token opens.
@@ -158,7 +115,7 @@ pub(super) async fn close(
 ) -> Answer {
     let (desk, caller) = desk_of(&shared, &sid, offered, &headers)?;
     let why = (close::NORMAL, "the seat was given up");
-    shared.close(&caller, &desk.seat.id, why).await?;
+    crate::seats::close(&shared, &caller, &desk.seat.id, why).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -207,11 +164,8 @@ fn desk_of(
     headers: &HeaderMap,
 ) -> Result<(Arc<Desk>, Caller), Fault> {
     let id = SeatId::new(sid).map_err(|_| wharf_domain::seat::unknown_text(sid))?;
-    let caller = match (offered, bearer(headers)) {
-        (Some(Extension(caller)), _) => caller,
-        (None, Some(token)) => shared.options.handle.seats().authenticate(&id, token)?,
-        (None, None) => return Err(Fault::new(Code::AuthRequired, "This needs a token.")),
-    };
+    let by_seat = |token: &str| shared.options.handle.seats().authenticate(&id, token);
+    let caller = asker(offered, headers, by_seat)?;
     let desk = shared.desk(&id).ok_or_else(|| wharf_domain::seat::unknown(&id))?;
     let made = desk.seat.by.as_ref().is_some_and(|by| by.grant == caller.grant);
     if !made && !caller.sits_on(&id) {

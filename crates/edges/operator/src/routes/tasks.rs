@@ -5,19 +5,16 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use bytes::Bytes;
-use serde_json::Value;
 use wharf_domain::{Caller, Outcome, Run};
-use wharf_engine::{NewRun, RunSeats};
-use wharf_vocab::{
-    Code, Durability, Fault, Object, RunId, RunStatus, SeatId, ToolId, Verb, WorldId,
-};
+use wharf_vocab::{Code, Fault, RunStatus};
 use wharf_wire::operator_v1::{NewTask, TaskStarted};
 
-use super::{Answer, Refused, caller, read_any, seats};
-use crate::edge::{Shared, random_hex};
+use super::{Answer, caller, read_any, unprocessable};
+use crate::from_wire;
+use crate::shared::Shared;
 
 /// How long an answer is waited for, at most.
 const WAIT_MAX: Duration = Duration::from_secs(30 * 60);
@@ -32,7 +29,7 @@ pub(super) async fn create(
         Ok(task) => task,
         Err(fault) => return Ok(unprocessable(fault)),
     };
-    let new = match request(&shared, &caller, &task).await {
+    let new = match from_wire::task(&shared, &caller, &task).await {
         Err(fault) if fault.is(Code::RequestInvalid) => return Ok(unprocessable(fault)),
         other => other?,
     };
@@ -46,13 +43,6 @@ pub(super) async fn create(
         }
     };
     answer(&run)
-}
-
-/// What can be read and makes no sense.
-fn unprocessable(fault: Fault) -> Response {
-    let mut response = Refused::from(fault).into_response();
-    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-    response
 }
 
 fn answer(run: &Run) -> Answer {
@@ -77,65 +67,4 @@ fn answer(run: &Run) -> Answer {
     };
     let started = TaskStarted { task_id, run_id, status: shown.to_owned(), result };
     Ok((status, Json(started)).into_response())
-}
-
-async fn request(shared: &Shared, caller: &Caller, task: &NewTask) -> Result<NewRun, Fault> {
-    let wrong = |field: &str, why: &str| {
-        let message = format!("`{field}` cannot be used: {why}.");
-        Fault::new(Code::RequestInvalid, message).with("field", field)
-    };
-    let agent = match (&task.agent, &task.blueprint) {
-        (Some(agent), _) => agent.as_str(),
-        (None, Some(blueprint)) => blueprint.name().ok_or_else(|| {
-            wrong("blueprint", "it is neither a name nor {\"kind\": \"id\", \"id\": …}")
-        })?,
-        (None, None) => return Err(wrong("agent", "it is missing")),
-    };
-    let seat = |field: &str, text: &Option<String>| {
-        let parse = |text: &String| SeatId::new(text).map_err(|_| wrong(field, "it is no seat"));
-        text.as_ref().map(parse).transpose()
-    };
-    let world = task.world.as_deref().unwrap_or("default");
-    let world = WorldId::new(world).map_err(|error| wrong("world", &error.to_string()))?;
-    let tool = match seat("operator_sid", &task.operator_sid)? {
-        Some(seat) => {
-            let def = seats::agent(&seat, agent)?;
-            let tool = def.tool.clone();
-            // Nobody adds to what a seat executes who may not run it.
-            caller.rights.check(Verb::Run, &world)?;
-            caller.rights.check_tool(&tool)?;
-            shared.add_tool(&seat, def).await?;
-            tool
-        }
-        None => ToolId::new(agent).map_err(|error| wrong("agent", &error.to_string()))?,
-    };
-    let inputs = match task.input.clone().or_else(|| task.init_ctx.clone()) {
-        None | Some(Value::Null) => Object::new(),
-        Some(Value::Object(inputs)) => inputs,
-        Some(text @ Value::String(_)) => Object::from_iter([("prompt".to_owned(), text)]),
-        Some(other) => Object::from_iter([("value".to_owned(), other)]),
-    };
-    let run_id = match &task.run_id {
-        Some(id) => RunId::new(id).map_err(|error| wrong("run_id", &error.to_string()))?,
-        None => RunId::new(format!("R-{}", random_hex(16)?))
-            .map_err(|_| Fault::new(Code::CoreInternal, "The run could not be named."))?,
-    };
-    let durability = match task.durability.as_deref() {
-        None => None,
-        Some(word) => {
-            Some(Durability::parse(word).ok_or_else(|| wrong("durability", "it is unknown"))?)
-        }
-    };
-    let hooks = task.operator.clone().unwrap_or_default();
-    Ok(NewRun {
-        run_id: Some(run_id),
-        timeout_ms: task.timeout_secs.or(task.ttl_secs).map(|secs| secs.saturating_mul(1_000)),
-        durability,
-        seats: RunSeats {
-            gate: seat("operator.spawn_hook_id", &hooks.spawn_hook_id)?,
-            senior: seat("operator.senior_bridge_id", &hooks.senior_bridge_id)?,
-            deadline_ms: hooks.deadline_ms,
-        },
-        ..NewRun::new(tool, inputs, world)
-    })
 }

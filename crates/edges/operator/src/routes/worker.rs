@@ -20,9 +20,9 @@ use wharf_vocab::{AskKind, Code, Executed, Fault, Object, RunStatus, ToolId};
 use wharf_wire::operator_v1::{WorkerDegradation, WorkerProgress, WorkerPrompt, WorkerResult};
 
 use super::call::{Call, arriving};
-use super::{Answer, Refused, read, read_any};
+use super::{Answer, read, read_any, unprocessable};
 use crate::credential::{Found, Given, Past, another_task};
-use crate::edge::Shared;
+use crate::shared::Shared;
 use crate::task::{Final, Stand, Task, already_final};
 use crate::{asks, usage};
 
@@ -192,9 +192,7 @@ async fn conclude(shared: &Arc<Shared>, found: Found, given: Final) -> Answer {
                 Ok(()) => {}
                 // A worker may mend what it sent, so it is told as a mistake of its own.
                 Err(fault) if fault.is(Code::ToolInvalidOutput) => {
-                    let mut response = Refused::from(fault).into_response();
-                    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-                    return Ok(response);
+                    return Ok(unprocessable(fault));
                 }
                 Err(fault) => return Err(fault.into()),
             }

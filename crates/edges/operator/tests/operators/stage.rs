@@ -94,7 +94,7 @@ impl Stage {
     pub(crate) async fn killed(self) -> Self {
         let Self { handle, operators, server, store, objects, adjust } = self;
         let state = store.state();
-        operators.stop();
+        operators.stop().await;
         drop(handle);
         tokio::spawn(server.stop(Duration::ZERO));
         Self::on(state, objects, Policy::default(), adjust).await

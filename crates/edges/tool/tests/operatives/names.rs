@@ -212,7 +212,7 @@ async fn k032_a_core_that_stops_says_so() {
     assert_eq!(principal.closed().await.0, 1012);
     let answer = stage.connect("role=principal", OWNER, "").await.expect_err("stopping");
     assert_eq!(answer.refused(), (503, "core.stopping"));
-    stage.edge.stop();
+    stage.edge.stop().await;
     assert_eq!(operative.closed().await.0, 1012);
     let connected = async || {
         let listed = stage.call("GET /v1/operatives", &Value::Null).await;

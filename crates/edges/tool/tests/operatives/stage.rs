@@ -94,7 +94,7 @@ impl Stage {
     pub(crate) async fn killed(self) -> Self {
         let Self { edge, server, store, adjust, handle } = self;
         let state = store.state();
-        edge.stop();
+        edge.stop().await;
         drop(handle);
         tokio::spawn(server.stop(Duration::ZERO));
         Self::on(state, adjust).await
