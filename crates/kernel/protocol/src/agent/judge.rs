@@ -6,7 +6,6 @@ use wharf_wire::agent_v1::{DecodeError, Envelope, Header, Rejected, VERSION};
 use super::violation::Breach;
 
 /// What is to be done with a frame that is not delivered.
-#[derive(Debug)]
 pub(super) enum Verdict {
     /// It is a message from the future that wants no answer.
     Ignore,

@@ -79,8 +79,15 @@ impl ErrorMessage for AgentMessage {
     }
 }
 
+/// What an answer names: the message that it answers, and what comes back with every message of a
+/// call.
+#[derive(Clone)]
+pub(super) struct Origin {
+    pub(super) id: MessageId,
+    pub(super) echo: Echo,
+}
+
 /// A message before it has an id and a time.
-#[derive(Debug)]
 pub(super) struct Draft<M> {
     message: M,
     in_reply_to: Option<MessageId>,
@@ -98,6 +105,10 @@ impl<M> Draft<M> {
     pub(super) fn reply_to(mut self, id: &MessageId) -> Self {
         self.in_reply_to = Some(id.clone());
         self
+    }
+
+    pub(super) fn answers(self, origin: &Origin) -> Self {
+        self.reply_to(&origin.id).echo(&origin.echo)
     }
 
     pub(super) fn echo(mut self, echo: &Echo) -> Self {

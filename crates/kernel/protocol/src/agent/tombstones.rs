@@ -14,7 +14,6 @@ pub(super) enum Tombstone {
     GivenUp,
 }
 
-#[derive(Debug)]
 pub(super) struct Tombstones {
     max: usize,
     order: VecDeque<CallId>,

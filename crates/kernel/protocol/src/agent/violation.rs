@@ -156,7 +156,6 @@ impl From<FrameError> for Breach {
 }
 
 /// Counts violations over the last minute.
-#[derive(Debug)]
 pub(super) struct ViolationWindow {
     max: usize,
     at_ms: VecDeque<u64>,

@@ -22,21 +22,19 @@ use crate::agent::violation::Breach;
 const ABANDONED_MAX: usize = 1_024;
 
 /// What the agent waits for.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Waiting {
     invokes: BTreeMap<InvokeId, WaitingInvoke>,
     questions: BTreeMap<QuestionId, WaitingQuestion>,
     abandoned: VecDeque<Abandoned>,
 }
 
-#[derive(Debug)]
 struct WaitingInvoke {
     message_id: MessageId,
     call_id: CallId,
     last_seq: u64,
 }
 
-#[derive(Debug)]
 struct WaitingQuestion {
     message_id: MessageId,
     call_id: CallId,

@@ -7,27 +7,24 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use wharf_vocab::{Code, Executed, Fault, Micro, Object};
 use wharf_wire::agent_v1::{
-    Actor, CallId, CallStatus, CancelAck, Chunk, Echo, Header, MessageId, Rfc3339, ToolCall,
-    ToolCancel, ToolResult, ToolStream,
+    Actor, CallId, CallStatus, CancelAck, Chunk, Echo, Header, Rfc3339, ToolCall, ToolCancel,
+    ToolResult, ToolStream,
 };
 
 use super::{AgentEvent, AgentSession, CallReceived, Finished};
 use crate::Moment;
-use crate::agent::outbox::{Draft, SendError};
+use crate::agent::outbox::{Draft, Origin, SendError};
 use crate::agent::outcome::{CallOutcome, CallReport, error_of};
 use crate::agent::tombstones::{Tombstone, Tombstones};
 
 /// The calls of a session, open and finished.
-#[derive(Debug)]
 pub(super) struct Calls {
     open: BTreeMap<CallId, OpenCall>,
     finished: Tombstones,
 }
 
-#[derive(Debug)]
 struct OpenCall {
-    message_id: MessageId,
-    echo: Echo,
+    origin: Origin,
     taken: Moment,
     deadline_ms: Option<u64>,
     canceled: bool,
@@ -60,7 +57,7 @@ impl Calls {
     }
 
     pub(super) fn echo(&self, call_id: &CallId) -> Option<&Echo> {
-        self.open.get(call_id).map(|call| &call.echo)
+        self.open.get(call_id).map(|call| &call.origin.echo)
     }
 
     pub(super) fn next_deadline(&self) -> Option<u64> {
@@ -106,7 +103,7 @@ impl AgentSession {
         };
         let cost_micro = call.cost_micro.filter(|_| std::mem::take(&mut call.cost_untold));
         let stream = ToolStream { call_id: call_id.clone(), seq, chunk, done, cost_micro };
-        self.outbox.send(now, Draft::new(stream).echo(&call.echo))?;
+        self.outbox.send(now, Draft::new(stream).echo(&call.origin.echo))?;
         call.last_seq = seq;
         call.streamed_bytes = bytes;
         call.streamed_chunks += 1;
@@ -136,7 +133,7 @@ impl AgentSession {
             done: false,
             cost_micro: Some(so_far_micro),
         };
-        self.outbox.send(now, Draft::new(stream).echo(&call.echo))?;
+        self.outbox.send(now, Draft::new(stream).echo(&call.origin.echo))?;
         call.last_seq += 1;
         call.cost_untold = false;
         Ok(())
@@ -165,22 +162,16 @@ impl AgentSession {
         }
         metrics.insert("duration_ms".to_owned(), now.ms.saturating_sub(call.taken.ms).into());
         result.metrics = Some(metrics);
-        let sent = self.send_result(now, &call.message_id, &call.echo, result);
+        let sent = self.send_result(now, &call.origin, result);
         self.check_drain(now);
         Ok(sent)
     }
 
     /// Sends a result, or that it is too large to be sent: a call is never left without one.
-    fn send_result(
-        &mut self,
-        now: Moment,
-        message_id: &MessageId,
-        echo: &Echo,
-        result: ToolResult,
-    ) -> Finished {
+    fn send_result(&mut self, now: Moment, origin: &Origin, result: ToolResult) -> Finished {
         let call_id = result.call_id.clone();
         let cost = result.metrics.as_ref().and_then(|metrics| metrics.get("cost_micro").cloned());
-        let draft = |result| Draft::new(result).reply_to(message_id).echo(echo);
+        let draft = |result| Draft::new(result).answers(origin);
         if self.reply(now, draft(result)) {
             return Finished::Sent;
         }
@@ -198,8 +189,7 @@ impl AgentSession {
     pub(super) fn on_call(
         &mut self,
         now: Moment,
-        id: MessageId,
-        echo: Echo,
+        origin: Origin,
         actor: Option<Actor>,
         call: ToolCall,
     ) {
@@ -207,6 +197,7 @@ impl AgentSession {
         let used =
             self.calls.open.contains_key(&call_id) || self.calls.finished.get(&call_id).is_some();
         if used {
+            let Origin { id, echo } = origin;
             let header = Header { id: Some(id), echo, ..Header::default() };
             let message = "This call id was used before; the call was not executed again.";
             let fault = Fault::new(Code::ToolDuplicateCall, message);
@@ -217,15 +208,15 @@ impl AgentSession {
             Err(fault) => {
                 self.calls.finished.put(call_id.clone(), Tombstone::Answered);
                 let failed = CallOutcome::Failed(fault.executed(Executed::No));
-                self.send_result(now, &id, &echo, result_of(&call_id, failed));
+                self.send_result(now, &origin, result_of(&call_id, failed));
                 return;
             }
         };
         let own_ms = self.limits.call_ms_max;
         let allowed_ms = own_ms.map(|own| call.timeout_ms.map_or(own, |core| core.min(own)));
+        let echo = origin.echo.clone();
         let open = OpenCall {
-            message_id: id,
-            echo: echo.clone(),
+            origin,
             taken: now,
             deadline_ms: allowed_ms.map(|ms| now.ms.saturating_add(ms)),
             canceled: false,
@@ -269,19 +260,13 @@ impl AgentSession {
         }
     }
 
-    pub(super) fn on_cancel(
-        &mut self,
-        now: Moment,
-        id: &MessageId,
-        echo: &Echo,
-        cancel: ToolCancel,
-    ) {
+    pub(super) fn on_cancel(&mut self, now: Moment, origin: &Origin, cancel: ToolCancel) {
         let ToolCancel { call_id, reason, deadline_ms } = cancel;
         let open = self.calls.open.get_mut(&call_id);
         let accepted = open.is_some();
         let first = open.is_some_and(|call| !std::mem::replace(&mut call.canceled, true));
         let ack = CancelAck { call_id: call_id.clone(), accepted, note: None };
-        self.reply(now, Draft::new(ack).reply_to(id).echo(echo));
+        self.reply(now, Draft::new(ack).answers(origin));
         if first {
             self.tell(AgentEvent::Cancel { call_id, reason, deadline_ms });
         }

@@ -8,7 +8,7 @@ use wharf_wire::agent_v1::{
 use super::handshake::Phase;
 use super::{AgentClose, AgentEvent, AgentSession};
 use crate::agent::judge::{Verdict, judge, rejection, unknown_type};
-use crate::agent::outbox::Draft;
+use crate::agent::outbox::{Draft, Origin};
 use crate::agent::outcome::{error_of, fault_of};
 use crate::agent::violation::{Breach, Violation};
 use crate::{Moment, Session as _};
@@ -47,18 +47,19 @@ impl AgentSession {
 
     fn on_message(&mut self, now: Moment, envelope: Envelope<CoreMessage>) {
         let Envelope { id, in_reply_to, echo, actor, error, message, .. } = envelope;
+        let origin = Origin { id, echo };
         match message {
             CoreMessage::Welcome(_) => {
-                let header = Header { id: Some(id), ..Header::default() };
+                let header = Header { id: Some(origin.id), ..Header::default() };
                 self.fatal(now, Breach::Unexpected, Some(&header));
             }
             CoreMessage::Goodbye(goodbye) => self.on_goodbye(now, goodbye),
             CoreMessage::ToolsRegistered(answer) => self.on_registered(in_reply_to, answer),
             CoreMessage::ToolsUnregistered(answer) => self.on_unregistered(answer),
-            CoreMessage::ToolCall(call) => self.on_call(now, id, echo, actor, call),
-            CoreMessage::ToolCancel(cancel) => self.on_cancel(now, &id, &echo, cancel),
+            CoreMessage::ToolCall(call) => self.on_call(now, origin, actor, call),
+            CoreMessage::ToolCancel(cancel) => self.on_cancel(now, &origin, cancel),
             CoreMessage::Ping(_) => {
-                self.reply(now, Draft::new(Pong {}).reply_to(&id).echo(&echo));
+                self.reply(now, Draft::new(Pong {}).answers(&origin));
             }
             CoreMessage::InvokeStream(stream) => self.on_invoke_stream(now, stream),
             CoreMessage::InvokeResult(result) => self.on_invoke_result(now, error, result),

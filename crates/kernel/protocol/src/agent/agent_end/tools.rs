@@ -11,7 +11,7 @@ use crate::Moment;
 use crate::agent::outbox::{Draft, SendError};
 use crate::agent::outcome::fault_of;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Tools {
     taken: BTreeSet<String>,
     /// Registrations that were not answered yet, and whether each replaces all before it.

@@ -7,21 +7,21 @@ use std::collections::BTreeMap;
 
 use wharf_vocab::{Code, Fault};
 use wharf_wire::agent_v1::{
-    AnswerStatus, CallId, CallStatus, Chunk, Echo, Header, InvokeId, InvokeResult, InvokeStream,
+    AnswerStatus, CallId, CallStatus, Chunk, Header, InvokeId, InvokeResult, InvokeStream,
     MessageId, Notice, QuestionAnswer, QuestionAsk, QuestionId, ToolInvoke, ToolInvokeCancel,
 };
 
 use super::handshake::Phase;
 use super::{Additions, CoreEvent, CoreSession, InvokeReceived};
 use crate::Moment;
-use crate::agent::outbox::{Draft, SendError};
+use crate::agent::outbox::{Draft, Origin, SendError};
 use crate::agent::outcome::{CallOutcome, error_of};
 use crate::agent::violation::Breach;
 
 const NOTICE_WINDOW_MS: u64 = 60_000;
 
 /// What the agent waits for.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Open {
     invokes: BTreeMap<InvokeId, OpenInvoke>,
     questions: BTreeMap<QuestionId, OpenQuestion>,
@@ -29,17 +29,13 @@ pub(super) struct Open {
     notices: (u64, u32),
 }
 
-#[derive(Debug)]
 struct OpenInvoke {
-    message_id: MessageId,
-    echo: Echo,
+    origin: Origin,
     last_seq: u64,
 }
 
-#[derive(Debug)]
 struct OpenQuestion {
-    message_id: MessageId,
-    echo: Echo,
+    origin: Origin,
     call_id: CallId,
 }
 
@@ -64,7 +60,7 @@ impl CoreSession {
         let open = self.open.invokes.get_mut(invoke_id).ok_or(SendError::NotOpen)?;
         let seq = open.last_seq + 1;
         let draft = Draft::new(InvokeStream { invoke_id: invoke_id.clone(), seq, chunk });
-        self.outbox.send(now, draft.echo(&open.echo))?;
+        self.outbox.send(now, draft.echo(&open.origin.echo))?;
         open.last_seq = seq;
         Ok(())
     }
@@ -77,7 +73,7 @@ impl CoreSession {
         outcome: CallOutcome,
     ) -> Result<(), SendError> {
         let open = self.open.invokes.remove(invoke_id).ok_or(SendError::NotOpen)?;
-        self.send_invoke_result(now, invoke_id, &open.message_id, &open.echo, outcome);
+        self.send_invoke_result(now, invoke_id, &open.origin, outcome);
         Ok(())
     }
 
@@ -85,8 +81,7 @@ impl CoreSession {
         &mut self,
         now: Moment,
         invoke_id: &InvokeId,
-        message_id: &MessageId,
-        echo: &Echo,
+        origin: &Origin,
         outcome: CallOutcome,
     ) {
         let invoke_id = invoke_id.clone();
@@ -100,7 +95,7 @@ impl CoreSession {
             CallOutcome::Failed(fault) => failed(&invoke_id, CallStatus::Failed, &fault),
             CallOutcome::Canceled(fault) => failed(&invoke_id, CallStatus::Canceled, &fault),
         };
-        let draft = |result| Draft::new(result).reply_to(message_id).echo(echo);
+        let draft = |result| Draft::new(result).answers(origin);
         if !self.reply(now, draft(result)) {
             let fault =
                 Fault::new(Code::ToolOutputTooLarge, "The output is larger than a frame may be.");
@@ -112,7 +107,7 @@ impl CoreSession {
     pub fn answer(&mut self, now: Moment, answer: QuestionAnswer) -> Result<(), SendError> {
         let ask_id = answer.ask_id.clone();
         let open = self.open.questions.get(&ask_id).ok_or(SendError::NotOpen)?;
-        let draft = Draft::new(answer).reply_to(&open.message_id).echo(&open.echo);
+        let draft = Draft::new(answer).answers(&open.origin);
         self.outbox.send(now, draft)?;
         let call_id = open.call_id.clone();
         self.open.questions.remove(&ask_id);
@@ -122,33 +117,35 @@ impl CoreSession {
         Ok(())
     }
 
-    pub(super) fn on_invoke(&mut self, now: Moment, id: MessageId, echo: Echo, invoke: ToolInvoke) {
+    pub(super) fn on_invoke(&mut self, now: Moment, origin: Origin, invoke: ToolInvoke) {
         if !self.granted(|granted| granted.invoke) {
-            return self.not_granted(now, id);
+            return self.refuse_addition(now, origin.id, Breach::Unexpected);
         }
         let invoke_id = invoke.invoke_id;
         if self.open.invokes.contains_key(&invoke_id) {
-            return self.in_use(now, id);
+            return self.refuse_addition(now, origin.id, Breach::Duplicate);
         }
+        let is_full = self.open.invokes.len() >= self.limits().invokes_open_max;
         let parent = invoke.parent_call_id.filter(|parent| self.calls.is_open(parent));
-        let refusal = match parent {
-            None => Some(Fault::new(
-                Code::PermissionDenied,
-                "An agent may call tools only on behalf of a call it is working on.",
-            )),
-            Some(_) if self.open.invokes.len() >= self.limits().invokes_open_max => Some(
-                Fault::new(Code::ToolBusy, "The agent has too many calls open through the core."),
-            ),
-            Some(_) => None,
+        let parent_call_id = match parent {
+            Some(parent) if !is_full => parent,
+            parent => {
+                let fault = match parent {
+                    None => Fault::new(
+                        Code::PermissionDenied,
+                        "An agent may call tools only on behalf of a call it is working on.",
+                    ),
+                    Some(_) => Fault::new(
+                        Code::ToolBusy,
+                        "The agent has too many calls open through the core.",
+                    ),
+                };
+                let outcome = CallOutcome::Failed(fault);
+                return self.send_invoke_result(now, &invoke_id, &origin, outcome);
+            }
         };
-        if let Some(fault) = refusal {
-            let outcome = CallOutcome::Failed(fault);
-            return self.send_invoke_result(now, &invoke_id, &id, &echo, outcome);
-        }
-        let Some(parent_call_id) = parent else {
-            return;
-        };
-        let open = OpenInvoke { message_id: id, echo: echo.clone(), last_seq: 0 };
+        let echo = origin.echo.clone();
+        let open = OpenInvoke { origin, last_seq: 0 };
         self.open.invokes.insert(invoke_id.clone(), open);
         self.tell(CoreEvent::Invoke(Box::new(InvokeReceived {
             invoke_id,
@@ -164,11 +161,11 @@ impl CoreSession {
     pub(super) fn on_invoke_cancel(
         &mut self,
         now: Moment,
-        id: MessageId,
+        origin: Origin,
         cancel: ToolInvokeCancel,
     ) {
         if !self.granted(|granted| granted.invoke) {
-            return self.not_granted(now, id);
+            return self.refuse_addition(now, origin.id, Breach::Unexpected);
         }
         // A call that is over, or was never made, needs no canceling.
         if self.open.invokes.contains_key(&cancel.invoke_id) {
@@ -176,46 +173,36 @@ impl CoreSession {
         }
     }
 
-    pub(super) fn on_question(&mut self, now: Moment, id: MessageId, echo: Echo, ask: QuestionAsk) {
+    pub(super) fn on_question(&mut self, now: Moment, origin: Origin, ask: QuestionAsk) {
         if !self.granted(|granted| granted.ask) {
-            return self.not_granted(now, id);
+            return self.refuse_addition(now, origin.id, Breach::Unexpected);
         }
         if self.open.questions.contains_key(&ask.ask_id) {
-            return self.in_use(now, id);
+            return self.refuse_addition(now, origin.id, Breach::Duplicate);
         }
         let questions_max = self.limits().questions_open_max;
         let Some(call) = self.calls.get_mut(&ask.call_id) else {
-            self.send_answer(now, &ask.ask_id, &id, &echo, AnswerStatus::Cancelled);
+            self.send_answer(now, &ask.ask_id, &origin, AnswerStatus::Cancelled);
             if self.calls.tombstones.get(&ask.call_id).is_none() {
                 self.violation(now, Breach::UnknownCall, None);
             }
             return;
         };
         if call.questions() >= questions_max {
-            return self.send_answer(now, &ask.ask_id, &id, &echo, AnswerStatus::Denied);
+            return self.send_answer(now, &ask.ask_id, &origin, AnswerStatus::Denied);
         }
         call.wait(now);
-        let call_id = ask.call_id.clone();
-        let open = OpenQuestion { message_id: id, echo, call_id };
+        let open = OpenQuestion { origin, call_id: ask.call_id.clone() };
         self.open.questions.insert(ask.ask_id.clone(), open);
         self.tell(CoreEvent::Question(Box::new(ask)));
     }
 
     /// Closes the questions of a call that is over, so that each has its one answer.
     pub(super) fn withdraw_questions(&mut self, now: Moment, call_id: &CallId) {
-        let of_call: Vec<QuestionId> = self
-            .open
-            .questions
-            .iter()
-            .filter(|(_, open)| open.call_id == *call_id)
-            .map(|(ask_id, _)| ask_id.clone())
-            .collect();
-        for ask_id in of_call {
-            if let Some(open) = self.open.questions.remove(&ask_id) {
-                let status = AnswerStatus::Cancelled;
-                self.send_answer(now, &ask_id, &open.message_id, &open.echo, status);
-                self.tell(CoreEvent::QuestionWithdrawn { ask_id });
-            }
+        let of_call = self.open.questions.extract_if(.., |_, open| open.call_id == *call_id);
+        for (ask_id, open) in of_call.collect::<Vec<_>>() {
+            self.send_answer(now, &ask_id, &open.origin, AnswerStatus::Cancelled);
+            self.tell(CoreEvent::QuestionWithdrawn { ask_id });
         }
     }
 
@@ -223,17 +210,16 @@ impl CoreSession {
         &mut self,
         now: Moment,
         ask_id: &QuestionId,
-        message_id: &MessageId,
-        echo: &Echo,
+        origin: &Origin,
         status: AnswerStatus,
     ) {
         let answer = QuestionAnswer { ask_id: ask_id.clone(), status, value: None, text: None };
-        self.reply(now, Draft::new(answer).reply_to(message_id).echo(echo));
+        self.reply(now, Draft::new(answer).answers(origin));
     }
 
-    pub(super) fn on_notice(&mut self, now: Moment, id: MessageId, notice: Notice) {
+    pub(super) fn on_notice(&mut self, now: Moment, origin: Origin, notice: Notice) {
         if !self.granted(|granted| granted.notify) {
-            return self.not_granted(now, id);
+            return self.refuse_addition(now, origin.id, Breach::Unexpected);
         }
         if let Some(call_id) = &notice.call_id
             && !self.calls.is_open(call_id)
@@ -259,14 +245,6 @@ impl CoreSession {
 
     fn granted(&self, wanted: impl Fn(Additions) -> bool) -> bool {
         matches!(&self.phase, Phase::Live(peer) if wanted(peer.granted))
-    }
-
-    fn not_granted(&mut self, now: Moment, id: MessageId) {
-        self.refuse_addition(now, id, Breach::Unexpected);
-    }
-
-    fn in_use(&mut self, now: Moment, id: MessageId) {
-        self.refuse_addition(now, id, Breach::Duplicate);
     }
 
     fn refuse_addition(&mut self, now: Moment, id: MessageId, breach: Breach) {

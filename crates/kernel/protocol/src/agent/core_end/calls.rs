@@ -14,14 +14,12 @@ use crate::agent::tombstones::{Tombstone, Tombstones};
 use crate::agent::violation::Breach;
 
 /// The calls of a session, open and over.
-#[derive(Debug)]
 pub(super) struct Calls {
     open: BTreeMap<CallId, OpenCall>,
     pub(super) tombstones: Tombstones,
 }
 
 /// One open call.
-#[derive(Debug)]
 pub(super) struct OpenCall {
     message_id: MessageId,
     echo: Echo,

@@ -11,7 +11,6 @@ use crate::agent::tombstones::Tombstone;
 use crate::{Moment, Session as _};
 
 /// No new calls; the open ones may finish until a deadline and are then canceled.
-#[derive(Debug)]
 pub(super) struct Drain {
     pub(super) by_agent: bool,
     until_ms: u64,

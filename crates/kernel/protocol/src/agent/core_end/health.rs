@@ -15,7 +15,6 @@ use crate::agent::violation::Breach;
 /// Pings that may be unanswered at once.
 const PINGS_OPEN_MAX: usize = 8;
 
-#[derive(Debug)]
 pub(super) struct HealthWatch {
     interval_ms: u64,
     heard_ms: u64,

@@ -9,7 +9,7 @@ use wharf_wire::agent_v1::{
 use super::handshake::Phase;
 use super::{CoreClose, CoreEvent, CoreSession, HandshakeFailure, OversizePolicy};
 use crate::agent::judge::{Verdict, judge, rejection, unknown_type};
-use crate::agent::outbox::Draft;
+use crate::agent::outbox::{Draft, Origin};
 use crate::agent::outcome::{error_of, fault_of};
 use crate::agent::violation::{Breach, Violation};
 use crate::{Moment, Session as _};
@@ -46,26 +46,27 @@ impl CoreSession {
 
     fn on_message(&mut self, now: Moment, envelope: Envelope<AgentMessage>) {
         let Envelope { id, in_reply_to, echo, error, message, .. } = envelope;
+        let origin = Origin { id, echo };
         if !matches!(message, AgentMessage::Heartbeat(_)) {
             self.health.spoken(now);
         }
         match message {
             AgentMessage::Hello(_) => {
-                let header = Header { id: Some(id), ..Header::default() };
+                let header = Header { id: Some(origin.id), ..Header::default() };
                 self.fatal(now, Breach::Unexpected, Some(&header));
             }
             AgentMessage::Goodbye(goodbye) => self.on_goodbye(now, goodbye),
-            AgentMessage::ToolsRegister(register) => self.on_register(now, &id, &echo, register),
-            AgentMessage::ToolsUnregister(list) => self.on_unregister(now, &id, &echo, list),
-            AgentMessage::ToolStream(stream) => self.on_stream(now, &echo, stream),
-            AgentMessage::ToolResult(result) => self.on_result(now, &echo, error, result),
-            AgentMessage::CancelAck(ack) => self.on_cancel_ack(now, &echo, ack),
+            AgentMessage::ToolsRegister(register) => self.on_register(now, &origin, register),
+            AgentMessage::ToolsUnregister(list) => self.on_unregister(now, &origin, list),
+            AgentMessage::ToolStream(stream) => self.on_stream(now, &origin.echo, stream),
+            AgentMessage::ToolResult(result) => self.on_result(now, &origin.echo, error, result),
+            AgentMessage::CancelAck(ack) => self.on_cancel_ack(now, &origin.echo, ack),
             AgentMessage::Heartbeat(heartbeat) => self.on_heartbeat(now, heartbeat),
             AgentMessage::Pong(_) => self.on_pong(now, in_reply_to),
-            AgentMessage::ToolInvoke(invoke) => self.on_invoke(now, id, echo, invoke),
-            AgentMessage::ToolInvokeCancel(cancel) => self.on_invoke_cancel(now, id, cancel),
-            AgentMessage::QuestionAsk(ask) => self.on_question(now, id, echo, ask),
-            AgentMessage::Notice(notice) => self.on_notice(now, id, notice),
+            AgentMessage::ToolInvoke(invoke) => self.on_invoke(now, origin, invoke),
+            AgentMessage::ToolInvokeCancel(cancel) => self.on_invoke_cancel(now, origin, cancel),
+            AgentMessage::QuestionAsk(ask) => self.on_question(now, origin, ask),
+            AgentMessage::Notice(notice) => self.on_notice(now, origin, notice),
             AgentMessage::Error(_) => {
                 let fault = error.as_ref().map_or_else(unspecified, fault_of);
                 self.on_peer_error(now, in_reply_to, fault);

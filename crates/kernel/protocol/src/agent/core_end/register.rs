@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use wharf_vocab::json::json_bytes;
 use wharf_vocab::{Code, Digest, Fault, ToolId};
 use wharf_wire::agent_v1::{
-    Echo, ErrorObject, MessageId, RejectedTool, ToolDefinition, ToolEntry, ToolsRegister,
-    ToolsRegistered, ToolsUnregister, ToolsUnregistered,
+    ErrorObject, RejectedTool, ToolDefinition, ToolEntry, ToolsRegister, ToolsRegistered,
+    ToolsUnregister, ToolsUnregistered,
 };
 
 use super::handshake::Phase;
 use super::{CoreEvent, CoreSession, schema};
 use crate::Moment;
-use crate::agent::outbox::Draft;
+use crate::agent::outbox::{Draft, Origin};
 use crate::agent::outcome::error_of;
 
 /// Rejections that are listed one by one; what is beyond is summed up.
@@ -25,7 +25,7 @@ const REJECTIONS_LISTED_MAX: usize = 2_048;
 const REJECTED_ID_CHARS_MAX: usize = 256;
 
 /// The tools of a session, by id.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Tools(BTreeMap<String, Known>);
 
 /// What is remembered of a definition.
@@ -83,13 +83,7 @@ impl Registration {
 }
 
 impl CoreSession {
-    pub(super) fn on_register(
-        &mut self,
-        now: Moment,
-        id: &MessageId,
-        echo: &Echo,
-        register: ToolsRegister,
-    ) {
+    pub(super) fn on_register(&mut self, now: Moment, origin: &Origin, register: ToolsRegister) {
         let before = std::mem::take(&mut self.tools.0);
         let table = if register.replace { BTreeMap::new() } else { before.clone() };
         let bytes = table.values().map(|known| known.bytes).sum();
@@ -104,7 +98,7 @@ impl CoreSession {
             }
         }
         self.tools.0 = std::mem::take(&mut outcome.table);
-        self.answer_registration(now, id, echo, &outcome);
+        self.answer_registration(now, origin, &outcome);
         let Registration { mut added, rejected, .. } = outcome;
         // A replacement names again what stays as it was; only what differs is news.
         added.retain(|tool| before.get(&tool.tool_id) != self.tools.0.get(&tool.tool_id));
@@ -174,13 +168,7 @@ impl CoreSession {
         }
     }
 
-    fn answer_registration(
-        &mut self,
-        now: Moment,
-        id: &MessageId,
-        echo: &Echo,
-        outcome: &Registration,
-    ) {
+    fn answer_registration(&mut self, now: Moment, origin: &Origin, outcome: &Registration) {
         let rejected: Vec<RejectedTool> = outcome
             .rejected
             .iter()
@@ -191,8 +179,7 @@ impl CoreSession {
             .collect();
         let answer = |rejected: Vec<RejectedTool>, error: Option<ErrorObject>| {
             let registered = outcome.registered.clone();
-            let draft = Draft::new(ToolsRegistered { registered, rejected });
-            let draft = draft.reply_to(id).echo(echo);
+            let draft = Draft::new(ToolsRegistered { registered, rejected }).answers(origin);
             match error {
                 Some(error) => draft.error(error),
                 None => draft,
@@ -211,18 +198,11 @@ impl CoreSession {
         }
     }
 
-    pub(super) fn on_unregister(
-        &mut self,
-        now: Moment,
-        id: &MessageId,
-        echo: &Echo,
-        list: ToolsUnregister,
-    ) {
+    pub(super) fn on_unregister(&mut self, now: Moment, origin: &Origin, list: ToolsUnregister) {
         let mut removed = list.tool_ids;
         removed.retain(|tool_id| self.tools.0.remove(tool_id).is_some());
         let unregistered = removed.clone();
-        let draft = Draft::new(ToolsUnregistered { unregistered }).reply_to(id).echo(echo);
-        self.reply(now, draft);
+        self.reply(now, Draft::new(ToolsUnregistered { unregistered }).answers(origin));
         if !removed.is_empty() {
             self.tell(CoreEvent::ToolsUnregistered { removed });
         }

@@ -9,7 +9,7 @@ use crate::agent::tombstones::Tombstone;
 use crate::agent::violation::Breach;
 
 /// How far a call's stream has come.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct StreamState {
     last_seq: u64,
     done: bool,
