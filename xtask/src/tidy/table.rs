@@ -66,7 +66,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     // What edges that speak HTTP share; it knows no engine.
     Row { crates: &["edges/web"], may_use: &[VOCAB, WIRE] },
-    Row { crates: &["edges/views"], may_use: &[VOCAB, WIRE, DOMAIN, PORTS, ENGINE] },
+    Row { crates: &["edges/views"], may_use: &[VOCAB, WIRE, WEB, DOMAIN, PORTS, ENGINE] },
     Row {
         crates: &["edges/http", "edges/graphql"],
         may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, WEB, DOMAIN, PORTS, ENGINE, Crate("edges/views")],

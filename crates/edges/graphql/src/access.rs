@@ -39,6 +39,13 @@ impl Session {
         ctx.data::<Self>().map_err(|_| internal())
     }
 
+    /// The session of an operation that needs this verb.
+    pub(crate) fn with<'c>(ctx: &Context<'c>, verb: Verb) -> Result<&'c Self, Fault> {
+        let session = Self::of(ctx)?;
+        session.verb(verb)?;
+        Ok(session)
+    }
+
     /// Whether the token is still good; it may have expired or been revoked since the request or
     /// the connection began.
     pub(crate) fn current(&self) -> Result<(), Fault> {
@@ -58,6 +65,13 @@ impl Session {
     pub(crate) fn world(&self, verb: Verb, world: &WorldId) -> Result<(), Fault> {
         self.current()?;
         self.told(self.caller.rights.check(verb, world))
+    }
+
+    /// The world of this name, if this may be done in it.
+    pub(crate) fn world_named(&self, verb: Verb, name: &str) -> Result<WorldId, Fault> {
+        let id = wharf_views::id("world", name)?;
+        self.world(verb, &id)?;
+        Ok(id)
     }
 
     /// Whether there may be anything to do with a tool.

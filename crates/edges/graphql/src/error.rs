@@ -62,6 +62,8 @@ fn server_error(fault: &Fault) -> ServerError {
     error
 }
 
+/// What the library found wrong with a document. It tells that by a sentence only: its errors have
+/// no kind, and a rule of its own that adds one cannot be put before those that it has.
 fn of_document(message: &str) -> Fault {
     match message {
         "Query is too complex." => {

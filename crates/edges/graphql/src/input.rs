@@ -152,8 +152,9 @@ fn message<T: DeserializeOwned>(input: &impl Serialize) -> Result<T, Fault> {
 }
 
 /// The run that is named by its id and a world.
-pub(crate) fn run_key(id: &str, world: Option<&str>) -> Result<RunKey, Fault> {
-    Ok(RunKey { world: world_or_default(world)?, run: wharf_views::id("id", id)? })
+pub(crate) fn run_key(id: &str, world_id: Option<&str>) -> Result<RunKey, Fault> {
+    let world = world(world_id.unwrap_or(wharf_views::DEFAULT_WORLD))?;
+    Ok(RunKey { world, run: wharf_views::id("id", id)? })
 }
 
 /// How a question is to end.
@@ -185,11 +186,6 @@ pub(crate) fn tool(text: &str) -> Result<ToolId, Fault> {
 /// A world's id.
 pub(crate) fn world(text: &str) -> Result<WorldId, Fault> {
     wharf_views::id("world", text)
-}
-
-/// The world that is named, or the one that is meant when none is.
-pub(crate) fn world_or_default(text: Option<&str>) -> Result<WorldId, Fault> {
-    world(text.unwrap_or(wharf_views::DEFAULT_WORLD))
 }
 
 /// A file of a world, local ones of runs included.

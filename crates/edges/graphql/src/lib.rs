@@ -13,7 +13,6 @@ mod answer_bytes;
 mod document;
 mod error;
 mod exec;
-mod inbox;
 mod input;
 mod limits;
 mod mutation;

@@ -1,19 +1,22 @@
 //! Queries: what there is to see.
 
+use std::sync::Arc;
+
 use async_graphql::{Context, Object};
 use wharf_domain::ProviderKind;
-use wharf_engine::{CostRequest, FileQuery};
+use wharf_engine::{AskView, CostRequest, FileQuery};
+use wharf_views::{InboxQuery, ask_position};
 use wharf_vocab::{Fault, Verb};
 
 use crate::access::Session;
 use crate::scalars::DateTime;
-use crate::types::List;
+use crate::types::page;
 use crate::types::view::View;
 use crate::types::{
     Agent, Artifact, Ask, AskKind, Connection, CostBy, Costs, Edge, Run, RunStatus, RunSummary,
     Tool, Trace, World, by_name, limit,
 };
-use crate::{inbox, input, runs};
+use crate::{input, runs};
 use wharf_web::cursor;
 
 /// What there is to see.
@@ -51,7 +54,7 @@ impl Query {
             since: since.map(|at| at.0),
             until: until.map(|at| at.0),
             limit: limit(first)?,
-            after: after.map(|after| cursor::read(List::Runs, &after)).transpose()?,
+            after: after.map(|after| cursor::read(page::RUNS, &after)).transpose()?,
         };
         runs::page(session, wanted).await
     }
@@ -63,8 +66,7 @@ impl Query {
         #[graphql(desc = "The run's id.")] id: String,
         #[graphql(desc = "The run's world; `default` when absent.")] world: Option<String>,
     ) -> Result<Run, Fault> {
-        let session = Session::of(ctx)?;
-        session.verb(Verb::Read)?;
+        let session = Session::with(ctx, Verb::Read)?;
         let key = input::run_key(&id, world.as_deref())?;
         let run = session.run(Verb::Read, &key).await?;
         Run::shown(&session.handle, run).await
@@ -78,13 +80,12 @@ impl Query {
         #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
         #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
     ) -> Result<Connection<Tool>, Fault> {
-        let session = Session::of(ctx)?;
-        session.verb(Verb::Read)?;
+        let session = Session::with(ctx, Verb::Read)?;
         let tools = session.handle.providers().tools();
         let name = |tool: &wharf_engine::CatalogTool| tool.def.tool.as_str().to_owned();
         let tools = tools.into_iter().map(|tool| (name(&tool), tool)).collect();
         by_name(
-            List::Tools,
+            page::TOOLS,
             (first, after.as_deref()),
             tools,
             |(name, _)| name.as_str(),
@@ -98,8 +99,7 @@ impl Query {
         ctx: &Context<'_>,
         #[graphql(desc = "The tool's id, as `provider/name`.")] id: String,
     ) -> Result<Tool, Fault> {
-        let session = Session::of(ctx)?;
-        session.verb(Verb::Read)?;
+        let session = Session::with(ctx, Verb::Read)?;
         Ok(Tool::from(&session.handle.providers().tool(&input::tool(&id)?)?))
     }
 
@@ -111,12 +111,11 @@ impl Query {
         #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
         #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
     ) -> Result<Connection<World>, Fault> {
-        let session = Session::of(ctx)?;
-        session.verb(Verb::Read)?;
+        let session = Session::with(ctx, Verb::Read)?;
         let mut worlds = session.handle.worlds().list().await?;
         worlds.retain(|view| session.caller.rights.in_world(&view.world.id));
         let page = (first, after.as_deref());
-        by_name(List::Worlds, page, worlds, |view| view.world.id.as_str(), |view| World::from(view))
+        by_name(page::WORLDS, page, worlds, |view| view.world.id.as_str(), |view| World::from(view))
     }
 
     /// One world and its account.
@@ -125,10 +124,8 @@ impl Query {
         ctx: &Context<'_>,
         #[graphql(desc = "The world's id.")] id: String,
     ) -> Result<World, Fault> {
-        let session = Session::of(ctx)?;
-        session.verb(Verb::Read)?;
-        let id = input::world(&id)?;
-        session.world(Verb::Read, &id)?;
+        let session = Session::with(ctx, Verb::Read)?;
+        let id = session.world_named(Verb::Read, &id)?;
         Ok(World::from(&session.handle.worlds().get(&id).await?))
     }
 
@@ -144,10 +141,9 @@ impl Query {
         #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
         #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
     ) -> Result<Connection<Artifact>, Fault> {
-        let session = Session::of(ctx)?;
-        session.verb(Verb::Read)?;
-        let world = input::world_or_default(world.as_deref())?;
-        session.world(Verb::Read, &world)?;
+        let session = Session::with(ctx, Verb::Read)?;
+        let world = world.as_deref().unwrap_or(wharf_views::DEFAULT_WORLD);
+        let world = session.world_named(Verb::Read, world)?;
         let mut query = FileQuery::new(world, limit(first)?);
         query.prefix = prefix.map(input::prefix).transpose()?;
         query.locals = local;
@@ -156,12 +152,12 @@ impl Query {
         let locals = if local { "@" } else { "" };
         let asked = [query.world.as_str(), prefix, locals].map(|part| part.as_bytes().to_vec());
         let asked = asked.each_ref().map(Vec::as_slice);
-        let after = after.map(|after| cursor::read_asked(List::Files, &asked, &after));
+        let after = after.map(|after| cursor::read_asked(page::FILES, &asked, &after));
         query.after = after.transpose()?.map(|name| input::path(&name)).transpose()?;
         let page = session.handle.files().list(&session.caller, query).await?;
         let edge = |record: &wharf_engine::FileRecord| {
             let path = record.artifact.path.to_string();
-            let cursor = cursor::write_asked(List::Files, &asked, &path);
+            let cursor = cursor::write_asked(page::FILES, &asked, &path);
             Edge { cursor, node: Artifact::view(wharf_views::file(record)) }
         };
         Ok(Connection::new(page.files.iter().map(edge).collect(), page.next.is_some()))
@@ -175,10 +171,9 @@ impl Query {
         #[graphql(desc = "The file's path.")] path: String,
         #[graphql(desc = "The world; `default` when absent.")] world: Option<String>,
     ) -> Result<Trace, Fault> {
-        let session = Session::of(ctx)?;
-        session.verb(Verb::Read)?;
-        let world = input::world_or_default(world.as_deref())?;
-        session.world(Verb::Read, &world)?;
+        let session = Session::with(ctx, Verb::Read)?;
+        let world = world.as_deref().unwrap_or(wharf_views::DEFAULT_WORLD);
+        let world = session.world_named(Verb::Read, world)?;
         let path = input::path(&path)?;
         let trace = session.handle.files().trace(&session.caller, &world, &path).await?;
         Ok(Trace::view(wharf_views::trace(&world, &path, &trace)))
@@ -194,8 +189,7 @@ impl Query {
         #[graphql(desc = "Only runs accepted then or later.")] since: Option<DateTime>,
         #[graphql(desc = "Only runs accepted before then.")] until: Option<DateTime>,
     ) -> Result<Costs, Fault> {
-        let session = Session::of(ctx)?;
-        session.verb(Verb::Read)?;
+        let session = Session::with(ctx, Verb::Read)?;
         let world = world.as_deref().map(input::world).transpose()?;
         if let Some(world) = &world {
             session.world(Verb::Read, world)?;
@@ -220,11 +214,10 @@ impl Query {
         #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
         #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
     ) -> Result<Connection<Agent>, Fault> {
-        let session = Session::of(ctx)?;
-        session.verb(Verb::Read)?;
+        let session = Session::with(ctx, Verb::Read)?;
         let page = (first, after.as_deref());
         by_name(
-            List::Agents,
+            page::AGENTS,
             page,
             session
                 .handle
@@ -251,8 +244,15 @@ impl Query {
         let session = Session::of(ctx)?;
         let world = world.as_deref().map(input::world).transpose()?;
         let worlds = session.worlds(world.as_ref())?;
-        let after = after.map(|after| cursor::read(List::Inbox, &after)).transpose()?;
-        let wanted = inbox::Wanted { kind: kind.map(Into::into), worlds, after };
-        inbox::page(session, &wanted, limit(first)?).await
+        let after = after.map(|after| cursor::read(page::INBOX, &after)).transpose()?;
+        let rights = Arc::clone(&session.caller.rights);
+        let (kind, limit) = (kind.map(Into::into), limit(first)?);
+        let query = InboxQuery { kind, worlds, rights, after, limit };
+        let (asks, more) = query.page(&session.handle).await?;
+        let edge = |view: &AskView| Edge {
+            cursor: cursor::write(page::INBOX, &ask_position(view)),
+            node: Ask::view(wharf_views::ask(&view.ask)),
+        };
+        Ok(Connection::new(asks.iter().map(edge).collect(), more))
     }
 }

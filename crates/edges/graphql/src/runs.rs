@@ -5,7 +5,7 @@ use wharf_engine::{RunPlace, RunQuery};
 use wharf_vocab::{Fault, RunStatus, Timestamp, ToolId, WorldId};
 
 use crate::access::Session;
-use crate::types::List;
+use crate::types::page::RUNS;
 use crate::types::view::View;
 use crate::types::{self, Connection, Edge};
 use wharf_web::cursor::{self, Position};
@@ -54,7 +54,7 @@ pub(crate) async fn page(
     if page.wanted.worlds.as_ref().is_none_or(|worlds| !worlds.is_empty()) {
         let after = match &page.wanted.after {
             Some(Position::Name(place)) => {
-                RunPlace::parse(place).ok_or_else(|| cursor::foreign(List::Runs))?
+                RunPlace::parse(place).ok_or_else(|| cursor::foreign(RUNS))?
             }
             Some(Position::Number(stored)) => RunPlace { stored: *stored, ..RunPlace::FIRST },
             None => RunPlace::FIRST,
@@ -81,7 +81,7 @@ impl Page<'_> {
             for (run, place) in read.runs.iter().zip(read.places) {
                 after = place;
                 if self.wanted.fits(self.session, run) {
-                    let cursor = cursor::write(List::Runs, &Position::Name(place.to_string()));
+                    let cursor = cursor::write(RUNS, &Position::Name(place.to_string()));
                     let node = types::RunSummary::view(wharf_views::summary(run));
                     self.edges.push(Edge { cursor, node });
                 }

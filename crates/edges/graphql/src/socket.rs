@@ -18,7 +18,6 @@ use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
-use axum::http::header::SEC_WEBSOCKET_PROTOCOL;
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{SplitSink, SplitStream};
@@ -86,12 +85,7 @@ pub(crate) async fn open(
 /// because the order is the peer's wish and some peers take the first for granted. A browser that
 /// offers the mark alone is answered with it, and none ever sees its token again.
 fn choose(headers: &HeaderMap) -> Option<(WebSocketProtocols, &'static str)> {
-    let offers = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
-    let offers: Vec<&str> = offers
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|text| text.split(','))
-        .map(str::trim)
-        .collect();
+    let offers: Vec<&str> = wharf_web::token::offered(headers).collect();
     let known = [WebSocketProtocols::GraphQLWS, WebSocketProtocols::SubscriptionsTransportWS];
     let named = |offer: &&str| known.into_iter().find(|it| it.sec_websocket_protocol() == *offer);
     match offers.iter().find_map(named) {
@@ -216,6 +210,7 @@ fn why(code: u16, reason: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::http::header::SEC_WEBSOCKET_PROTOCOL;
 
     #[test]
     fn t045_browsers_offer_a_mark_and_their_token_is_never_echoed() {

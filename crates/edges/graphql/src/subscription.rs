@@ -30,8 +30,7 @@ impl Subscriptions {
         #[graphql(desc = "The run's world; `default` when absent.")] world: Option<String>,
         #[graphql(desc = "Only events behind this number.")] after: Option<Int64>,
     ) -> Result<impl Stream<Item = Result<RunEvent, Fault>> + 'static, Fault> {
-        let session = Session::of(ctx)?.clone();
-        session.verb(Verb::Read)?;
+        let session = Session::with(ctx, Verb::Read)?.clone();
         let key = input::run_key(&id, world.as_deref())?;
         session.run(Verb::Read, &key).await?;
         let after = Seq(after.map_or(0, |after| after.0));

@@ -26,7 +26,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for JsonBody<T> {
     type Rejection = Refused;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Refused> {
-        Ok(Self(with_body(request, app, |bytes| json::read(bytes)).await?))
+        Ok(Self(with_body(request, app, app.limits.body_bytes_max, json::read).await?))
     }
 }
 
@@ -38,7 +38,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for OptionalJsonBody<T> {
     type Rejection = Refused;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Refused> {
-        Ok(Self(with_body(request, app, read_unless_empty).await?))
+        Ok(Self(with_body(request, app, app.limits.body_bytes_max, read_unless_empty).await?))
     }
 }
 
@@ -50,7 +50,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for SmallJsonBody<T> {
     type Rejection = Refused;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Refused> {
-        Ok(Self(with_body_of(request, app, SECRET_BYTES_MAX, read_unless_empty).await?))
+        Ok(Self(with_body(request, app, SECRET_BYTES_MAX, read_unless_empty).await?))
     }
 }
 
@@ -69,20 +69,12 @@ impl FromRequest<Arc<App>> for SecretBody {
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Refused> {
         let read = |bytes: &[u8]| Ok(bytes.to_vec());
-        Ok(Self(with_body_of(request, app, SECRET_BYTES_MAX, read).await?))
+        Ok(Self(with_body(request, app, SECRET_BYTES_MAX, read).await?))
     }
 }
 
 /// Reads a body and makes something of it while its memory is still counted.
 async fn with_body<T>(
-    request: Request,
-    app: &App,
-    read: impl FnOnce(&[u8]) -> Result<T, Fault>,
-) -> Result<T, Fault> {
-    with_body_of(request, app, app.limits.body_bytes_max, read).await
-}
-
-async fn with_body_of<T>(
     request: Request,
     app: &App,
     max: usize,

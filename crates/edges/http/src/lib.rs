@@ -21,7 +21,6 @@ mod hosts;
 mod listen;
 mod message;
 mod metrics;
-mod moment;
 mod mounted;
 mod openapi;
 mod options;

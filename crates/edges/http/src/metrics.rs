@@ -40,8 +40,8 @@ fn recorder() -> &'static PrometheusHandle {
     })
 }
 
-/// What is counted in this process besides requests, wherever that is.
-const COUNTERS: [(&str, &str); 13] = [
+/// What is counted in this process, wherever that is.
+const COUNTERS: [(&str, &str); 16] = [
     ("wharf_runs_created_total", "Runs accepted."),
     ("wharf_runs_ended_total", "Runs ended, by status."),
     ("wharf_store_failed_groups_total", "Group commits that failed."),
@@ -55,15 +55,28 @@ const COUNTERS: [(&str, &str); 13] = [
     ("wharf_agent_violations_total", "Breaches of the agent protocol, by breach."),
     ("wharf_agent_late_results_total", "Results of agents that came too late and were dropped."),
     ("wharf_http_events_total", "Events sent on event streams."),
+    ("wharf_http_requests_total", "Requests by route, method and status."),
+    ("wharf_http_denied_total", "Requests refused by host, origin or token."),
+    (
+        "wharf_http_connections_full_total",
+        "Times that new connections had to wait because too many were open.",
+    ),
 ];
-const GAUGES: [(&str, &str); 3] = [
+const GAUGES: [(&str, &str); 9] = [
     ("wharf_store_queue_jobs", "Calls that wait for the writer of the store."),
     ("wharf_tool_peers", "Open connections of the tool protocol, by role."),
     ("wharf_agent_connections", "Open connections of agents."),
+    ("wharf_http_requests_in_flight", "Requests that are not answered yet."),
+    ("wharf_http_connections", "Open connections."),
+    ("wharf_http_event_streams", "Open event streams."),
+    ("wharf_runs_open", "Runs that are not over."),
+    ("wharf_held_bytes", "Memory that open runs and attempts under way take."),
+    ("wharf_build_info", "Always 1; the label says which version runs."),
 ];
-const HISTOGRAMS: [(&str, &str); 2] = [
+const HISTOGRAMS: [(&str, &str); 3] = [
     ("wharf_store_commit_seconds", "Time of one group commit, flush included."),
     ("wharf_store_group_batches", "Batches that shared one group commit."),
+    (REQUEST_SECONDS, "Time until a request was answered, by route."),
 ];
 
 fn describe() {
@@ -76,19 +89,6 @@ fn describe() {
     for (name, help) in HISTOGRAMS {
         describe_histogram!(name, help);
     }
-    describe_counter!("wharf_http_requests_total", "Requests by route, method and status.");
-    describe_histogram!(REQUEST_SECONDS, "Time until a request was answered, by route.");
-    describe_counter!("wharf_http_denied_total", "Requests refused by host, origin or token.");
-    describe_gauge!("wharf_http_requests_in_flight", "Requests that are not answered yet.");
-    describe_gauge!("wharf_http_connections", "Open connections.");
-    describe_counter!(
-        "wharf_http_connections_full_total",
-        "Times that new connections had to wait because too many were open."
-    );
-    describe_gauge!("wharf_http_event_streams", "Open event streams.");
-    describe_gauge!("wharf_runs_open", "Runs that are not over.");
-    describe_gauge!("wharf_held_bytes", "Memory that open runs and attempts under way take.");
-    describe_gauge!("wharf_build_info", "Always 1; the label says which version runs.");
 }
 
 /// Everything that is recorded, as Prometheus reads it.

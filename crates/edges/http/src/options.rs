@@ -12,7 +12,7 @@ use wharf_wire::rest_v1::Finding;
 use crate::OwnerToken;
 
 /// What a server is made of besides its socket and the engine.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Options {
     /// The owner's token, known by its digest.
     pub owner: OwnerToken,
@@ -57,12 +57,6 @@ impl Options {
 /// Looks at what only the program around the edge can see, such as the disk.
 #[derive(Clone)]
 pub struct Doctor(pub Arc<dyn Fn() -> Vec<Finding> + Send + Sync>);
-
-impl std::fmt::Debug for Doctor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Doctor(…)")
-    }
-}
 
 /// A router of another edge that is served on the same listener, behind the same checks.
 ///

@@ -359,12 +359,6 @@ impl<T> Drop for Paced<T> {
     }
 }
 
-impl<T> std::fmt::Debug for Paced<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Paced").field("phase", &self.phase).finish_non_exhaustive()
-    }
-}
-
 /// A timer that is made when it is first needed and moved when it must be.
 #[derive(Debug, Default)]
 struct Alarm {

@@ -1,6 +1,7 @@
-//! Pages of lists that are ordered by name.
+//! The lists of this API, and pages of those that are ordered by name.
 
 use axum::http::StatusCode;
+use axum::response::Response;
 use serde::Serialize;
 use wharf_wire::rest_v1::Page;
 
@@ -8,55 +9,40 @@ use crate::answer::{self, Answer};
 use crate::cursor::{self, CursorList, Position};
 use crate::params::Params;
 
-/// The lists of this API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum List {
-    Runs,
-    Inbox,
-    Tools,
-    Agents,
-    Worlds,
-    Audit,
-    Tokens,
-    Secrets,
-    Files,
+const fn list(letter: u8) -> CursorList {
+    CursorList { letter, field: None }
 }
 
-impl CursorList for List {
-    fn letter(self) -> u8 {
-        match self {
-            Self::Runs => b'r',
-            Self::Inbox => b'i',
-            Self::Tools => b't',
-            Self::Agents => b'g',
-            Self::Worlds => b'w',
-            Self::Audit => b'a',
-            Self::Tokens => b'k',
-            Self::Secrets => b's',
-            Self::Files => b'f',
-        }
-    }
-}
+pub(crate) const RUNS: CursorList = list(b'r');
+pub(crate) const INBOX: CursorList = list(b'i');
+pub(crate) const TOOLS: CursorList = list(b't');
+pub(crate) const AGENTS: CursorList = list(b'g');
+pub(crate) const WORLDS: CursorList = list(b'w');
+pub(crate) const AUDIT: CursorList = list(b'a');
+pub(crate) const TOKENS: CursorList = list(b'k');
+pub(crate) const SECRETS: CursorList = list(b's');
+pub(crate) const FILES: CursorList = list(b'f');
 
-/// The page a request asks for, in the order of names; what comes after it is left for the next.
+/// The page a request asks for, in the order of names.
 pub(crate) fn by_name<T, W: Serialize>(
     params: &Params,
-    list: List,
-    mut all: Vec<T>,
+    list: CursorList,
+    all: Vec<T>,
     name: impl Fn(&T) -> &str,
     shown: impl Fn(&T) -> W,
 ) -> Answer {
-    let limit = params.limit()?;
-    let after = match params.cursor(list)? {
-        Some(Position::Name(name)) => name,
-        Some(Position::Number(_)) | None => String::new(),
-    };
-    all.retain(|item| name(item) > after.as_str());
-    all.sort_by(|a, b| name(a).cmp(name(b)));
-    let more = all.len() > limit;
-    all.truncate(limit);
-    let last = all.last().filter(|_| more);
-    let next_cursor = last.map(|last| cursor::write(list, &Position::Name(name(last).to_owned())));
-    let items: Vec<W> = all.iter().map(shown).collect();
-    Ok(answer::json(StatusCode::OK, &Page { items, next_cursor }))
+    let (limit, after) = (params.limit()?, params.text("cursor"));
+    let (page, more) = cursor::page_by_name(list, after, limit, all, &name)?;
+    let last = page.last().filter(|_| more).map(|last| Position::Name(name(last).to_owned()));
+    Ok(answer(list, page.iter().map(shown).collect(), last))
+}
+
+/// A page of a list, and where the next one begins if there is more.
+pub(crate) fn answer<W: Serialize>(
+    list: CursorList,
+    items: Vec<W>,
+    last: Option<Position>,
+) -> Response {
+    let next_cursor = last.map(|last| cursor::write(list, &last));
+    answer::json(StatusCode::OK, &Page { items, next_cursor })
 }

@@ -105,7 +105,7 @@ pub fn found_agents(scan: &Scan, known: &[ProviderView]) -> wire::FoundAgents {
 }
 
 /// What a manifest asks for, and what of it was given.
-pub(crate) fn permissions(manifest: &Manifest, given: &[String]) -> Vec<wire::AgentPermission> {
+fn permissions(manifest: &Manifest, given: &[String]) -> Vec<wire::AgentPermission> {
     let each = |asked: &String| {
         let wide = Permission::parse(asked).ok();
         let within = |text: &&String| {
@@ -125,7 +125,7 @@ pub(crate) fn permissions(manifest: &Manifest, given: &[String]) -> Vec<wire::Ag
 }
 
 /// What a manifest asks for beyond what is usual, in words for people.
-pub(crate) fn wish(wish: &Wish) -> wire::AgentWish {
+fn wish(wish: &Wish) -> wire::AgentWish {
     let (what, asked, usual, meaning) = match &wish.what {
         Wished::Sandbox { asked, usual } => {
             let meaning = match asked {
@@ -167,11 +167,11 @@ fn meaning(text: &str) -> String {
 }
 
 /// How limits are kept, in words.
-pub(crate) fn limits_kept(fence: &Achieved) -> BTreeMap<String, Keeping> {
+fn limits_kept(fence: &Achieved) -> BTreeMap<String, Keeping> {
     fence.limits.iter().map(|(name, how)| ((*name).to_owned(), *how)).collect()
 }
 
-pub(crate) fn to_limits(limits: &ProviderLimits) -> wire::AgentLimits {
+fn to_limits(limits: &ProviderLimits) -> wire::AgentLimits {
     let usage = &limits.usage;
     wire::AgentLimits {
         calls_max: limits.calls_max,

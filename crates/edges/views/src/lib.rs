@@ -9,6 +9,7 @@
 mod agent;
 mod event;
 mod file;
+mod inbox;
 mod request;
 mod run;
 mod tool;
@@ -19,6 +20,7 @@ mod world;
 pub use agent::{agent, found_agents, log_line};
 pub use event::event;
 pub use file::{collected, file, trace, upload, upload_part, usage};
+pub use inbox::{InboxQuery, ask_position};
 pub use request::{DEFAULT_WORLD, answer, ask_id, decision, id, is_absolute, new_run, world_patch};
 pub use run::{accepted, ask, run, summary};
 pub use tool::{tool, tool_diff};

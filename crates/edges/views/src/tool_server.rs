@@ -1,12 +1,12 @@
 //! Tool servers, and what they mean for their tools.
 
-use wharf_domain::provider::{Approval, Serving};
+use wharf_domain::provider::Serving;
 use wharf_engine::CatalogTool;
 use wharf_ports::providers::{ProviderState, ProviderView};
-use wharf_vocab::{DateTime, SandboxLevel, ServerKind, ToolState};
+use wharf_vocab::{ServerKind, ToolState};
 use wharf_wire::rest_v1 as wire;
 
-use crate::agent::{limits_kept, permissions, to_limits, wish};
+use crate::agent::agent;
 use crate::tool::{tool, tool_of};
 
 /// A tool with a server of its own: as the catalog has it, if it is there, but in the state that
@@ -46,45 +46,35 @@ fn state(view: &ProviderView, is_known: bool) -> Option<(ToolState, Option<Strin
     Some((state, reason))
 }
 
-/// A tool server and how it fares. `None` if it is none.
+/// A tool server and how it fares, as an agent would be shown. `None` if it is none.
 #[must_use]
 pub fn tool_server(view: &ProviderView) -> Option<wire::ToolServer> {
-    let agent = &view.provider;
-    let manifest = &agent.manifest;
-    let server = manifest.tool_server()?;
-    let same = |approval: &&Approval| approval.manifest_hash == agent.manifest_hash;
-    let approval = agent.approval.as_ref().filter(same);
-    let command = std::iter::once(&manifest.entrypoint.program).chain(&manifest.entrypoint.args);
-    let wanted = approval.map(|approval| approval.terms.sandbox);
-    let achieved = view.fence.as_ref().map(|fence| fence.level);
-    let pinned = approval.map(|approval| {
-        approval.files.iter().map(|(path, digest)| (path.clone(), digest.to_string())).collect()
-    });
-    let given = approval.map_or(&[][..], |given| &given.permissions);
+    let server = view.provider.manifest.tool_server()?;
+    let shown = agent(view);
     Some(wire::ToolServer {
         kind: kind(&server.how),
-        state: view.state,
-        reason: view.reason.clone(),
-        enabled: agent.wanted,
-        folder: agent.folder.clone(),
-        command: command.cloned().collect(),
-        added_at: DateTime(agent.added_at),
-        pid: view.pid,
-        launch_id: view.launch.clone(),
-        instances: view.instances as u64,
-        sandbox: achieved.or(wanted).unwrap_or(SandboxLevel::None),
-        sandbox_wanted: wanted,
-        sandbox_notes: view.fence.as_ref().map_or_else(Vec::new, |fence| fence.notes.clone()),
-        isolation: approval.map(|approval| approval.terms.isolation),
-        permissions_requested: manifest.permissions.clone(),
-        permissions_approved: approval.map(|approval| approval.permissions.clone()),
-        permissions: permissions(manifest, given),
-        wishes: view.wishes.iter().map(wish).collect(),
-        limits: to_limits(&view.limits),
-        limits_kept: view.fence.as_ref().map(limits_kept).unwrap_or_default(),
-        manifest_hash: agent.manifest_hash.to_string(),
-        pinned_files: pinned.unwrap_or_default(),
-        drift: agent.drift.clone(),
+        state: shown.state,
+        reason: shown.reason,
+        enabled: view.provider.wanted,
+        folder: shown.folder,
+        command: shown.command,
+        added_at: shown.added_at,
+        pid: shown.pid,
+        launch_id: shown.launch_id,
+        instances: shown.instances,
+        sandbox: shown.sandbox,
+        sandbox_wanted: shown.sandbox_wanted,
+        sandbox_notes: shown.sandbox_notes,
+        isolation: shown.isolation,
+        permissions_requested: shown.permissions_requested,
+        permissions_approved: shown.permissions_approved,
+        permissions: shown.permissions,
+        wishes: shown.wishes,
+        limits: shown.limits,
+        limits_kept: shown.limits_kept,
+        manifest_hash: shown.manifest_hash,
+        pinned_files: shown.pinned_files,
+        drift: shown.drift,
     })
 }
 

@@ -61,6 +61,16 @@ pub fn json(status: StatusCode, value: &impl Serialize) -> Response {
     (status, Json(value)).into_response()
 }
 
+/// A JSON answer to what went well.
+pub fn ok(value: &impl Serialize) -> Answer {
+    Ok(json(StatusCode::OK, value))
+}
+
+/// An answer to what went well and has nothing to show.
+pub fn done() -> Answer {
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
 /// An error as peers see it.
 pub fn refusal(fault: &Fault) -> Response {
     let status = StatusCode::from_u16(fault.http_status());

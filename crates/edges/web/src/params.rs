@@ -82,7 +82,7 @@ impl Params {
     }
 
     /// Where the page begins.
-    pub fn cursor(&self, list: impl CursorList) -> Result<Option<Position>, Fault> {
+    pub fn cursor(&self, list: CursorList) -> Result<Option<Position>, Fault> {
         self.text("cursor").map(|text| cursor::read(list, text)).transpose()
     }
 

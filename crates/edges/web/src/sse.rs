@@ -5,7 +5,6 @@
 //! does, or with a comment when the core stops or its reader's token is not good any more.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -96,12 +95,6 @@ pub fn respond(events: impl Stream<Item = Result<Bytes, Infallible>> + Send + 's
         ("x-accel-buffering", "no"),
     ];
     (headers, Body::from_stream(events)).into_response()
-}
-
-impl fmt::Debug for Sse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sse").finish_non_exhaustive()
-    }
 }
 
 impl Stream for Sse {

@@ -6,7 +6,7 @@ mod choice;
 mod cost;
 mod event;
 mod file;
-mod page;
+pub(crate) mod page;
 mod run;
 mod tool;
 pub(crate) mod view;
@@ -20,7 +20,7 @@ pub(crate) use choice::{
 pub(crate) use cost::Costs;
 pub(crate) use event::RunEvent;
 pub(crate) use file::{Artifact, Trace, Usage};
-pub(crate) use page::{Connection, Edge, List, by_name, limit};
+pub(crate) use page::{Connection, Edge, by_name, limit};
 pub(crate) use run::{Run, RunSummary};
 pub(crate) use tool::Tool;
 pub(crate) use world::World;

@@ -7,33 +7,16 @@ use wharf_vocab::Fault;
 use wharf_vocab::limits::{PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX};
 use wharf_web::cursor::{self, CursorList, Position};
 
-/// The lists of this API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum List {
-    Runs,
-    Inbox,
-    Tools,
-    Agents,
-    Worlds,
-    Files,
+const fn list(letter: u8) -> CursorList {
+    CursorList { letter, field: Some("after") }
 }
 
-impl CursorList for List {
-    fn letter(self) -> u8 {
-        match self {
-            Self::Runs => b'R',
-            Self::Inbox => b'I',
-            Self::Tools => b'T',
-            Self::Agents => b'G',
-            Self::Worlds => b'W',
-            Self::Files => b'F',
-        }
-    }
-
-    fn field(self) -> Option<&'static str> {
-        Some("after")
-    }
-}
+pub(crate) const RUNS: CursorList = list(b'R');
+pub(crate) const INBOX: CursorList = list(b'I');
+pub(crate) const TOOLS: CursorList = list(b'T');
+pub(crate) const AGENTS: CursorList = list(b'G');
+pub(crate) const WORLDS: CursorList = list(b'W');
+pub(crate) const FILES: CursorList = list(b'F');
 
 /// A page of a list.
 #[derive(Debug, SimpleObject)]
@@ -99,24 +82,16 @@ pub(crate) fn limit(first: Option<i32>) -> Result<usize, Fault> {
 
 /// The page of a list that is ordered by name.
 pub(crate) fn by_name<S, T: OutputType>(
-    list: List,
+    list: CursorList,
     (first, after): (Option<i32>, Option<&str>),
-    mut all: Vec<S>,
+    all: Vec<S>,
     name: impl Fn(&S) -> &str,
     shown: impl Fn(&S) -> T,
 ) -> Result<Connection<T>, Fault> {
-    let limit = limit(first)?;
-    let after = match after.map(|after| cursor::read(list, after)).transpose()? {
-        Some(Position::Name(name)) => name,
-        Some(Position::Number(_)) | None => String::new(),
-    };
-    all.retain(|item| name(item) > after.as_str());
-    all.sort_by(|a, b| name(a).cmp(name(b)));
-    let more = all.len() > limit;
-    all.truncate(limit);
+    let (page, more) = cursor::page_by_name(list, after, limit(first)?, all, &name)?;
     let edge = |item: &S| {
         let cursor = cursor::write(list, &Position::Name(name(item).to_owned()));
         Edge { cursor, node: shown(item) }
     };
-    Ok(Connection::new(all.iter().map(edge).collect(), more))
+    Ok(Connection::new(page.iter().map(edge).collect(), more))
 }

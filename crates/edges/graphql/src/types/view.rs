@@ -75,7 +75,8 @@ impl<T, V: View<T>> View<Vec<T>> for Vec<V> {
     }
 }
 
-/// A type that shows a message of REST, field by field under the same names.
+/// A type that shows a message of REST, field by field under the same names: `without` those that
+/// are left out by intention, and `with` what is known besides the message.
 macro_rules! view {
     ($(#[$meta:meta])* $name:ident of $message:ident {
         $($(#[$field_meta:meta])* $field:ident: $type:ty),+ $(,)?
@@ -90,6 +91,28 @@ macro_rules! view {
             fn view(of: wharf_wire::rest_v1::$message) -> Self {
                 let wharf_wire::rest_v1::$message { $($field),+ } = of;
                 Self { $($field: $crate::types::view::View::view($field)),+ }
+            }
+        }
+    };
+    ($(#[$meta:meta])* $name:ident of $message:ident {
+        $($(#[$field_meta:meta])* $field:ident: $type:ty),+ $(,)?
+    } without { $($left:ident),+ } with $known:ident: $known_type:ty {
+        $($(#[$more_meta:meta])* $more:ident: $more_type:ty = $value:expr),+ $(,)?
+    }) => {
+        #[derive(Debug, async_graphql::SimpleObject)]
+        $(#[$meta])*
+        pub(crate) struct $name {
+            $($(#[$field_meta])* $field: $type,)+
+            $($(#[$more_meta])* $more: $more_type),+
+        }
+
+        impl $crate::types::view::View<(wharf_wire::rest_v1::$message, $known_type)> for $name {
+            fn view((of, $known): (wharf_wire::rest_v1::$message, $known_type)) -> Self {
+                let wharf_wire::rest_v1::$message { $($field,)+ $($left: _),+ } = of;
+                Self {
+                    $($field: $crate::types::view::View::view($field),)+
+                    $($more: $value),+
+                }
             }
         }
     };

@@ -118,31 +118,12 @@ fn finish_operation(operation: &mut Value, rules: &Value) {
         let place = parameter["in"].as_str().unwrap_or_default().to_owned();
         let may_be_empty = parameter["in"] == "query" && parameter["required"] != true;
         let schema = &mut parameter["schema"];
-        take_null_away(schema);
         let names = [format!("{tag}.{name}"), format!("{name} in {place}"), name];
         let rule = names.iter().find_map(|name| rules.get(name));
         rule.into_iter().for_each(|rule| constrain(schema, rule));
         if may_be_empty && let Some(pattern) = schema["pattern"].as_str() {
             // A parameter that is empty counts as absent.
             schema["pattern"] = format!("^$|{pattern}").into();
-        }
-    }
-    let body = &mut operation["requestBody"];
-    if !body.is_null() {
-        for (kind, content) in body["content"].as_object_mut().into_iter().flatten() {
-            take_null_away(&mut content["schema"]);
-            bytes_as_they_are(kind, content);
-        }
-    } else if let Some(operation) = operation.as_object_mut() {
-        // Looking for it has put it there.
-        operation.remove("requestBody");
-    }
-    for (_, answer) in operation["responses"].as_object_mut().into_iter().flatten() {
-        for (kind, content) in answer["content"].as_object_mut().into_iter().flatten() {
-            bytes_as_they_are(kind, content);
-        }
-        if let Some(answer) = answer.as_object_mut().filter(|answer| answer["content"].is_null()) {
-            answer.remove("content");
         }
     }
     let is_open = operation["security"] == json!([{}]);
@@ -153,13 +134,6 @@ fn finish_operation(operation: &mut Value, rules: &Value) {
     }
     if let Some(operation) = operation.as_object_mut() {
         operation.retain(|_, value| !value.is_null());
-    }
-}
-
-/// Bytes are not a list of numbers.
-fn bytes_as_they_are(kind: &str, content: &mut Value) {
-    if kind == "application/octet-stream" {
-        content["schema"] = json!({ "type": "string", "format": "binary" });
     }
 }
 

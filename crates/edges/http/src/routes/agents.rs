@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::IntoResponse;
 use futures::future::BoxFuture;
 use wharf_domain::Caller;
 use wharf_ports::providers::{ProviderControl, ProviderView};
@@ -20,7 +19,6 @@ use crate::access::Need;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::JsonBody;
-use crate::page::List;
 use crate::params::{Params, Segments};
 use crate::{access, from_wire, page};
 
@@ -81,7 +79,7 @@ async fn list(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
     let agents = agents.into_iter().map(|view| access::seen_by(&caller, view)).collect();
     page::by_name(
         &params,
-        List::Agents,
+        page::AGENTS,
         agents,
         |view| view.provider.id.as_str(),
         wharf_views::agent,
@@ -104,7 +102,7 @@ async fn scan(State(app): State<Arc<App>>, JsonBody(request): JsonBody<ScanAgent
     let control = control(&app)?;
     let scan = control.scan(folder).await?;
     let known = control.list();
-    Ok(answer::json(StatusCode::OK, &wharf_views::found_agents(&scan, &known)))
+    answer::ok(&wharf_views::found_agents(&scan, &known))
 }
 
 async fn show(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
@@ -165,7 +163,7 @@ async fn remove(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer 
     let id = from_wire::agent_id(&segments)?;
     let control = control(&app)?;
     to_its_end(async move { control.remove(caller, id).await }).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    answer::done()
 }
 
 /// Who steers agents.
@@ -175,5 +173,5 @@ pub(super) fn control(app: &App) -> Result<Arc<dyn ProviderControl>, Fault> {
 }
 
 fn shown(caller: &Caller, view: ProviderView) -> Answer {
-    Ok(answer::json(StatusCode::OK, &wharf_views::agent(&access::seen_by(caller, view))))
+    answer::ok(&wharf_views::agent(&access::seen_by(caller, view)))
 }

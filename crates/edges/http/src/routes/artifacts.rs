@@ -1,6 +1,5 @@
 //! Which files a world has, where they come from, and clearing away.
 
-use axum::http::StatusCode;
 use wharf_domain::scope::WorldPath;
 use wharf_engine::FileQuery;
 use wharf_vocab::limits::PATH_BYTES_MAX;
@@ -12,9 +11,8 @@ use super::to_its_end;
 use crate::access::Need;
 use crate::answer::{self, Answer, invalid};
 use crate::cursor;
-use crate::page::List;
 use crate::params::{Params, Segments};
-use crate::{access, from_wire};
+use crate::{access, from_wire, page};
 
 routes! {
     "files";
@@ -46,7 +44,7 @@ async fn list(ApiCall { app, caller }: ApiCall, segments: Segments, params: Para
     let name = world.to_string();
     let start = prefix.clone().unwrap_or_default();
     let question = [name.as_bytes(), start.as_bytes(), &[u8::from(locals)]];
-    let after = params.text("cursor").map(|text| cursor::read_asked(List::Files, &question, text));
+    let after = params.text("cursor").map(|text| cursor::read_asked(page::FILES, &question, text));
     let query = FileQuery {
         prefix,
         locals,
@@ -55,9 +53,9 @@ async fn list(ApiCall { app, caller }: ApiCall, segments: Segments, params: Para
     };
     let page = app.handle.files().list(&caller, query).await?;
     let next = page.next.map(String::from);
-    let next = next.map(|path| cursor::write_asked(List::Files, &question, &path));
+    let next = next.map(|path| cursor::write_asked(page::FILES, &question, &path));
     let items = page.files.iter().map(wharf_views::file).collect();
-    Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
+    answer::ok(&Page { items, next_cursor: next })
 }
 
 fn prefix(params: &Params) -> Result<Option<String>, Fault> {
@@ -75,13 +73,13 @@ async fn trace(ApiCall { app, caller }: ApiCall, segments: Segments, params: Par
     let world = access::world_in(&caller, Verb::Read, &segments)?;
     let path = from_wire::path_param(&params)?;
     let trace = app.handle.files().trace(&caller, &world, &path).await?;
-    Ok(answer::json(StatusCode::OK, &wharf_views::trace(&world, &path, &trace)))
+    answer::ok(&wharf_views::trace(&world, &path, &trace))
 }
 
 async fn usage(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
     let world = access::world_in(&caller, Verb::Read, &segments)?;
     let usage = app.handle.files().usage(&caller, &world).await?;
-    Ok(answer::json(StatusCode::OK, &wharf_views::usage(&world, usage)))
+    answer::ok(&wharf_views::usage(&world, usage))
 }
 
 async fn collect(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
@@ -90,5 +88,5 @@ async fn collect(ApiCall { app, caller }: ApiCall, segments: Segments, params: P
     let (handle, at) = (app.handle.clone(), world.clone());
     let collected =
         to_its_end(async move { handle.files().collect(&caller, &at, dry).await }).await?;
-    Ok(answer::json(StatusCode::OK, &wharf_views::collected(&world, dry, collected)))
+    answer::ok(&wharf_views::collected(&world, dry, collected))
 }

@@ -2,22 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::http::StatusCode;
-use axum::response::IntoResponse;
-use wharf_domain::{Ask, Rights};
-use wharf_engine::AskView;
-use wharf_vocab::limits::PAGE_ITEMS_MAX;
-use wharf_vocab::{AskKind, Fault, Verb, WorldId};
-use wharf_wire::rest_v1::{self as wire, AnswerQuestion, DecideApproval, Page};
+use wharf_views::{InboxQuery, ask_position};
+use wharf_vocab::{AskKind, Verb};
+use wharf_wire::rest_v1::{self as wire, AnswerQuestion, DecideApproval};
 
 use super::table::{ApiCall, get, post, routes};
-use crate::access;
-use crate::access::Need;
+use crate::access::{self, Need};
 use crate::answer::{self, Answer};
-use crate::app::App;
 use crate::body::JsonBody;
-use crate::cursor::{self, Position};
-use crate::page::List;
+use crate::page;
 use crate::params::{Params, Segments};
 
 routes! {
@@ -47,76 +40,18 @@ routes! {
 }
 
 async fn inbox(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
-    let filter = Filter {
+    let query = InboxQuery {
         kind: params
             .parsed("kind", "`question` or `approval`", |text| AskKind::parse(text).ok_or(()))?,
         worlds: access::worlds(&caller, params.world()?.as_ref())?,
         rights: Arc::clone(&caller.rights),
+        limit: params.limit()?,
+        after: params.cursor(page::INBOX)?,
     };
-    let limit = params.limit()?;
-    let begin = params.cursor(List::Inbox)?;
-    let mut found = find(&app, &filter, begin, limit + 1).await?;
-    let more = found.len() > limit;
-    found.truncate(limit);
-    let next = found.last().filter(|_| more).map(|last| cursor::write(List::Inbox, &place(last)));
+    let (found, more) = query.page(&app.handle).await?;
+    let last = found.last().filter(|_| more).map(ask_position);
     let items = found.iter().map(|view| wharf_views::ask(&view.ask)).collect();
-    Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
-}
-
-struct Filter {
-    kind: Option<AskKind>,
-    /// Only these worlds; all when absent.
-    worlds: Option<Vec<WorldId>>,
-    /// Only tools within these.
-    rights: Arc<Rights>,
-}
-
-impl Filter {
-    fn fits(&self, ask: &Ask) -> bool {
-        self.kind.is_none_or(|kind| ask.spec.kind == kind)
-            && self.worlds.as_ref().is_none_or(|worlds| worlds.contains(&ask.spec.run.world))
-            && self.rights.check_tool(&ask.spec.tool).is_ok()
-    }
-}
-
-/// Reads the inbox until enough asks were found that fit, or there are no more.
-async fn find(
-    app: &App,
-    filter: &Filter,
-    begin: Option<Position>,
-    count: usize,
-) -> Result<Vec<AskView>, Fault> {
-    let mut found = Vec::new();
-    let (mut after, behind) = match begin {
-        Some(Position::Number(after)) => (Some(after), String::new()),
-        Some(Position::Name(behind)) => (None, behind),
-        None => (None, String::new()),
-    };
-    loop {
-        let read = app.handle.asks().inbox(after, PAGE_ITEMS_MAX).await?;
-        let (mut memory, stored): (Vec<_>, Vec<_>) =
-            read.into_iter().partition(|view| view.position.is_none());
-        memory.sort_by_key(|view| memory_place(&view.ask));
-        memory.retain(|view| memory_place(&view.ask) > behind);
-        let full = stored.len() >= PAGE_ITEMS_MAX;
-        after = stored.last().and_then(|view| view.position);
-        found.extend(memory.into_iter().chain(stored).filter(|view| filter.fits(&view.ask)));
-        if !full || found.len() >= count {
-            return Ok(found);
-        }
-    }
-}
-
-fn place(view: &AskView) -> Position {
-    match view.position {
-        Some(position) => Position::Number(position),
-        None => Position::Name(memory_place(&view.ask)),
-    }
-}
-
-/// Where an ask of a run in memory stands among its like; text that sorts by age.
-fn memory_place(ask: &Ask) -> String {
-    format!("{:020} {}", ask.created_at.0, ask.spec.ask_id)
+    Ok(page::answer(page::INBOX, items, last))
 }
 
 async fn answer(
@@ -128,7 +63,7 @@ async fn answer(
     let resolution = wharf_views::answer(request)?;
     access::ask(&app.handle, &caller, Verb::Answer, &id).await?;
     app.handle.asks().resolve(&caller, &id, resolution).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    answer::done()
 }
 
 async fn decide(
@@ -140,5 +75,5 @@ async fn decide(
     let resolution = wharf_views::decision(request)?;
     access::ask(&app.handle, &caller, Verb::Approve, &id).await?;
     app.handle.asks().resolve(&caller, &id, resolution).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    answer::done()
 }

@@ -1,15 +1,14 @@
 //! What runs have cost.
 
-use axum::http::StatusCode;
 use wharf_engine::{CostBy, CostRequest};
 use wharf_vocab::Verb;
-use wharf_wire::rest_v1::{self as wire};
+use wharf_wire::rest_v1 as wire;
 
 use super::table::{ApiCall, get, routes};
 use crate::access::Need;
 use crate::answer::{self, Answer};
 use crate::params::Params;
-use crate::{access, moment};
+use crate::{access, from_wire};
 
 routes! {
     "worlds";
@@ -39,8 +38,8 @@ async fn list(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
         "day" => Ok(CostBy::Day),
         _ => Err(()),
     })?;
-    let (since, until) = moment::span(&params, app.handle.now())?;
+    let (since, until) = from_wire::span(&params, app.handle.now())?;
     let request = CostRequest { world, since, until, by: by.unwrap_or_default() };
     let costs = app.handle.worlds().costs(&caller, request).await?;
-    Ok(answer::json(StatusCode::OK, &wharf_views::costs(&costs)))
+    answer::ok(&wharf_views::costs(&costs))
 }

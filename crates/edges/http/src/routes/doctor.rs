@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use wharf_engine::RunQuery;
 use wharf_ports::providers::{ProviderControl, ProviderState};
 use wharf_vocab::Verdict;
@@ -37,7 +36,7 @@ async fn diagnose(State(app): State<Arc<App>>) -> Answer {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         checks,
     };
-    Ok(answer::json(StatusCode::OK, &diagnosis))
+    answer::ok(&diagnosis)
 }
 
 fn core(app: &App) -> Finding {

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::IntoResponse;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use serde_json::Value;
@@ -13,7 +12,7 @@ use wharf_wire::rest_v1::{Event, Page};
 
 use super::table::{ApiCall, get, routes};
 use crate::access::Need;
-use crate::answer::{Answer, invalid, json};
+use crate::answer::{self, Answer, invalid, json};
 use crate::app::App;
 use crate::params::{Params, Segments};
 use crate::sse;
@@ -64,7 +63,7 @@ async fn stream(
     let run = access::run(&app.handle, &caller, Verb::Read, &key).await?;
     if last.is_some() && run.is_over() && !has_more(&app, &key, after).await? {
         // Browsers come back for ever, unless they are told that there is nothing to come back for.
-        return Ok(StatusCode::NO_CONTENT.into_response());
+        return answer::done();
     }
     let source = events(app.handle.runs().watch(&key, after).await?, key.run.clone());
     let farewell = "the core is stopping; come back with Last-Event-ID";

@@ -14,7 +14,7 @@ use wharf_domain::Caller;
 use wharf_domain::scope::WorldPath;
 use wharf_engine::{FileRecord, ObjectBody};
 use wharf_vocab::{B3, Code, Fault, Verb, WorldId, media};
-use wharf_wire::rest_v1::{self as wire};
+use wharf_wire::rest_v1 as wire;
 
 use super::table::{ApiCall, Route, delete, get, put, routes};
 use super::to_its_end;
@@ -306,7 +306,7 @@ async fn remove_by_path(
 async fn drop_file(app: &App, caller: Caller, (world, path): (WorldId, WorldPath)) -> Answer {
     let handle = app.handle.clone();
     to_its_end(async move { handle.files().remove(&caller, &world, &path).await }).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    answer::done()
 }
 
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {

@@ -1,6 +1,5 @@
 //! The log of an agent or a tool server: its last lines, and new ones as they come.
 
-use axum::http::StatusCode;
 use futures::StreamExt;
 use wharf_domain::Caller;
 use wharf_ports::launcher::LogLine;
@@ -65,7 +64,7 @@ async fn told(
     if !params.is_on("follow")? {
         let items = control.logs(id, lines).await?;
         let items = items.iter().map(wharf_views::log_line).collect();
-        return Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: None }));
+        return answer::ok(&Page { items, next_cursor: None });
     }
     let lines = control.follow_logs(id, lines).await?;
     let source = lines.map(|line| write(&line)).boxed();

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::IntoResponse;
 use wharf_domain::{Rights, Run, RunSummary};
 use wharf_engine::{RunPage, RunPlace, RunQuery};
 use wharf_vocab::{Fault, RunStatus, ToolId, Verb, WorldId};
-use wharf_wire::rest_v1::{self as wire, CancelRun, CreateRun, Page, RunAccepted};
+use wharf_wire::rest_v1::{self as wire, CancelRun, CreateRun, RunAccepted};
 
 use super::table::{ApiCall, delete, get, post, routes};
 use crate::access::Need;
@@ -16,9 +15,8 @@ use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::{JsonBody, OptionalJsonBody};
 use crate::cursor::{self, Position};
-use crate::page::List;
 use crate::params::{Params, Segments};
-use crate::{access, from_wire, moment};
+use crate::{access, from_wire, page};
 
 routes! {
     "runs";
@@ -101,7 +99,7 @@ async fn show(ApiCall { app, caller }: ApiCall, segments: Segments, params: Para
     let key = from_wire::run_key(&segments, &params)?;
     let run = access::run(&app.handle, &caller, Verb::Read, &key).await?;
     let run = app.handle.runs().with_inputs(run).await?;
-    Ok(answer::json(StatusCode::OK, &wharf_views::run(&run)))
+    answer::ok(&wharf_views::run(&run))
 }
 
 async fn cancel(
@@ -121,15 +119,15 @@ async fn remove(ApiCall { app, caller }: ApiCall, segments: Segments, params: Pa
     let key = from_wire::run_key(&segments, &params)?;
     access::run(&app.handle, &caller, Verb::Admin, &key).await?;
     app.handle.runs().purge(&caller, &key).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    answer::done()
 }
 
 async fn list(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
     let worlds = access::worlds(&caller, params.world()?.as_ref())?;
-    let (since, until) = moment::span(&params, app.handle.now())?;
-    let after = match params.cursor(List::Runs)? {
+    let (since, until) = from_wire::span(&params, app.handle.now())?;
+    let after = match params.cursor(page::RUNS)? {
         Some(Position::Name(place)) => {
-            Some(RunPlace::parse(&place).ok_or_else(|| cursor::foreign(List::Runs))?)
+            Some(RunPlace::parse(&place).ok_or_else(|| cursor::foreign(page::RUNS))?)
         }
         Some(Position::Number(stored)) => Some(RunPlace { stored, ..RunPlace::FIRST }),
         None => None,
@@ -146,10 +144,9 @@ async fn list(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
         until,
         limit: params.limit()?,
     };
-    let (page, next) = page_within(&app, query, (worlds.as_deref(), &caller.rights)).await?;
-    let next = next.map(|place| cursor::write(List::Runs, &Position::Name(place.to_string())));
-    let items = page.iter().map(wharf_views::summary).collect();
-    Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
+    let (runs, next) = page_within(&app, query, (worlds.as_deref(), &caller.rights)).await?;
+    let last = next.map(|place| Position::Name(place.to_string()));
+    Ok(page::answer(page::RUNS, runs.iter().map(wharf_views::summary).collect(), last))
 }
 
 /// A page with runs of these worlds and of tools within these rights only. It may be shorter than

@@ -3,22 +3,19 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::IntoResponse;
 use wharf_domain::{AuditEvent, AuditRecord, Caller};
 use wharf_ports::launcher::Secret;
 use wharf_ports::vault::Vault;
 use wharf_vocab::{Code, Fault, SecretName, StreamId};
-use wharf_wire::rest_v1::{self as wire};
+use wharf_wire::rest_v1 as wire;
 
 use super::table::{ApiCall, delete, get, put, routes};
 use super::to_its_end;
 use crate::access::Need;
-use crate::answer::{Answer, invalid};
+use crate::answer::{self, Answer, invalid};
 use crate::app::App;
 use crate::body::SecretBody;
 use crate::page;
-use crate::page::List;
 use crate::params::{Params, Segments};
 
 routes! {
@@ -53,12 +50,12 @@ async fn set(
         audit(&app, &caller, AuditEvent::SECRET_SET, &name).await
     };
     to_its_end(work).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    answer::done()
 }
 
 async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
     let kept = vault(&app)?.list().await?;
-    page::by_name(&params, List::Secrets, kept, |secret| secret.name.as_str(), wharf_views::secret)
+    page::by_name(&params, page::SECRETS, kept, |secret| secret.name.as_str(), wharf_views::secret)
 }
 
 async fn remove(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
@@ -69,7 +66,7 @@ async fn remove(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer 
         audit(&app, &caller, AuditEvent::SECRET_REMOVED, &name).await
     };
     to_its_end(work).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    answer::done()
 }
 
 /// Who keeps secrets.

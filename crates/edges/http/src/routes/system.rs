@@ -8,15 +8,15 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use wharf_vocab::{Code, Fault};
-use wharf_wire::rest_v1::{self as wire, Page};
+use wharf_wire::rest_v1::{self as wire};
 
 use super::table::{get, routes};
 use crate::access::Need;
 use crate::answer::{self, Answer};
 use crate::app::App;
-use crate::cursor::{self, Position};
+use crate::cursor::Position;
 use crate::metrics;
-use crate::page::List;
+use crate::page;
 use crate::params::Params;
 
 routes! {
@@ -63,7 +63,7 @@ async fn readyz(State(app): State<Arc<App>>) -> Answer {
         let message = "The core is stopping; try again when it is back.";
         return Err(Fault::new(Code::CoreStopping, message).into());
     }
-    Ok(answer::json(StatusCode::OK, &json!({"status": "ready"})))
+    answer::ok(&json!({"status": "ready"}))
 }
 
 async fn metrics(State(app): State<Arc<App>>) -> Response {
@@ -77,7 +77,7 @@ async fn openapi(State(app): State<Arc<App>>) -> Response {
 
 async fn audit(State(app): State<Arc<App>>, params: Params) -> Answer {
     let limit = params.limit()?;
-    let after = match params.cursor(List::Audit)? {
+    let after = match params.cursor(page::AUDIT)? {
         Some(Position::Number(after)) => after,
         Some(Position::Name(_)) | None => params.number("after")?.unwrap_or(0),
     };
@@ -86,8 +86,7 @@ async fn audit(State(app): State<Arc<App>>, params: Params) -> Answer {
     let mut records = app.handle.audit().list(after, limit + 1).await?;
     let more = records.len() > limit;
     records.truncate(limit);
-    let next = records.last().filter(|_| more);
-    let next = next.map(|last| cursor::write(List::Audit, &Position::Number(last.id)));
+    let last = records.last().filter(|_| more).map(|last| Position::Number(last.id));
     let items = records.iter().map(wharf_views::audit).collect();
-    Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
+    Ok(page::answer(page::AUDIT, items, last))
 }

@@ -21,6 +21,8 @@ use wharf_wire::rest_v1::{ErrorBody, Page};
 use crate::access::{Need, RouteAccess};
 use crate::app::App;
 
+/// The kind of content of files.
+const BYTES: &str = "application/octet-stream";
 const PART: &str = "The part's number, 1 to 10000.";
 
 /// The function `routes` of a file, from its routes by tag of the document.
@@ -184,8 +186,8 @@ impl Route {
     }
 
     pub(super) fn takes_bytes(mut self) -> Self {
-        self.operation["requestBody"] =
-            json!({ "required": true, "content": { "application/octet-stream": {} } });
+        let content = json!({ BYTES: { "schema": { "type": "string", "format": "binary" } } });
+        self.operation["requestBody"] = json!({ "required": true, "content": content });
         self
     }
 
@@ -230,7 +232,11 @@ impl Route {
 
     /// An answer that is no JSON.
     pub(super) fn sends(self, status: u16, kind: &str, description: &str) -> Self {
-        self.content(&status.to_string(), description, kind, json!({ "type": "string" }))
+        let schema = match kind {
+            BYTES => json!({ "type": "string", "format": "binary" }),
+            _ => json!({ "type": "string" }),
+        };
+        self.content(&status.to_string(), description, kind, schema)
     }
 
     pub(super) fn fails(self, status: u16, description: &str) -> Self {

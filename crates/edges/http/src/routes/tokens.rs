@@ -1,7 +1,6 @@
 //! Tokens: making, listing, revoking, and the keys they are sealed with.
 
 use axum::http::StatusCode;
-use axum::response::IntoResponse;
 use wharf_domain::{AuditEvent, AuditRecord, Subject};
 use wharf_vocab::{Code, Fault, StreamId};
 use wharf_wire::rest_v1::{CreateToken, Keys, RotateKeys, Token};
@@ -12,7 +11,6 @@ use super::to_its_end;
 use crate::access::Need;
 use crate::answer::{self, Answer, Refused};
 use crate::body::{JsonBody, OptionalJsonBody};
-use crate::page::List;
 use crate::params::{Params, Segments};
 use crate::{access, from_wire, page};
 
@@ -56,7 +54,7 @@ async fn list(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
     // Ids begin with the time they were made at, so this is oldest first.
     page::by_name(
         &params,
-        List::Tokens,
+        page::TOKENS,
         grants,
         |grant| grant.id.as_str(),
         |grant| wharf_views::token(grant, now),
@@ -73,7 +71,7 @@ async fn revoke(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer 
         return Err(Refused::denied(fault));
     }
     app.handle.trust().revoke_grant(&caller, id).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    answer::done()
 }
 
 async fn rotate(
@@ -95,5 +93,5 @@ async fn rotate(
         Ok(keys)
     })
     .await?;
-    Ok(answer::json(StatusCode::OK, &keys))
+    answer::ok(&keys)
 }

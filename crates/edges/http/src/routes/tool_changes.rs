@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use wharf_domain::ToolDef;
 use wharf_domain::provider::ToolServer;
 use wharf_ports::providers::Approve;
@@ -40,7 +39,7 @@ async fn diff(State(app): State<Arc<App>>, segments: Segments) -> Answer {
     let id = from_wire::tool_id(&segments)?;
     let (pinned, offered) = definitions(&app, &id)?;
     let diff = wharf_views::tool_diff(&id, pinned.as_ref(), offered.as_ref());
-    Ok(answer::json(StatusCode::OK, &diff))
+    answer::ok(&diff)
 }
 
 async fn approve(
@@ -56,7 +55,7 @@ async fn approve(
         let by = caller.clone();
         let approving = async move { approved(&*control, by, server, approve).await };
         let view = to_its_end(approving).await?;
-        return Ok(answer::json(StatusCode::OK, &shown(&app, &caller, &id, Some(view))?));
+        return answer::ok(&shown(&app, &caller, &id, Some(view))?);
     }
     if request.is_some() {
         let message = "A tool of an agent is taken on as it is; send no body.";
@@ -69,7 +68,7 @@ async fn approve(
     }
     let tools = vec![id.clone()];
     to_its_end(async move { control.approve_tools(caller, agent, tools).await }).await?;
-    Ok(answer::json(StatusCode::OK, &wharf_views::tool(&app.handle.providers().tool(&id)?)))
+    answer::ok(&wharf_views::tool(&app.handle.providers().tool(&id)?))
 }
 
 /// What was taken on and what is offered. A tool that no agent offers cannot change.

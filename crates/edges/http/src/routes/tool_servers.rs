@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use axum::response::IntoResponse;
 use wharf_domain::Caller;
 use wharf_ports::providers::{Approve, ProviderControl, ProviderView};
 use wharf_vocab::{Code, Fault, ProviderId, ToolId};
@@ -96,7 +95,7 @@ async fn remove(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer 
         }
         false => fault,
     })?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    answer::done()
 }
 
 /// Asks something of the server of the tool that a path names, and shows what came of it.
@@ -106,7 +105,7 @@ async fn steer(call: ApiCall, segments: &Segments, ask: Steering) -> Answer {
     let (control, view) = steered(&app, &id)?;
     let by = caller.clone();
     let view = to_its_end(async move { ask(&*control, by, view.provider.id).await }).await?;
-    Ok(answer::json(StatusCode::OK, &shown(&app, &caller, &id, Some(view))?))
+    answer::ok(&shown(&app, &caller, &id, Some(view))?)
 }
 
 /// Approves a tool server. One that is approved for the first time may be called at once.

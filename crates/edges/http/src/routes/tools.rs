@@ -4,19 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use wharf_domain::Caller;
 use wharf_engine::CatalogTool;
 use wharf_ports::providers::ProviderView;
 use wharf_vocab::{Fault, ToolId};
-use wharf_wire::rest_v1::{self as wire};
+use wharf_wire::rest_v1 as wire;
 
 use super::table::{ApiCall, get, routes};
 use super::tool_servers::{control, server_of};
 use crate::access::Need;
 use crate::answer::{self, Answer};
 use crate::app::App;
-use crate::page::List;
 use crate::params::{Params, Segments};
 use crate::{access, from_wire, page};
 
@@ -42,7 +40,7 @@ async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
     }
     all.retain(|_, known| known.is_one());
     let all = all.into_iter().collect();
-    page::by_name(&params, List::Tools, all, |(id, _)| id, |(_, known)| known.tool())
+    page::by_name(&params, page::TOOLS, all, |(id, _)| id, |(_, known)| known.tool())
 }
 
 async fn show(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
@@ -52,7 +50,7 @@ async fn show(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
         // What has drifted is looked at now, not when the server was last started.
         view.provider.drift = control(&app)?.drift(view.provider.id.clone()).await?;
     }
-    Ok(answer::json(StatusCode::OK, &shown(&app, &caller, &id, server)?))
+    answer::ok(&shown(&app, &caller, &id, server)?)
 }
 
 /// A tool as it is shown alone.

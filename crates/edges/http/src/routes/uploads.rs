@@ -2,7 +2,6 @@
 
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::IntoResponse;
 use wharf_domain::Caller;
 use wharf_domain::scope::WorldPath;
 use wharf_vocab::limits::UPLOAD_PART_BYTES_MAX;
@@ -68,7 +67,7 @@ async fn show(ApiCall { app, caller }: ApiCall, segments: Segments, params: Para
     let named = Named::of(&caller, &segments, &params)?;
     let Named { world, path, id } = &named;
     let upload = app.handle.files().upload(&caller, world, path, id).await?;
-    Ok(answer::json(StatusCode::OK, &wharf_views::upload(world, &upload)))
+    answer::ok(&wharf_views::upload(world, &upload))
 }
 
 async fn put_part(
@@ -95,7 +94,7 @@ async fn put_part(
         handle.files().put_part(&caller, upload, (number, bytes), pieces).await
     });
     let part = part.await.map_err(|fault| broken.or(fault))?;
-    Ok(answer::json(StatusCode::OK, &wharf_views::upload_part(&part)))
+    answer::ok(&wharf_views::upload_part(&part))
 }
 
 async fn complete(
@@ -115,7 +114,7 @@ async fn complete(
 async fn abort(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
     let Named { world, path, id } = Named::of(&caller, &segments, &params)?;
     app.handle.files().abort_upload(&caller, &world, &path, &id).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    answer::done()
 }
 
 /// The upload that a request names, once it is known that its world is within reach.

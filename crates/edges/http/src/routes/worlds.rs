@@ -1,7 +1,6 @@
 //! Worlds, their settings and their accounts.
 
 use axum::http::StatusCode;
-use axum::response::IntoResponse;
 use wharf_vocab::Verb;
 use wharf_wire::rest_v1::{self as wire, CorrectWorld, CreateWorld, SetBudget, SetWorld};
 
@@ -10,7 +9,6 @@ use super::to_its_end;
 use crate::access::Need;
 use crate::answer::{self, Answer};
 use crate::body::JsonBody;
-use crate::page::List;
 use crate::params::{Params, Segments};
 use crate::{access, from_wire, page};
 
@@ -53,7 +51,7 @@ routes! {
 async fn list(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
     let mut worlds = app.handle.worlds().list().await?;
     worlds.retain(|view| caller.rights.in_world(&view.world.id));
-    page::by_name(&params, List::Worlds, worlds, |view| view.world.id.as_str(), wharf_views::world)
+    page::by_name(&params, page::WORLDS, worlds, |view| view.world.id.as_str(), wharf_views::world)
 }
 
 async fn create(
@@ -68,7 +66,7 @@ async fn create(
 
 async fn show(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
     let id = access::world_in(&caller, Verb::Read, &segments)?;
-    Ok(answer::json(StatusCode::OK, &wharf_views::world(&app.handle.worlds().get(&id).await?)))
+    answer::ok(&wharf_views::world(&app.handle.worlds().get(&id).await?))
 }
 
 async fn set(
@@ -79,7 +77,7 @@ async fn set(
     let id = access::world_in(&caller, Verb::Admin, &segments)?;
     let patch = from_wire::changed(request)?;
     let view = app.handle.worlds().patch(&caller, id, patch).await?;
-    Ok(answer::json(StatusCode::OK, &wharf_views::world(&view)))
+    answer::ok(&wharf_views::world(&view))
 }
 
 async fn remove(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
@@ -87,7 +85,7 @@ async fn remove(ApiCall { app, caller }: ApiCall, segments: Segments, params: Pa
     let force = params.is_on("force")?;
     let handle = app.handle.clone();
     to_its_end(async move { handle.worlds().remove(&caller, &id, force).await }).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    answer::done()
 }
 
 async fn set_budget(
@@ -97,7 +95,7 @@ async fn set_budget(
 ) -> Answer {
     let id = access::world_in(&caller, Verb::Admin, &segments)?;
     let view = app.handle.worlds().patch(&caller, id, from_wire::budget(&request)?).await?;
-    Ok(answer::json(StatusCode::OK, &wharf_views::world(&view)))
+    answer::ok(&wharf_views::world(&view))
 }
 
 async fn correct(
@@ -108,5 +106,5 @@ async fn correct(
     let id = access::world_in(&caller, Verb::Admin, &segments)?;
     let CorrectWorld { by_micro, reason } = request;
     let view = app.handle.worlds().correct(&caller, id, by_micro, reason).await?;
-    Ok(answer::json(StatusCode::OK, &wharf_views::world(&view)))
+    answer::ok(&wharf_views::world(&view))
 }
