@@ -5,6 +5,7 @@ use async_graphql::{InputObject, MaybeUndefined};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_with_macros::skip_serializing_none;
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{Resolution, WorldPatch};
 use wharf_engine::NewRun;
@@ -17,76 +18,60 @@ use crate::scalars::Int64;
 use crate::types::{Durability, Mode, Publish, UnknownCost};
 
 /// A request for a run.
+#[skip_serializing_none]
 #[derive(Debug, InputObject, Serialize)]
 pub(crate) struct CreateRunInput {
     /// The tool, as `provider/name`.
     tool: String,
     /// Its inputs: an object. References to files are written as in REST.
-    #[serde(skip_serializing_if = "Option::is_none")]
     inputs: Option<Value>,
     /// Where outputs go: an object.
-    #[serde(skip_serializing_if = "Option::is_none")]
     outputs: Option<Value>,
     /// The world; `default` when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     world: Option<String>,
     /// Whether to act or to pretend; `real` when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<Mode>,
     /// The caller's own id for the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<String>,
     /// The run whose local files it may read.
-    #[serde(skip_serializing_if = "Option::is_none")]
     continues: Option<String>,
     /// The caller's own key for the request; the same request under the same key gives the same run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     idempotency_key: Option<String>,
     /// How long one attempt may run, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     timeout_ms: Option<Int64>,
     /// The caller's own id for what the run is part of.
-    #[serde(skip_serializing_if = "Option::is_none")]
     correlation_id: Option<String>,
     /// The most the run and its children may cost, in micro-dollars.
-    #[serde(skip_serializing_if = "Option::is_none")]
     budget_micro: Option<Int64>,
     /// Whether it is written down; the tool's default when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     durability: Option<Durability>,
     /// Where the caller works; it permits nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<RunContextInput>,
     /// Seats of operators that have a say in the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     operator: Option<RunOperatorInput>,
 }
 
 /// What surrounds a call. It tells a provider where its caller works, and permits nothing.
+#[skip_serializing_none]
 #[derive(Debug, InputObject, Serialize)]
 pub(crate) struct RunContextInput {
     /// The folder of the project that the caller works on, an absolute path.
-    #[serde(skip_serializing_if = "Option::is_none")]
     project_root: Option<String>,
     /// Further files and folders the call is about, up to 100 absolute paths.
-    #[serde(skip_serializing_if = "Option::is_none")]
     resource_paths: Option<Vec<String>>,
     /// How the caller shows things: an object.
-    #[serde(skip_serializing_if = "Option::is_none")]
     ui: Option<Value>,
 }
 
 /// Seats of operators that have a say in a run.
+#[skip_serializing_none]
 #[derive(Debug, InputObject, Serialize)]
 pub(crate) struct RunOperatorInput {
     /// The seat that must allow the run, unless a rule asks someone else anyway.
-    #[serde(skip_serializing_if = "Option::is_none")]
     gate: Option<String>,
     /// The seat that is asked when a worker fails.
-    #[serde(skip_serializing_if = "Option::is_none")]
     senior: Option<String>,
     /// How long to wait for the gating seat before others may decide; 5 minutes when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     deadline_ms: Option<Int64>,
 }
 
@@ -98,29 +83,27 @@ impl CreateRunInput {
 }
 
 /// What can be set on a world. What is absent stays as it is, or as it is by default.
+#[skip_serializing_none]
 #[derive(Debug, Default, InputObject, Serialize)]
 pub(crate) struct WorldSettingsInput {
     /// The most its runs may cost, in micro-dollars; null for no limit.
     #[serde(skip_serializing_if = "MaybeUndefined::is_undefined")]
     limit_micro: MaybeUndefined<Int64>,
     /// The least that is set aside for an attempt in micro-dollars, unless its tool is free.
-    #[serde(skip_serializing_if = "Option::is_none")]
     default_hold_micro: Option<Int64>,
     /// When the outputs of its runs become visible.
-    #[serde(skip_serializing_if = "Option::is_none")]
     publish: Option<Publish>,
     /// Days after which an unused file is removed; null for never.
     #[serde(skip_serializing_if = "MaybeUndefined::is_undefined")]
     retention_days: MaybeUndefined<u32>,
     /// All rules about approvals, replacing those there are.
-    #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<Vec<PolicyRuleInput>>,
     /// What is booked when the cost of an attempt is unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
     unknown_cost: Option<UnknownCost>,
 }
 
 /// A rule about approvals.
+#[skip_serializing_none]
 #[derive(Debug, InputObject, Serialize)]
 pub(crate) struct PolicyRuleInput {
     /// The tools it applies to, such as `acme/*`.
@@ -134,7 +117,6 @@ pub(crate) struct PolicyRuleInput {
     #[graphql(default = "person")]
     audience: String,
     /// How long a seat is waited for before a person is asked; five minutes when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     patience_ms: Option<Int64>,
 }
 

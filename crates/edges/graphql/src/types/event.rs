@@ -1,5 +1,6 @@
 //! The events of a run: the same as REST streams, in the same words.
 
+use async_graphql::resolver_utils::EnumType;
 use async_graphql::{Enum, SimpleObject};
 use serde_json::{Value, json};
 use wharf_wire::rest_v1::Event;
@@ -60,31 +61,21 @@ impl RunEvent {
         at: wharf_vocab::Timestamp,
         ended: Option<&wharf_domain::Run>,
     ) -> Option<Self> {
-        let (kind, data) = match event {
-            Event::Queued(event) => (EventType::Queued, serde_json::to_value(event)),
-            Event::Started(event) => (EventType::Started, serde_json::to_value(event)),
-            Event::Attempt(event) => (EventType::Attempt, serde_json::to_value(event)),
-            Event::Log(event) => (EventType::Log, serde_json::to_value(event)),
-            Event::Text(event) => (EventType::Text, serde_json::to_value(event)),
-            Event::Partial(event) => (EventType::Partial, serde_json::to_value(event)),
-            Event::Progress(event) => (EventType::Progress, serde_json::to_value(event)),
-            Event::Question(event) => (EventType::Question, serde_json::to_value(event)),
-            Event::Approval(event) => (EventType::Approval, serde_json::to_value(event)),
-            Event::Decided(event) => (EventType::Decided, serde_json::to_value(event)),
-            Event::Gap(event) => (EventType::Gap, serde_json::to_value(event)),
+        let item = EventType::items().iter().find(|item| item.name == event.name())?;
+        let data = match event {
             Event::Finished(event) => {
                 let run = &event.run;
-                let data = json!({
+                json!({
                     "seq": event.seq, "at": event.at, "run_id": run.run_id, "status": run.status,
-                });
-                (EventType::Finished, Ok(data))
+                })
             }
+            event => serde_json::from_str(&event.to_json().ok()?).ok()?,
         };
         Some(Self {
             seq: Int64(event.seq()),
             at: DateTime(at),
-            kind,
-            data: data.ok()?,
+            kind: item.value,
+            data,
             run: ended.map(Run::from),
         })
     }

@@ -6,43 +6,47 @@ use async_graphql::SimpleObject;
 use serde_json::Value;
 use wharf_engine::Handle;
 use wharf_vocab::{Direction, Fault};
-use wharf_wire::rest_v1 as wire;
 
 use super::view::{View, view};
 use super::{Artifact, Ask, Durability, Mode, RunStatus};
 use crate::scalars::{DateTime, Int64};
 
-/// A run as lists show it.
-#[derive(Debug, SimpleObject)]
-pub(crate) struct RunSummary {
-    /// Its id, unique within its world.
-    run_id: String,
-    /// The tool.
-    tool: String,
-    /// The world.
-    world: String,
-    /// Where it stands.
-    status: RunStatus,
-    /// Whether it acts or pretends.
-    mode: Mode,
-    /// Whether it is written down.
-    durability: Durability,
-    /// How many attempts have begun.
-    attempt: u32,
-    /// What it has cost, in micro-dollars.
-    cost_micro: Int64,
-    /// When it was accepted.
-    created_at: DateTime,
-    /// When its first attempt began.
-    started_at: Option<DateTime>,
-    /// When it ended.
-    ended_at: Option<DateTime>,
-    /// Why it did not succeed.
-    error: Option<ErrorInfo>,
-    /// The caller's own id for what it is part of.
-    correlation_id: Option<String>,
-    /// The run that started it, as `world/run`.
-    parent: Option<String>,
+view! {
+    /// A run as lists show it.
+    RunSummary of Run {
+        /// Its id, unique within its world.
+        run_id: String,
+        /// The tool.
+        tool: String,
+        /// The world.
+        world: String,
+        /// Where it stands.
+        status: RunStatus,
+        /// Whether it acts or pretends.
+        mode: Mode,
+        /// Whether it is written down.
+        durability: Durability,
+        /// How many attempts have begun.
+        attempt: u32,
+        /// What it has cost, in micro-dollars.
+        cost_micro: Int64,
+        /// When it was accepted.
+        created_at: DateTime,
+        /// When its first attempt began.
+        started_at: Option<DateTime>,
+        /// When it ended.
+        ended_at: Option<DateTime>,
+        /// Why it did not succeed.
+        error: Option<ErrorInfo>,
+        /// The caller's own id for what it is part of.
+        correlation_id: Option<String>,
+        /// The run that started it, as `world/run`.
+        parent: Option<String>,
+    // Only a run in full has these.
+    } without {
+        inputs, outputs, artifacts, continues, would_cost_micro, hold_micro, held_micro, receipt,
+        ask, waiting_for,
+    }
 }
 
 /// A run in full.
@@ -125,12 +129,6 @@ view! {
     }
 }
 
-impl View<wire::Run> for RunSummary {
-    fn view(of: wire::Run) -> Self {
-        Run::view((of, Vec::new())).summary
-    }
-}
-
 impl Run {
     /// A run with its inputs, wherever they are kept.
     pub(crate) async fn shown(handle: &Handle, run: Arc<wharf_domain::Run>) -> Result<Self, Fault> {
@@ -138,72 +136,24 @@ impl Run {
     }
 }
 
+/// A run as REST shows it, and all asks it waits for instead of the oldest.
 impl From<&wharf_domain::Run> for Run {
     fn from(run: &wharf_domain::Run) -> Self {
-        let asks = run.open_asks().map(|raised| wharf_views::ask(&raised.ask)).collect();
-        Self::view((wharf_views::run(run), asks))
-    }
-}
-
-/// A run as REST shows it, and all asks it waits for instead of the oldest.
-impl View<(wire::Run, Vec<wire::Ask>)> for Run {
-    fn view((of, asks): (wire::Run, Vec<wire::Ask>)) -> Self {
-        let wire::Run {
-            run_id,
-            tool,
-            world,
-            mode,
-            durability,
-            status,
-            attempt,
-            cost_micro,
-            would_cost_micro,
-            hold_micro,
-            held_micro,
-            created_at,
-            started_at,
-            ended_at,
-            outputs,
-            inputs,
-            artifacts,
-            continues,
-            receipt,
-            error,
-            ask: _,
-            waiting_for,
-            correlation_id,
-            parent,
-        } = of;
-        let summary = RunSummary {
-            run_id: View::view(run_id),
-            tool: View::view(tool),
-            world: View::view(world),
-            status: status.into(),
-            mode: mode.into(),
-            durability: durability.into(),
-            attempt,
-            cost_micro: Int64(cost_micro),
-            created_at: View::view(created_at),
-            started_at: View::view(started_at),
-            ended_at: View::view(ended_at),
-            error: View::view(error),
-            correlation_id,
-            parent,
-        };
-        let mut written = artifacts.unwrap_or_default();
+        let mut of = wharf_views::run(run);
+        let mut written = of.artifacts.take().unwrap_or_default();
         written.retain(|file| file.direction == Direction::Out);
         Self {
-            summary,
-            inputs: View::view(inputs.unwrap_or_default()),
-            outputs: View::view(outputs.unwrap_or_default()),
+            inputs: View::view(of.inputs.take().unwrap_or_default()),
+            outputs: View::view(of.outputs.take().unwrap_or_default()),
             artifacts: View::view(written),
-            continues: View::view(continues),
-            would_cost_micro: View::view(would_cost_micro),
-            hold_micro: Int64(hold_micro.unwrap_or_default()),
-            held_micro: Int64(held_micro.unwrap_or_default()),
-            receipt: View::view(receipt),
-            asks: View::view(asks),
-            waiting_for: View::view(waiting_for),
+            continues: View::view(of.continues.take()),
+            would_cost_micro: View::view(of.would_cost_micro),
+            hold_micro: Int64(of.hold_micro.unwrap_or_default()),
+            held_micro: Int64(of.held_micro.unwrap_or_default()),
+            receipt: View::view(of.receipt.take()),
+            asks: run.open_asks().map(|raised| View::view(wharf_views::ask(&raised.ask))).collect(),
+            waiting_for: View::view(of.waiting_for.take()),
+            summary: View::view(of),
         }
     }
 }

@@ -80,7 +80,7 @@ impl<T, V: View<T>> View<Vec<T>> for Vec<V> {
 macro_rules! view {
     ($(#[$meta:meta])* $name:ident of $message:ident {
         $($(#[$field_meta:meta])* $field:ident: $type:ty),+ $(,)?
-    }) => {
+    } $(without { $($left:ident),+ $(,)? })?) => {
         #[derive(Debug, async_graphql::SimpleObject)]
         $(#[$meta])*
         pub(crate) struct $name {
@@ -89,7 +89,7 @@ macro_rules! view {
 
         impl $crate::types::view::View<wharf_wire::rest_v1::$message> for $name {
             fn view(of: wharf_wire::rest_v1::$message) -> Self {
-                let wharf_wire::rest_v1::$message { $($field),+ } = of;
+                let wharf_wire::rest_v1::$message { $($field,)+ $($($left: _),+)? } = of;
                 Self { $($field: $crate::types::view::View::view($field)),+ }
             }
         }
