@@ -60,12 +60,11 @@ pub(crate) async fn look_again(shared: &Arc<Shared>) {
                 return;
             }
         };
-        let Some(last) = page.iter().filter_map(|view| view.position).max() else {
-            page.into_iter().for_each(|view| route(shared, &Arc::new(view.ask), true));
-            return;
-        };
-        after = Some(last);
+        after = page.iter().filter_map(|view| view.position).max();
         page.into_iter().for_each(|view| route(shared, &Arc::new(view.ask), true));
+        if after.is_none() {
+            return;
+        }
     }
 }
 

@@ -130,8 +130,7 @@ struct State {
 
 impl Tasks {
     pub(crate) fn open(&self, handle: &Handle, task: &Arc<Task>) {
-        let digest =
-            handle.trust().worker_handle(&task.id, task.number()).map(|text| digest(&text));
+        let digest = short_digest(handle, &task.id, task.number());
         let mut state = self.state.lock();
         // It may have been read from the store before it was taken up again.
         if state.forget(&task.id) {
@@ -153,7 +152,7 @@ impl Tasks {
 
     /// A task is over; what is known of it is small.
     pub(crate) fn over(&self, handle: &Handle, task: &Task) {
-        let short = handle.trust().worker_handle(&task.id, task.number()).map(|text| digest(&text));
+        let short = short_digest(handle, &task.id, task.number());
         let past = Past { handle: short, ..Past::of(task) };
         let mut state = self.state.lock();
         if state.open.remove(&task.id).is_none() {
@@ -200,7 +199,7 @@ impl Tasks {
     /// Remembers a task of before the start; `false` if there is no room for more.
     fn remember(&self, handle: &Handle, run: &RunSummary, task: TaskRef) -> bool {
         let TaskRef { task_id, attempt } = task;
-        let short = handle.trust().worker_handle(&task_id, attempt).map(|text| digest(&text));
+        let short = short_digest(handle, &task_id, attempt);
         let mut state = self.state.lock();
         if state.order.len() >= PAST_MAX {
             return false;
@@ -300,13 +299,8 @@ impl Tasks {
             (Some(known), _) => known,
             // Nobody remembers it, but whoever names its task can show that it was given out.
             (None, Some(named)) => {
-                let wanted = digest(text);
-                let is_of = |attempt: &u32| {
-                    handle
-                        .trust()
-                        .worker_handle(named, *attempt)
-                        .is_some_and(|it| digest(&it) == wanted)
-                };
+                let wanted = Some(digest(text));
+                let is_of = |attempt: &u32| short_digest(handle, named, *attempt) == wanted;
                 let attempt = (1..=ATTEMPTS_TRIED).find(is_of).ok_or_else(unknown)?;
                 (Found::Past(Past::unknown(attempt)), named.to_owned())
             }
@@ -396,6 +390,11 @@ pub(crate) fn grant(handle: &Handle, task: &Task) -> WorkerGrant {
 
 /// How much longer than its attempt a right lasts: as long as a question may wait.
 const LONGER_S: u64 = wharf_vocab::limits::QUESTION_DEADLINE_MS / 1_000;
+
+/// What the short credential of an attempt's worker is known by.
+fn short_digest(handle: &Handle, task_id: &str, attempt: u32) -> Option<Digest> {
+    handle.trust().worker_handle(task_id, attempt).map(|text| digest(&text))
+}
 
 fn digest(text: &str) -> Digest {
     Digest::of(&[text.as_bytes()])

@@ -62,6 +62,14 @@ struct Request {
     parent: Option<String>,
 }
 
+impl Request {
+    /// The request as it is sent now.
+    fn due(&mut self) -> Due {
+        let redelivered = std::mem::replace(&mut self.sent, true);
+        Due { waiting: self.waiting.clone(), redelivered, parent: self.parent.clone() }
+    }
+}
+
 /// One seat.
 pub(crate) struct Desk {
     pub(crate) seat: Seat,
@@ -151,17 +159,11 @@ impl Desk {
         let parent = outer.max_by_key(|(_, it)| it.order).map(|(id, _)| id.to_string());
         let order = state.next;
         state.next += 1;
-        let connected = state.orders.is_some();
-        let request = Request {
-            order,
-            waiting: waiting.clone(),
-            sent: sent || connected,
-            taken: false,
-            decided_by: None,
-            parent: parent.clone(),
-        };
+        let (taken, decided_by) = (false, None);
+        let mut request = Request { order, waiting, sent, taken, decided_by, parent };
+        let due = state.orders.is_some().then(|| request.due());
         state.requests.insert(id, request);
-        connected.then_some(Due { waiting, redelivered: sent, parent })
+        due
     }
 
     /// Whether a request waits.
@@ -236,20 +238,11 @@ impl Desk {
         let cancels = std::mem::take(&mut state.cancels).into();
         let owed = state.owed.iter().cloned().collect();
         state.owed.iter_mut().for_each(|owed| owed.sent = true);
-        let mut due: Vec<(u64, Due)> = Vec::with_capacity(state.requests.len());
-        for request in state.requests.values_mut().filter(|request| !request.taken) {
-            due.push((
-                request.order,
-                Due {
-                    waiting: request.waiting.clone(),
-                    redelivered: request.sent,
-                    parent: request.parent.clone(),
-                },
-            ));
-            request.sent = true;
-        }
-        due.sort_by_key(|(order, _)| *order);
-        (Taken { epoch, orders, owed, cancels }, due.into_iter().map(|(_, due)| due).collect())
+        let mut open: Vec<&mut Request> =
+            state.requests.values_mut().filter(|request| !request.taken).collect();
+        open.sort_by_key(|request| request.order);
+        let due = open.into_iter().map(Request::due).collect();
+        (Taken { epoch, orders, owed, cancels }, due)
     }
 
     /// A connection ended.

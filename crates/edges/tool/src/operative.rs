@@ -278,25 +278,19 @@ impl Operative {
 
 /// An answer as the end of an attempt.
 fn result(answer: Answer) -> Result<Value, AttemptError> {
-    match answer {
-        Answer::Accepted(value) => Ok(value),
-        Answer::Acknowledged => Ok(Value::Null),
-        Answer::Declined => {
-            let fault = Fault::new(Code::ToolDeclined, "The operative declined the call.");
-            Err(AttemptError::Refused(fault))
-        }
-        Answer::Denied => {
-            let fault = Fault::new(Code::PermissionDenied, "The operative did not allow the call.");
-            Err(AttemptError::Refused(fault))
-        }
+    let refused = |code, message: &str| AttemptError::Refused(Fault::new(code, message));
+    Err(match answer {
+        Answer::Accepted(value) => return Ok(value),
+        Answer::Acknowledged => return Ok(Value::Null),
+        Answer::Declined => refused(Code::ToolDeclined, "The operative declined the call."),
+        Answer::Denied => refused(Code::PermissionDenied, "The operative did not allow the call."),
         Answer::Cancelled => {
-            let fault = Fault::new(Code::ToolCanceled, "The operative called it off.");
-            Err(AttemptError::Canceled(fault))
+            AttemptError::Canceled(Fault::new(Code::ToolCanceled, "The operative called it off."))
         }
         Answer::OffScript(text) => {
             let text: String = text.chars().filter(|c| !c.is_control() || *c == '\n').collect();
             let text = if text.trim().is_empty() { "The tool failed.".to_owned() } else { text };
-            Err(AttemptError::Failed(Fault::new(Code::ToolFailed, text), Executed::Yes))
+            AttemptError::Failed(Fault::new(Code::ToolFailed, text), Executed::Yes)
         }
         Answer::Failed(mut fault) => {
             fault.message.retain(|c| !c.is_control() || c == '\n');
@@ -306,12 +300,11 @@ fn result(answer: Answer) -> Result<Value, AttemptError> {
                 Some("maybe") => Executed::Maybe,
                 _ => Executed::Yes,
             };
-            Err(AttemptError::Failed(fault, executed))
+            AttemptError::Failed(fault, executed)
         }
         Answer::Lost => {
             let message = "The operative's connection ended before it answered.";
-            let fault = Fault::new(Code::ToolAgentLost, message);
-            Err(AttemptError::Failed(fault, Executed::Maybe))
+            AttemptError::Failed(Fault::new(Code::ToolAgentLost, message), Executed::Maybe)
         }
-    }
+    })
 }
