@@ -12,13 +12,13 @@
 //!   peer that asks for much is slowed down by itself.
 
 mod bytes;
-mod clock;
 mod pump;
 #[cfg(feature = "ws")]
 mod websocket;
 
 pub use bytes::{ByteSink, ByteSource, split_bytes};
-pub use clock::{Clock, sleep_until};
-pub use pump::{Finished, Owner, Patience, Received, Sink, Source, hang_up, linger, pump};
+pub use pump::{
+    Clock, Finished, Owner, Patience, Received, Sink, Source, hang_up, linger, pump, sleep_until,
+};
 #[cfg(feature = "ws")]
 pub use websocket::{FrameSink, FrameSource, WebSocketError, WebSocketMessage, split_frames};

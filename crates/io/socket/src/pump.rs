@@ -1,13 +1,12 @@
-//! The one loop that moves frames.
+//! The one loop that moves frames, and the clock that it runs by.
 
 use std::ops::ControlFlow;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::FutureExt as _;
 use tokio::time::{Instant, timeout, timeout_at};
 use wharf_protocol::{Closed, Incoming, Moment, Outgoing, Pings, Session};
-
-use crate::sleep_until;
+use wharf_vocab::Timestamp;
 
 /// Bytes that are taken in one go, but for one frame that is larger.
 const BYTES_AT_ONCE: usize = 1024 * 1024;
@@ -300,4 +299,37 @@ async fn farewell(source: &mut impl Source, sink: &mut impl Sink, lingers: bool)
 /// When so many milliseconds are reached on a clock on which it is now that moment.
 fn until(now: Moment, ms: u64) -> Instant {
     Instant::now() + Duration::from_millis(ms.saturating_sub(now.ms))
+}
+
+/// Counts the milliseconds since a connection began.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock(Instant);
+
+impl Clock {
+    /// A clock that begins now.
+    #[must_use]
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Now, on this clock and on the calendar of the machine.
+    #[must_use]
+    pub fn now(self) -> Moment {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.moment(Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)))
+    }
+
+    /// Now, on this clock and on another calendar.
+    #[must_use]
+    pub fn moment(self, at: Timestamp) -> Moment {
+        Moment::new(u64::try_from(self.0.elapsed().as_millis()).unwrap_or(u64::MAX), at)
+    }
+}
+
+/// Sleeps until an instant, or for ever if there is none.
+pub async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
 }
