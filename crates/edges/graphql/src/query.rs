@@ -82,15 +82,8 @@ impl Query {
     ) -> Result<Connection<Tool>, Fault> {
         let session = Session::with(ctx, Verb::Read)?;
         let tools = session.handle.providers().tools();
-        let name = |tool: &wharf_engine::CatalogTool| tool.def.tool.as_str().to_owned();
-        let tools = tools.into_iter().map(|tool| (name(&tool), tool)).collect();
-        by_name(
-            page::TOOLS,
-            (first, after.as_deref()),
-            tools,
-            |(name, _)| name.as_str(),
-            |(_, tool)| Tool::from(tool),
-        )
+        let page = (first, after.as_deref());
+        by_name(page::TOOLS, page, tools, |it| it.def.tool.as_str(), |it| Tool::from(it))
     }
 
     /// One tool.

@@ -9,15 +9,12 @@ use futures::stream::BoxStream;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wharf_engine::Handle;
-use wharf_ports::providers::ProviderControl;
-use wharf_ports::vault::Vault;
 use wharf_web::sse::{self, Allowed, Sse};
 
 use crate::access::{Need, RouteAccess};
-use crate::auth::OwnerToken;
 use crate::hosts::Hosts;
 use crate::metrics::Gauge;
-use crate::options::{Doctor, Limits, Mount, Options};
+use crate::options::Options;
 use crate::tickets::Tickets;
 use crate::unread::Unread;
 
@@ -27,19 +24,13 @@ pub(crate) const UNMATCHED: &str = "unmatched";
 /// What every request can reach.
 pub(crate) struct App {
     pub(crate) handle: Handle,
-    pub(crate) owner: OwnerToken,
+    pub(crate) options: Options,
     pub(crate) hosts: Hosts,
-    pub(crate) agents: Option<Arc<dyn ProviderControl>>,
-    pub(crate) tools: Option<Arc<dyn ProviderControl>>,
-    pub(crate) vault: Option<Arc<dyn Vault>>,
-    pub(crate) doctor: Option<Doctor>,
-    pub(crate) mounts: Vec<Mount>,
     pub(crate) tickets: Tickets,
     /// The core's own routes.
     pub(crate) routes: Vec<RouteAccess>,
     /// The API document.
     pub(crate) document: String,
-    pub(crate) limits: Limits,
     pub(crate) stops: Stops,
     /// Memory for bodies that are being read, in KiB.
     pub(crate) bodies: Arc<Semaphore>,
@@ -55,27 +46,17 @@ impl App {
         routes: Vec<RouteAccess>,
         document: String,
     ) -> Self {
-        let Options { owner, hosts, origins, agents, tools, vault, doctor, mounts, limits } =
-            options;
-        let bodies = Arc::new(Semaphore::new(limits.bodies_bytes_max.div_ceil(1024)));
-        let unread = Arc::new(Unread::new(limits.answers_bytes_max));
-        let hosts = Hosts::new(&hosts, &origins);
+        let limits = &options.limits;
         Self {
-            handle,
-            owner,
-            hosts,
-            agents,
-            tools,
-            vault,
-            doctor,
-            mounts,
+            hosts: Hosts::new(&options.hosts, &options.origins),
             tickets: Tickets::default(),
+            bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max.div_ceil(1024))),
+            unread: Arc::new(Unread::new(limits.answers_bytes_max)),
+            handle,
+            options,
             routes,
             document,
-            limits,
             stops,
-            bodies,
-            unread,
         }
     }
 
@@ -84,7 +65,8 @@ impl App {
         let own = self.routes.iter().map(|known| known.path).find(|path| *path == route);
         let below =
             |path: &&str| route.strip_prefix(path).is_some_and(|rest| !rest.starts_with(is_part));
-        own.or_else(|| self.mounts.iter().map(|mount| mount.path).find(below)).unwrap_or(UNMATCHED)
+        own.or_else(|| self.options.mounts.iter().map(|mount| mount.path).find(below))
+            .unwrap_or(UNMATCHED)
     }
 
     /// What a request to a route needs. One that no route takes needs a token and nothing else: it
@@ -98,13 +80,13 @@ impl App {
 
     /// Whether what is mounted under this name lets in others than bearers of tokens.
     pub(crate) fn has_own_doors(&self, route: &str) -> bool {
-        self.mounts.iter().any(|mount| mount.own_doors && mount.path == route)
+        self.options.mounts.iter().any(|mount| mount.own_doors && mount.path == route)
     }
 
     /// Whether GET on this route opens a stream of events, so that it takes tickets.
     pub(crate) fn is_stream(&self, route: &str) -> bool {
         let own = self.routes.iter().any(|known| known.path == route && known.streams);
-        own || self.mounts.iter().any(|mount| mount.events && mount.path == route)
+        own || self.options.mounts.iter().any(|mount| mount.events && mount.path == route)
     }
 
     /// An answer that streams what `source` gives, while it is `allowed` and the core goes on.
@@ -115,7 +97,7 @@ impl App {
         farewell: &'static str,
     ) -> Response {
         let counted = Gauge::up("wharf_http_event_streams");
-        let (keep_alive, closing) = (self.limits.keep_alive, self.stops.closing.clone());
+        let (keep_alive, closing) = (self.options.limits.keep_alive, self.stops.closing.clone());
         let events = Sse::new(source, allowed, keep_alive, closing, farewell);
         sse::respond(events.inspect(move |_| {
             let _lasts = &counted;

@@ -26,7 +26,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for JsonBody<T> {
     type Rejection = Refused;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Refused> {
-        Ok(Self(with_body(request, app, app.limits.body_bytes_max, json::read).await?))
+        Ok(Self(with_body(request, app, app.options.limits.body_bytes_max, json::read).await?))
     }
 }
 
@@ -38,7 +38,9 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for OptionalJsonBody<T> {
     type Rejection = Refused;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Refused> {
-        Ok(Self(with_body(request, app, app.limits.body_bytes_max, read_unless_empty).await?))
+        Ok(Self(
+            with_body(request, app, app.options.limits.body_bytes_max, read_unless_empty).await?,
+        ))
     }
 }
 
@@ -94,7 +96,8 @@ pub(crate) async fn gathered(
         return Ok((request, None));
     }
     let (parts, body) = request.into_parts();
-    let (bytes, reserved) = whole(&parts.headers, body, app, app.limits.body_bytes_max).await?;
+    let (bytes, reserved) =
+        whole(&parts.headers, body, app, app.options.limits.body_bytes_max).await?;
     Ok((Request::from_parts(parts, Body::from(bytes)), Some(reserved)))
 }
 
@@ -109,7 +112,7 @@ async fn whole(
     if announced.is_some_and(|bytes| bytes > max as u64) {
         return Err(too_large(max as u64));
     }
-    let until = Instant::now() + app.limits.body_read;
+    let until = Instant::now() + app.options.limits.body_read;
     let expected = announced.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(max);
     let kib = u32::try_from(expected.div_ceil(1024)).unwrap_or(u32::MAX);
     let reserved = Arc::clone(&app.bodies).acquire_many_owned(kib);

@@ -113,10 +113,12 @@ fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Admitted, Box<
     let looks_itself = need == Some(Need::Itself) || app.has_own_doors(route);
     let caller = match tickets::presented(parts, app.is_stream(route)) {
         Some(ticket) => by_ticket(app, parts, ticket),
-        None => match app.owner.caller(parts, |token| app.handle.trust().authenticate(token)) {
-            Err(fault) if looks_itself => return Ok(Admitted::Stranger(fault)),
-            caller => caller,
-        },
+        None => {
+            match app.options.owner.caller(parts, |token| app.handle.trust().authenticate(token)) {
+                Err(fault) if looks_itself => return Ok(Admitted::Stranger(fault)),
+                caller => caller,
+            }
+        }
     };
     let caller = caller.map_err(|fault| refuse(None, fault))?;
     match need.map_or(Ok(()), |need| need.check(&caller)) {
@@ -142,7 +144,7 @@ fn check_head(app: &App, parts: &Parts) -> Result<(), Box<Response>> {
         name.as_str().len() + value.len() + 4
     };
     let bytes = uri + parts.headers.iter().map(header).sum::<usize>();
-    let limits = &app.limits;
+    let limits = &app.options.limits;
     if bytes <= limits.head_bytes_max && parts.headers.len() <= limits.headers_max {
         return Ok(());
     }

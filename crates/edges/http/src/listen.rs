@@ -108,7 +108,7 @@ pub(crate) fn app(handle: Handle, options: Options, stops: Stops) -> (Arc<App>, 
 }
 
 async fn accept(socket: TcpListener, app: Arc<App>, router: Router, tasks: TaskTracker) {
-    let permits = Arc::new(Semaphore::new(app.limits.connections_max));
+    let permits = Arc::new(Semaphore::new(app.options.limits.connections_max));
     loop {
         if permits.available_permits() == 0 {
             metrics::connections_full();

@@ -72,7 +72,7 @@ enum Closing {
 
 impl<T> Paced<T> {
     pub(crate) fn new(socket: T, phase: Arc<Phase>, app: &App) -> Self {
-        let limits = &app.limits;
+        let limits = &app.options.limits;
         Self {
             socket,
             phase,

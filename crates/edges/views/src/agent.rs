@@ -73,31 +73,18 @@ fn health(health: &ProviderHealth) -> wire::AgentHealth {
 #[must_use]
 pub fn found_agents(scan: &Scan, known: &[ProviderView]) -> wire::FoundAgents {
     let each = |found: &Found| {
-        let folder = found.folder.display().to_string();
-        match &found.manifest {
-            Ok((id, manifest)) => {
-                let known = known.iter().find(|view| view.provider.id == *id);
-                wire::FoundAgent {
-                    folder,
-                    agent_id: Some(id.clone()),
-                    name: Some(manifest.name.clone()),
-                    version: Some(manifest.version.clone()),
-                    description: Some(manifest.description.clone()),
-                    permissions: permissions(manifest, &[]),
-                    state: known.map(|view| view.state),
-                    error: None,
-                }
-            }
-            Err(fault) => wire::FoundAgent {
-                folder,
-                agent_id: None,
-                name: None,
-                version: None,
-                description: None,
-                permissions: Vec::new(),
-                state: None,
-                error: Some(fault.into()),
-            },
+        let read = found.manifest.as_ref().ok();
+        let manifest = read.map(|(_, manifest)| manifest);
+        let known = read.and_then(|(id, _)| known.iter().find(|view| view.provider.id == *id));
+        wire::FoundAgent {
+            folder: found.folder.display().to_string(),
+            agent_id: read.map(|(id, _)| id.clone()),
+            name: manifest.map(|it| it.name.clone()),
+            version: manifest.map(|it| it.version.clone()),
+            description: manifest.map(|it| it.description.clone()),
+            permissions: manifest.map_or_else(Vec::new, |it| permissions(it, &[])),
+            state: known.map(|view| view.state),
+            error: found.manifest.as_ref().err().map(Into::into),
         }
     };
     let items = scan.found.iter().map(each).collect();

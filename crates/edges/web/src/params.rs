@@ -1,6 +1,7 @@
 //! Query parameters, of which unknown ones are ignored, and the named segments of paths.
 
 use std::convert::Infallible;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Query, RawPathParams};
@@ -58,22 +59,24 @@ impl Params {
 
     /// How many items a page may have.
     pub fn limit(&self) -> Result<usize, Fault> {
-        let wanted = format!("a number from 1 to {PAGE_ITEMS_MAX}");
-        let in_range = |text: &str| match text.parse() {
-            Ok(limit @ 1..=PAGE_ITEMS_MAX) => Ok(limit),
-            _ => Err(()),
-        };
-        Ok(self.parsed("limit", &wanted, in_range)?.unwrap_or(PAGE_ITEMS_DEFAULT))
+        self.within("limit", 1..=PAGE_ITEMS_MAX, PAGE_ITEMS_DEFAULT)
     }
 
     /// How many lines of a log are wanted.
     pub fn lines(&self) -> Result<usize, Fault> {
-        let wanted = format!("a number from 0 to {LOG_LINES_SHOWN_MAX}");
-        let in_range = |text: &str| match text.parse() {
-            Ok(lines @ 0..=LOG_LINES_SHOWN_MAX) => Ok(lines),
-            _ => Err(()),
-        };
-        Ok(self.parsed("lines", &wanted, in_range)?.unwrap_or(LOG_LINES_SHOWN_DEFAULT))
+        self.within("lines", 0..=LOG_LINES_SHOWN_MAX, LOG_LINES_SHOWN_DEFAULT)
+    }
+
+    /// A number in a range, or the usual one.
+    fn within(
+        &self,
+        name: &str,
+        range: RangeInclusive<usize>,
+        usual: usize,
+    ) -> Result<usize, Fault> {
+        let wanted = format!("a number from {} to {}", range.start(), range.end());
+        let read = |text: &str| text.parse().ok().filter(|it| range.contains(it)).ok_or(());
+        Ok(self.parsed(name, &wanted, read)?.unwrap_or(usual))
     }
 
     /// A switch that is off when it is not named.

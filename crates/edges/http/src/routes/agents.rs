@@ -75,7 +75,7 @@ routes! {
 }
 
 async fn list(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
-    let agents = app.agents.as_ref().map_or_else(Vec::new, |control| control.list());
+    let agents = app.options.agents.as_ref().map_or_else(Vec::new, |control| control.list());
     let agents = agents.into_iter().map(|view| access::seen_by(&caller, view)).collect();
     page::by_name(
         &params,
@@ -169,7 +169,7 @@ async fn remove(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer 
 /// Who steers agents.
 pub(super) fn control(app: &App) -> Result<Arc<dyn ProviderControl>, Fault> {
     let none = || Fault::new(Code::AgentNotFound, "This core has no agents and takes none.");
-    app.agents.clone().ok_or_else(none)
+    app.options.agents.clone().ok_or_else(none)
 }
 
 fn shown(caller: &Caller, view: ProviderView) -> Answer {

@@ -274,7 +274,7 @@ async fn keep(
     (headers, body): (&HeaderMap, Body),
 ) -> Answer {
     from_wire::unconditional(headers)?;
-    let limits = &app.limits;
+    let limits = &app.options.limits;
     let bounds = Bounds { bytes_max: limits.file_bytes_max, silence: limits.file_silence };
     let bytes = arriving::length(headers, bounds)?;
     let new = from_wire::new_file(world, path, headers, bytes)?;

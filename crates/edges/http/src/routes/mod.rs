@@ -65,7 +65,7 @@ pub(crate) fn router(app: Arc<App>, routes: Vec<Route>) -> Router {
         router = router.route(route.access.path, route.handler);
     }
     let mut router = router.fallback(unknown).with_state(Arc::clone(&app));
-    for mount in &app.mounts {
+    for mount in &app.options.mounts {
         router = router.merge(mounted::prepared(mount, &app));
     }
     router.layer(from_fn_with_state(app, guard))

@@ -68,7 +68,7 @@ async fn create(
     headers: HeaderMap,
     JsonBody(request): JsonBody<CreateRun>,
 ) -> Answer {
-    let wait = params.wait(app.limits.wait_max)?;
+    let wait = params.wait(app.options.limits.wait_max)?;
     let mut new = wharf_views::new_run(request)?;
     let trace = headers.get("traceparent").and_then(|value| value.to_str().ok());
     new.traceparent = trace.map(str::to_owned);

@@ -72,7 +72,7 @@ async fn remove(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer 
 /// Who keeps secrets.
 pub(super) fn vault(app: &App) -> Result<Arc<dyn Vault>, Fault> {
     let none = || Fault::new(Code::SecretNotFound, "This core has no secrets and takes none.");
-    app.vault.clone().ok_or_else(none)
+    app.options.vault.clone().ok_or_else(none)
 }
 
 async fn audit(

@@ -171,17 +171,15 @@ impl Route {
     }
 
     pub(super) fn takes<T: ToSchema>(mut self) -> Self {
-        let schema = self.schema::<T>();
-        self.operation["requestBody"] =
-            json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+        self = self.may_take::<T>();
+        self.operation["requestBody"]["required"] = true.into();
         self
     }
 
     /// Takes a message or nothing.
     pub(super) fn may_take<T: ToSchema>(mut self) -> Self {
         let schema = self.schema::<T>();
-        self.operation["requestBody"] =
-            json!({ "content": { "application/json": { "schema": schema } } });
+        self.operation["requestBody"]["content"]["application/json"]["schema"] = schema;
         self
     }
 

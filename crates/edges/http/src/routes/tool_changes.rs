@@ -73,7 +73,7 @@ async fn approve(
 
 /// What was taken on and what is offered. A tool that no agent offers cannot change.
 fn definitions(app: &App, id: &ToolId) -> Result<(Option<ToolDef>, Option<ToolDef>), Fault> {
-    let control = if id.is_reference() { &app.tools } else { &app.agents };
+    let control = if id.is_reference() { &app.options.tools } else { &app.options.agents };
     let agent = control.as_ref().and_then(|control| control.show(&id.provider()).ok());
     let Some(agent) = agent.map(|view| view.provider) else {
         let def = app.handle.providers().tool(id)?.def;

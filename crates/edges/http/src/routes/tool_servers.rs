@@ -123,7 +123,7 @@ pub(super) async fn approved(
 /// Who steers tool servers.
 pub(super) fn control(app: &App) -> Result<Arc<dyn ProviderControl>, Fault> {
     let none = || Fault::new(Code::ToolNotFound, "This core has no tool servers and takes none.");
-    app.tools.clone().ok_or_else(none)
+    app.options.tools.clone().ok_or_else(none)
 }
 
 /// The server of a tool, if it has one of its own.
@@ -131,7 +131,7 @@ pub(super) fn server_of(app: &App, id: &ToolId) -> Option<ProviderView> {
     if !id.is_reference() {
         return None;
     }
-    app.tools.as_ref()?.show(&id.provider()).ok()
+    app.options.tools.as_ref()?.show(&id.provider()).ok()
 }
 
 /// The server of a tool and who steers it, or what to do instead.
@@ -143,7 +143,8 @@ pub(super) fn steered(
         return Ok((control(app)?, view));
     }
     let provider = id.provider();
-    let is_agents = app.agents.as_ref().is_some_and(|agents| agents.show(&provider).is_ok());
+    let is_agents =
+        app.options.agents.as_ref().is_some_and(|agents| agents.show(&provider).is_ok());
     if !id.is_reference() && is_agents {
         let message = format!("{id} is a tool of the agent {provider}; steer the agent instead.");
         return Err(invalid("tool", message).with("agent_id", provider.as_str()));

@@ -34,7 +34,7 @@ async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
         let known = all.entry(tool.def.tool.to_string()).or_default();
         known.tool = Some(tool);
     }
-    for view in app.tools.as_ref().map_or_else(Vec::new, |control| control.list()) {
+    for view in app.options.tools.as_ref().map_or_else(Vec::new, |control| control.list()) {
         let known = all.entry(view.provider.id.to_string()).or_default();
         known.server = Some(view);
     }

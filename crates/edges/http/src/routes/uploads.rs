@@ -79,7 +79,7 @@ async fn put_part(
     let named = Named::of(&caller, &segments, &params)?;
     let number = from_wire::part_number(segments.get("part"))?;
     from_wire::unconditional(&headers)?;
-    let limits = &app.limits;
+    let limits = &app.options.limits;
     let bytes_max = UPLOAD_PART_BYTES_MAX.min(limits.file_bytes_max);
     let bounds = Bounds { bytes_max, silence: limits.file_silence };
     let Some(bytes) = arriving::length(&headers, bounds)? else {
