@@ -6,15 +6,15 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 use wharf_client::{Client, Locator};
+use wharf_server::Home;
 use wharf_vocab::Code;
 
 use crate::commands::{
     agents, answer, artifacts, audit, backup, conformance, costs, decide, doctor, inbox, migrate,
-    new, operatives, operator, restore, run, runs, secret, token, tool, tools, up, worlds,
+    new, operatives, operator, run, runs, secret, token, tool, tools, up, worlds,
 };
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::local::Home;
 use crate::output::Output;
 
 /// Runs tools and agents outside its own process, and brokers everything between them and you.
@@ -95,7 +95,7 @@ enum Command {
     /// Take and verify backups of the home, even while the core runs
     Backup(backup::Args),
     /// Restore a backup into a home
-    Restore(restore::Args),
+    Restore(backup::RestoreArgs),
     /// Migrate the database to another version
     Migrate(migrate::Args),
     /// Check for problems that could affect the core
@@ -113,7 +113,6 @@ enum Command {
 /// What every command is given.
 #[derive(Debug)]
 pub(crate) struct Context {
-    /// Where to write.
     pub(crate) output: Output,
     /// How to find the core.
     pub(crate) locator: Locator,
@@ -127,7 +126,7 @@ impl Context {
 
     /// The home on this machine.
     pub(crate) fn home(&self) -> Result<Home> {
-        Home::resolve(self.locator.home.clone())
+        Ok(Home::resolve(self.locator.home.clone())?)
     }
 }
 
@@ -171,70 +170,49 @@ fn locator(global: Global) -> Locator {
 }
 
 fn start(command: Command, context: &Context) -> Result<Exit> {
-    // What works on this machine alone needs no runtime, and may make one of its own.
     match command {
-        Command::Up(args) => {
-            let runtime = runtime(tokio::runtime::Builder::new_multi_thread())?;
-            runtime.block_on(up::run(args, context))
-        }
-        Command::Tool(args) => {
-            let runtime = runtime(tokio::runtime::Builder::new_multi_thread())?;
-            runtime.block_on(tool::run(args, context))
-        }
-        Command::Conformance(args) => {
-            let runtime = runtime(tokio::runtime::Builder::new_multi_thread())?;
-            runtime.block_on(conformance::run(args, context))
-        }
+        // What works on this machine alone needs no runtime, and may make one of its own.
         Command::Backup(args) => backup::run(&args, context),
-        Command::Restore(args) => restore::run(&args, context),
+        Command::Restore(args) => backup::restore(&args, context),
         Command::Migrate(args) => migrate::run(&args, context),
         Command::Doctor(args) => doctor::run(&args, context),
         Command::New(args) => new::run(&args, context),
         Command::Sim(args) => conformance::simulate(&args, context),
         Command::Completions(args) => completions(&args, context),
-        Command::Audit(args) if args.is_offline() => audit::run_offline(context),
-        Command::Token(args) if args.is_offline() => token::run_offline(args, context),
-        talking => {
-            let runtime = runtime(tokio::runtime::Builder::new_current_thread())?;
-            let ended = runtime.block_on(talk(talking, context));
-            // A read of standard input that nobody waits for any more must not hold the exit.
-            runtime.shutdown_background();
-            ended
-        }
+        Command::Up(args) => serve(up::run(args, context)),
+        Command::Tool(args) => serve(tool::run(args, context)),
+        Command::Conformance(args) => serve(conformance::run(args, context)),
+        Command::Run(args) => talk(run::run(*args, context)),
+        Command::Runs(args) => talk(runs::run(args, context)),
+        Command::Tools(args) => talk(tools::run(args, context)),
+        Command::Agents(args) => talk(agents::run(args, context)),
+        Command::Inbox(args) => talk(inbox::run(args, context)),
+        Command::Answer(args) => talk(answer::run(args, context)),
+        Command::Approve(args) => talk(decide::approve(args, context)),
+        Command::Deny(args) => talk(decide::deny(args, context)),
+        Command::Operator(args) => talk(operator::run(*args, context)),
+        Command::Worlds(args) => talk(worlds::run(*args, context)),
+        Command::Artifacts(args) => talk(artifacts::run(args, context)),
+        Command::Costs(args) => talk(costs::run(args, context)),
+        Command::Audit(args) => talk(audit::run(args, context)),
+        Command::Token(args) => talk(token::run(args, context)),
+        Command::Operatives(args) => talk(operatives::run(args, context)),
+        Command::Secret(args) => talk(secret::run(args, context)),
     }
 }
 
-async fn talk(command: Command, context: &Context) -> Result<Exit> {
-    match command {
-        Command::Run(args) => run::run(*args, context).await,
-        Command::Runs(args) => runs::run(args, context).await,
-        Command::Tools(args) => tools::run(args, context).await,
-        Command::Agents(args) => agents::run(args, context).await,
-        Command::Inbox(args) => inbox::run(args, context).await,
-        Command::Answer(args) => answer::run(args, context).await,
-        Command::Approve(args) => decide::approve(args, context).await,
-        Command::Deny(args) => decide::deny(args, context).await,
-        Command::Operator(args) => operator::run(*args, context).await,
-        Command::Worlds(args) => worlds::run(*args, context).await,
-        Command::Artifacts(args) => artifacts::run(args, context).await,
-        Command::Costs(args) => costs::run(args, context).await,
-        Command::Audit(args) => audit::run(args, context).await,
-        Command::Token(args) => token::run(args, context).await,
-        Command::Operatives(args) => operatives::run(args, context).await,
-        Command::Secret(args) => secret::run(args, context).await,
-        Command::Up(_)
-        | Command::Tool(_)
-        | Command::Conformance(_)
-        | Command::Backup(_)
-        | Command::Restore(_)
-        | Command::Migrate(_)
-        | Command::Doctor(_)
-        | Command::New(_)
-        | Command::Sim(_)
-        | Command::Completions(_) => {
-            Err(Failure::new(Code::CoreInternal, "this command talks to no core"))
-        }
-    }
+/// Runs what serves others on as many threads as there are processors.
+fn serve(work: impl Future<Output = Result<Exit>>) -> Result<Exit> {
+    runtime(tokio::runtime::Builder::new_multi_thread())?.block_on(work)
+}
+
+/// Runs what talks to a core.
+fn talk(work: impl Future<Output = Result<Exit>>) -> Result<Exit> {
+    let runtime = runtime(tokio::runtime::Builder::new_current_thread())?;
+    let ended = runtime.block_on(work);
+    // A read of standard input that nobody waits for any more must not hold the exit.
+    runtime.shutdown_background();
+    ended
 }
 
 /// What `wharf completions` takes.

@@ -3,11 +3,11 @@
 use std::io::Read as _;
 use std::path::{Component, Path};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use wharf_vocab::{Code, Object};
 
 use crate::failure::{Failure, Result};
-use crate::shape::{Shape, guess, single};
+use crate::shape::{Shape, guess};
 
 /// The endings by which an input names a file instead of carrying its content.
 const SCOPES: [&str; 2] = [".world", ".local"];
@@ -102,7 +102,7 @@ pub(crate) fn answer(words: &[String], schema: Option<&Value>) -> Result<Value> 
         let is_json = words.len() == 1 && words[0].starts_with('{');
         let is_plain = !is_json && words.iter().all(|word| !word.contains('='));
         if let (true, Some((key, field))) = (is_plain, sole_field(shape)) {
-            return Ok(Value::Object(single(key, read_answer(field, words)?)));
+            return Ok(json!({ key: read_answer(field, words)? }));
         }
         if !is_json {
             return object(words, Some(schema), Code::AskAnswerInvalid).map(Value::Object);
@@ -199,7 +199,6 @@ pub(crate) fn canonical_path(folder: &Path) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn strings(words: &[&str]) -> Vec<String> {
         words.iter().map(|word| (*word).to_owned()).collect()

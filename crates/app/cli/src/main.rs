@@ -1,8 +1,7 @@
 //! `wharf`, the command line: it starts the core, and talks to a running one over HTTP.
 //!
 //! Each command has one file under `commands`. What a command says goes through `output`, what
-//! it asks of a core through `wharf_client`; the parts of the core that run in this process are reached
-//! through `local` alone.
+//! it asks of a core through `wharf_client`, and what it does with a home through `wharf_server`.
 
 mod amount;
 mod cli;
@@ -11,15 +10,13 @@ mod exit;
 mod failure;
 mod form;
 mod inputs;
-mod local;
-mod meter;
 mod moment;
 mod output;
 mod plain;
+mod progress;
 mod prompt;
 mod render;
 mod shape;
-mod spinner;
 mod table;
 mod target;
 

@@ -7,9 +7,12 @@
 use std::io::{self, IsTerminal as _, Write};
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use wharf_vocab::Code;
 use wharf_wire::rest_v1::ErrorBody;
 
+use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::plain;
 
@@ -93,6 +96,30 @@ impl Output {
         self.line(&plain::json(&value.to_string()))
     }
 
+    /// Prints an answer of the core: as it came for programs, in words for people.
+    pub(crate) fn answer<T: DeserializeOwned>(
+        self,
+        raw: Value,
+        words: impl FnOnce(T) -> String,
+    ) -> Result<Exit> {
+        if self.json {
+            self.json(&raw)?;
+        } else {
+            self.text(&words(typed(raw)?))?;
+        }
+        Ok(Exit::Done)
+    }
+
+    /// Says what was done: with a value for programs, in a sentence for people.
+    pub(crate) fn done(self, value: &impl Serialize, sentence: &str) -> Result<Exit> {
+        if self.json {
+            self.json(value)?;
+        } else {
+            self.note(sentence);
+        }
+        Ok(Exit::Done)
+    }
+
     /// Says something beside the results; the text must be safe for a terminal already.
     pub(crate) fn note(self, text: &str) {
         // Nobody can be told that standard error is gone.
@@ -123,6 +150,15 @@ impl Output {
             && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
     }
 
+    /// Asks before something is removed for good; `what` is said where nobody can be asked.
+    pub(crate) fn confirm_removal(self, what: &str, question: &str) -> Result<bool> {
+        if !self.can_ask() {
+            let message = format!("{what} cannot be undone; confirm it with --yes");
+            return Err(Failure::usage(message));
+        }
+        Ok(self.confirm(question))
+    }
+
     /// Clears the terminal that results are read on.
     pub(crate) fn clear(self) -> Result<()> {
         if self.out_terminal { self.text("\u{1b}[H\u{1b}[2J") } else { Ok(()) }
@@ -133,6 +169,19 @@ fn written(result: io::Result<()>) -> Result<()> {
     result.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::ReaderGone,
         _ => Failure::unwritable("standard output", &error),
+    })
+}
+
+/// Items of a list as they are understood.
+pub(crate) fn rows<T: DeserializeOwned>(items: Vec<Value>) -> Result<Vec<T>> {
+    items.into_iter().map(typed).collect()
+}
+
+/// One thing as it is understood.
+pub(crate) fn typed<T: DeserializeOwned>(item: Value) -> Result<T> {
+    serde_json::from_value(item).map_err(|error| {
+        let message = format!("the core sent something that cannot be read: {error}");
+        Failure::new(Code::CoreInternal, message)
     })
 }
 

@@ -3,7 +3,6 @@
 //! It does not validate; the core does that for inputs and the form does it for answers.
 
 use serde_json::{Number, Value};
-use wharf_vocab::Object;
 
 /// How many references are followed before a schema counts as circular.
 const REFERENCES_MAX: usize = 16;
@@ -255,11 +254,6 @@ pub(crate) fn plain_text(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
-}
-
-/// An object with one field.
-pub(crate) fn single(key: &str, value: Value) -> Object {
-    Object::from_iter([(key.to_owned(), value)])
 }
 
 #[cfg(test)]

@@ -1,11 +1,8 @@
 //! Tables for people. Whatever a peer wrote is made safe before it gets a cell.
 
 use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, Table as Grid, presets};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
-use wharf_vocab::{Code, RunStatus};
+use wharf_vocab::RunStatus;
 
-use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::plain;
 
@@ -67,6 +64,15 @@ impl Table {
     /// Adds a row of text.
     pub(crate) fn row<const N: usize>(&mut self, cells: [&str; N]) {
         self.rows.push(Row { cells: cells.map(safe).to_vec(), state: None });
+    }
+
+    /// Adds a row for each of these facts that is known.
+    pub(crate) fn facts<const N: usize>(&mut self, facts: [(&str, Option<String>); N]) {
+        for (name, value) in facts {
+            if let Some(value) = value {
+                self.row([name, &value]);
+            }
+        }
     }
 
     /// Adds a row whose cell number `at` shows a state.
@@ -147,19 +153,6 @@ impl Table {
             _ => cell,
         }
     }
-}
-
-/// Items of a list as they are understood.
-pub(crate) fn rows<T: DeserializeOwned>(items: Vec<Value>) -> Result<Vec<T>> {
-    items.into_iter().map(typed).collect()
-}
-
-/// One thing as it is understood.
-pub(crate) fn typed<T: DeserializeOwned>(item: Value) -> Result<T> {
-    serde_json::from_value(item).map_err(|error| {
-        let message = format!("the core sent something that cannot be read: {error}");
-        Failure::new(Code::CoreInternal, message)
-    })
 }
 
 fn safe(text: &str) -> String {

@@ -113,7 +113,8 @@ fn folder_of(path: &Path) -> &Path {
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use wharf_client::scripted::{Reply, Scripted};
+    use wharf_client::{Client, Locator};
+    use wharf_testkit::scripted::{Reply, Scripted};
 
     use super::*;
 
@@ -172,7 +173,7 @@ mod tests {
 
     async fn fetch(scripted: &Scripted, target: &Path) -> Result<Downloaded> {
         let file = RemoteFile::new("lab", "/out/a b.txt").expect("a path");
-        let client = scripted.client();
+        let client = Client::new(Locator::of_home(scripted.home())).expect("a client");
         let download = client.worlds().download(&file);
         Target::of(target, &file)?.fetch(download, Output::new(true)).await
     }

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +14,8 @@ use wharf_ports::launcher::Launcher;
 use wharf_ports::vault::Vault;
 use wharf_vocab::{Code, Digest, Fault, limits};
 
-use crate::Home;
 use crate::settings::Settings;
+use crate::{Home, files};
 
 /// A socket's path may have 107 bytes.
 const SOCKET_PATH_BYTES_MAX: usize = 100;
@@ -30,7 +29,8 @@ pub(crate) async fn start(
     launcher: Arc<dyn Launcher>,
     (vault, storage_origin): (Arc<dyn Vault>, String),
 ) -> Result<AgentEdge, Fault> {
-    make_private(&home.path().join("agents")).map_err(|error| home.unwritable(&error))?;
+    files::make_private_folder(&home.path().join("agents"))
+        .map_err(|error| home.unwritable(&error))?;
     // A fence follows no links, so agents are told of places as they are without any.
     let real_home = home.path().canonicalize().map_err(|error| home.unwritable(&error))?;
     let agents_dir = real_home.join("agents");
@@ -75,12 +75,6 @@ pub(crate) fn launcher(shim: Option<PathBuf>) -> Result<Arc<dyn Launcher>, Fault
 /// What `~` stands for in permissions.
 pub(crate) fn user_home() -> Option<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
-}
-
-/// Makes a folder that nobody else can look into.
-pub(crate) fn make_private(folder: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)?;
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
 }
 
 /// The socket lies in the home, unless the home's path is too long for a socket.

@@ -66,12 +66,14 @@ pub(crate) async fn compare(home: &Home, store: &SqliteStore, now: Timestamp) ->
 
 fn anchor_files(home: &Home) -> Vec<PathBuf> {
     let Ok(folder) = std::fs::read_dir(home.run_folder()) else { return Vec::new() };
-    let is_anchor = |path: &PathBuf| {
-        path.file_name()
-            .and_then(|name| name.to_str())
-            .is_some_and(|name| name.starts_with("audit.anchors") && !name.ends_with(".new"))
-    };
-    let mut paths: Vec<_> = folder.flatten().map(|entry| entry.path()).filter(is_anchor).collect();
+    let is_one =
+        |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(is_anchor);
+    let mut paths: Vec<_> = folder.flatten().map(|entry| entry.path()).filter(is_one).collect();
     paths.sort();
     paths
+}
+
+/// Whether a file of this name holds anchors.
+pub(crate) fn is_anchor(name: &str) -> bool {
+    name.starts_with("audit.anchors") && !name.ends_with(".new")
 }

@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use crate::{Home, anchors, fault, secrets};
 
 /// What was found in an audit.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, serde::Serialize)]
 pub struct AuditReport {
     /// How many records were read.
     pub records: u64,

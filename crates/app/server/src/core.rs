@@ -70,10 +70,7 @@ impl CoreOptions {
 pub struct Core {
     home: Home,
     handle: Handle,
-    agents: AgentEdge,
-    tools: RunEdge,
-    operators: OperatorEdge,
-    peers: ToolEdge,
+    edges: Edges,
     server: Server,
     store: Arc<SqliteStore>,
     storage: Storage,
@@ -82,6 +79,14 @@ pub struct Core {
     anchoring: Anchoring,
     grace: Duration,
     drain: Duration,
+}
+
+/// What faces providers, callers and operators beside the HTTP edge.
+struct Edges {
+    agents: AgentEdge,
+    tools: RunEdge,
+    operators: OperatorEdge,
+    peers: ToolEdge,
 }
 
 /// What a home gives a core that has it for itself.
@@ -123,59 +128,42 @@ impl Core {
             policy: settings.policy.clone(),
             redaction: settings.redaction.compile()?,
             input_checks: settings.agent_rules.input_checks(),
-            held_bytes_max: settings.runs.memory_bytes,
+            held_bytes_max: settings.runs_memory_bytes,
             home: std::env::var("HOME").ok().filter(|home| home.starts_with('/')),
             ..wharf_engine::Options::new(node, store.clone(), clock, seed)
         };
         let handle = Handle::start(engine).await.map_err(|error| fault::of_store(&error))?;
         storage.serve(Arc::new(handle.clone()));
-        if let Err(fault) = furnish(&handle, settings.models.tool.clone()).await {
-            handle.stop(Duration::ZERO).await;
-            return Err(fault);
-        }
-        let around = (&home, &settings, &handle);
-        let (agents, tools) = match host(around, shim, &vault, storage.origin()).await {
-            Ok(hosted) => hosted,
+        let around = Around { home: &home, settings: &settings, handle: &handle, vault: &vault };
+        let edges = match around.edges(shim, storage.origin(), listener.addr()).await {
+            Ok(edges) => edges,
             Err(fault) => {
                 handle.stop(Duration::ZERO).await;
                 return Err(fault);
             }
         };
-        let base_url = settings.operators.base_url.clone();
-        let base_url = base_url.unwrap_or_else(|| url_of(listener.addr()));
-        let operators = match operators(&settings, &handle, base_url).await {
-            Ok(operators) => operators,
-            Err(fault) => {
-                handle.stop(Duration::ZERO).await;
-                return Err(fault);
-            }
-        };
-        let peers = ToolEdge::start(wharf_tool::Options::new(handle.clone())).await;
         wharf_http::install_metrics();
         let owner = OwnerToken::new(&owner_token);
-        let steered: Arc<dyn ProviderControl> = Arc::new(agents.control().clone());
-        let served: Arc<dyn ProviderControl> = Arc::new(tools.control().clone());
-        let edge = wharf_http::Options {
-            hosts: settings.hosts,
-            origins: settings.origins,
-            agents: Some(steered),
-            tools: Some(served),
-            vault: Some(vault),
-            doctor: Some(doctor_of(home.clone())),
-            mounts: mounts((&handle, &owner), &operators, &peers),
-            owner,
-            limits,
-        };
-        let server = listener.serve(handle.clone(), edge);
+        let server = listener.serve(
+            handle.clone(),
+            wharf_http::Options {
+                hosts: settings.hosts,
+                origins: settings.origins,
+                agents: Some(Arc::new(edges.agents.control().clone())),
+                tools: Some(Arc::new(edges.tools.control().clone())),
+                vault: Some(vault),
+                doctor: Some(doctor_of(home.clone())),
+                mounts: edges.mounts(&handle, &owner),
+                owner,
+                limits,
+            },
+        );
         let sweeping = Sweeping::begin(handle.clone());
         let anchoring = Anchoring::begin(home.clone(), Arc::clone(&store), lock);
         let core = Self {
             home,
             handle,
-            agents,
-            tools,
-            operators,
-            peers,
+            edges,
             server,
             store,
             storage,
@@ -215,13 +203,13 @@ impl Core {
     /// What steers its agents.
     #[must_use]
     pub fn agents(&self) -> &impl ProviderControl {
-        self.agents.control()
+        self.edges.agents.control()
     }
 
     /// What steers its tool servers.
     #[must_use]
     pub fn tools(&self) -> &impl ProviderControl {
-        self.tools.control()
+        self.edges.tools.control()
     }
 
     /// The owner's token.
@@ -238,12 +226,12 @@ impl Core {
             tracing::warn!(%error, "run/core.json could not be removed");
         }
         // Whoever calls over a connection is told to go; whoever executes may finish first.
-        self.peers.drain().await;
+        self.edges.peers.drain().await;
         // Event streams still tell of what ends now.
         self.handle.stop(self.grace).await;
-        tokio::join!(self.operators.stop(), self.peers.stop());
+        tokio::join!(self.edges.operators.stop(), self.edges.peers.stop());
         // What agents and tool servers still do is taken up again at the next start, or given up there.
-        tokio::join!(self.agents.stop(), self.tools.stop());
+        tokio::join!(self.edges.agents.stop(), self.edges.tools.stop());
         self.server.stop(self.drain).await;
         self.storage.stop().await;
         // Whoever starts next may have the home once the database is closed.
@@ -258,7 +246,7 @@ impl Core {
         CoreInfo {
             http: self.http_url(),
             storage: Some(self.storage.origin()),
-            agents: Some(self.agents.address().to_owned()),
+            agents: Some(self.edges.agents.address().to_owned()),
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
@@ -281,20 +269,62 @@ fn url_of(mut addr: SocketAddr) -> String {
     format!("http://{addr}")
 }
 
-/// The edge that faces operators, as it is set.
-async fn operators(
-    settings: &Settings,
-    handle: &Handle,
-    base_url: String,
-) -> Result<OperatorEdge, Fault> {
-    let mut options = wharf_operator::Options::new(handle.clone(), base_url);
-    if let Some(directive) = &settings.operators.directive {
-        options.directive.clone_from(directive);
+/// What edges are started with.
+struct Around<'a> {
+    home: &'a Home,
+    settings: &'a Settings,
+    handle: &'a Handle,
+    vault: &'a Arc<dyn Vault>,
+}
+
+impl Around<'_> {
+    /// Gives the engine its built-in tools and a world, and starts the edges around it.
+    async fn edges(
+        &self,
+        shim: Option<PathBuf>,
+        origin: String,
+        listens: SocketAddr,
+    ) -> Result<Edges, Fault> {
+        furnish(self.handle, self.settings.model_tool.clone()).await?;
+        let (agents, tools) = self.host(shim, origin).await?;
+        let operators = self.operators(listens).await?;
+        let peers = ToolEdge::start(wharf_tool::Options::new(self.handle.clone())).await;
+        Ok(Edges { agents, tools, operators, peers })
     }
-    if let Some(hours) = settings.operators.away_hours {
-        options.away_max = Duration::from_secs(hours.saturating_mul(60 * 60));
+
+    /// The edges that launch: agents and tool servers.
+    async fn host(
+        &self,
+        shim: Option<PathBuf>,
+        origin: String,
+    ) -> Result<(AgentEdge, RunEdge), Fault> {
+        let Self { home, settings, handle, vault } = *self;
+        let launcher = agents::launcher(shim.clone())?;
+        let parts = (Arc::clone(vault), origin.clone());
+        let agents = agents::start(home, settings, handle, Arc::clone(&launcher), parts).await?;
+        let shared = tools::Shared { launcher, vault: Arc::clone(vault), origin, program: shim };
+        match tools::start(home, settings, handle, shared).await {
+            Ok(tools) => Ok((agents, tools)),
+            Err(fault) => {
+                agents.stop().await;
+                Err(fault)
+            }
+        }
     }
-    OperatorEdge::start(options).await
+
+    /// The edge that faces operators, as it is set.
+    async fn operators(&self, listens: SocketAddr) -> Result<OperatorEdge, Fault> {
+        let set = &self.settings.operators;
+        let base_url = set.base_url.clone().unwrap_or_else(|| url_of(listens));
+        let mut options = wharf_operator::Options::new(self.handle.clone(), base_url);
+        if let Some(directive) = &set.directive {
+            options.directive.clone_from(directive);
+        }
+        if let Some(hours) = set.away_hours {
+            options.away_max = Duration::from_secs(hours.saturating_mul(60 * 60));
+        }
+        OperatorEdge::start(options).await
+    }
 }
 
 /// What the process says beside its HTTP edge when it is asked how it fares.
@@ -305,31 +335,31 @@ fn doctor_of(home: Home) -> Doctor {
     }))
 }
 
-/// Other edges on the same listener.
-fn mounts(
-    (handle, owner): (&Handle, &OwnerToken),
-    operators: &OperatorEdge,
-    peers: &ToolEdge,
-) -> Vec<Mount> {
-    use wharf_operator::document as operator;
-    use wharf_tool::document as tool;
-    // A browser names itself on a WebSocket of GraphQL only once that is open.
-    let (known, owner) = (handle.clone(), owner.clone());
-    let bearer = move |token: &str| owner.bearer(token, |token| known.trust().authenticate(token));
-    let graphql = wharf_graphql::router(handle.clone(), Arc::new(bearer));
-    let graphql = Mount { own_doors: true, ..Mount::new("/graphql", graphql) };
-    let seats = Mount { own_doors: true, ..Mount::new("/v1/operators", operators.seats()) };
-    let workers = Mount::new("/v1/worker", operators.workers());
-    let workers = Mount { own_doors: true, streams: true, ..workers };
-    let connections = Mount { events: true, ..Mount::new("/v1/tool", peers.peers()) };
-    vec![
-        graphql.described(wharf_graphql::DOCUMENT),
-        seats.described(operator::SEATS),
-        Mount::new("/v1/tasks", operators.tasks()).described(operator::TASKS),
-        workers.described(operator::WORKERS),
-        connections.described(tool::PEERS),
-        Mount::new("/v1/operatives", peers.operatives()).described(tool::OPERATIVES),
-    ]
+impl Edges {
+    /// Other edges on the listener of the HTTP edge.
+    fn mounts(&self, handle: &Handle, owner: &OwnerToken) -> Vec<Mount> {
+        use wharf_operator::document as operator;
+        use wharf_tool::document as tool;
+        // A browser names itself on a WebSocket of GraphQL only once that is open.
+        let (known, owner) = (handle.clone(), owner.clone());
+        let bearer =
+            move |token: &str| owner.bearer(token, |token| known.trust().authenticate(token));
+        let graphql = wharf_graphql::router(handle.clone(), Arc::new(bearer));
+        let graphql = Mount { own_doors: true, ..Mount::new("/graphql", graphql) };
+        let seats =
+            Mount { own_doors: true, ..Mount::new("/v1/operators", self.operators.seats()) };
+        let workers = Mount::new("/v1/worker", self.operators.workers());
+        let workers = Mount { own_doors: true, streams: true, ..workers };
+        let connections = Mount { events: true, ..Mount::new("/v1/tool", self.peers.peers()) };
+        vec![
+            graphql.described(wharf_graphql::DOCUMENT),
+            seats.described(operator::SEATS),
+            Mount::new("/v1/tasks", self.operators.tasks()).described(operator::TASKS),
+            workers.described(operator::WORKERS),
+            connections.described(tool::PEERS),
+            Mount::new("/v1/operatives", self.peers.operatives()).described(tool::OPERATIVES),
+        ]
+    }
 }
 
 const LOOPBACK_V6: std::net::IpAddr = std::net::IpAddr::V6(std::net::Ipv6Addr::LOCALHOST);
@@ -357,26 +387,6 @@ async fn furnish(handle: &Handle, model_tool: Option<ToolId>) -> Result<(), Faul
     match made {
         Err(fault) if !fault.is(Code::WorldExists) => Err(fault),
         _ => Ok(()),
-    }
-}
-
-/// Starts the edges that launch: agents and tool servers.
-async fn host(
-    (home, settings, handle): (&Home, &Settings, &Handle),
-    shim: Option<PathBuf>,
-    vault: &Arc<dyn Vault>,
-    origin: String,
-) -> Result<(AgentEdge, RunEdge), Fault> {
-    let launcher = agents::launcher(shim.clone())?;
-    let parts = (Arc::clone(vault), origin.clone());
-    let agents = agents::start(home, settings, handle, Arc::clone(&launcher), parts).await?;
-    let shared = tools::Shared { launcher, vault: Arc::clone(vault), origin, program: shim };
-    match tools::start(home, settings, handle, shared).await {
-        Ok(tools) => Ok((agents, tools)),
-        Err(fault) => {
-            agents.stop().await;
-            Err(fault)
-        }
     }
 }
 

@@ -10,50 +10,33 @@ use wharf_vocab::{Code, Fault, ProviderId};
 
 use crate::{Home, files};
 
-/// A file of an example: its name and its text.
+/// Files of an example, each with its name.
 macro_rules! example {
-    ($agent:literal, $file:literal) => {
-        ($file, include_str!(concat!("../../../../examples/agents/", $agent, "/", $file)))
-    };
-}
-
-macro_rules! manifest {
-    ($agent:literal) => {
-        example!($agent, "opensentience.agent.json")
-    };
-}
-
-macro_rules! python {
-    ($agent:literal) => {
-        [example!($agent, "agent.py"), example!($agent, "wharf_agent.py"), manifest!($agent)]
-    };
-}
-
-macro_rules! tool {
-    ($file:literal) => {
-        ($file, include_str!(concat!("../../../../examples/tools/llm/litellm/1/", $file)))
+    ($folder:literal: $($file:literal),+) => {
+        &[$(($file, include_str!(concat!("../../../../examples/", $folder, "/", $file)))),+]
     };
 }
 
 /// The example tool server.
-const TOOL: [(&str, &str); 8] = [
-    tool!("wharf.tool.toml"),
-    tool!("README.md"),
-    tool!("handler.py"),
-    tool!("chat.py"),
-    tool!("prices.py"),
-    tool!("prices.json"),
-    tool!("input.schema.json"),
-    tool!("output.schema.json"),
-];
+const TOOL: &[(&str, &str)] = example!("tools/llm/litellm/1":
+    "wharf.tool.toml", "README.md", "handler.py", "chat.py", "prices.py", "prices.json",
+    "input.schema.json", "output.schema.json");
 const HELLO_MANIFEST: &str =
     include_str!("../../../../examples/agents/hello/opensentience.agent.json");
 /// The Python examples: all of each is in this program.
 const PYTHON: [(&str, &[(&str, &str)]); 4] = [
-    ("hello-python", &[example!("hello-python", "agent.py"), manifest!("hello-python")]),
-    ("llm-text", &python!("llm-text")),
-    ("multi-turn", &python!("multi-turn")),
-    ("video", &python!("video")),
+    ("hello-python", example!("agents/hello-python": "agent.py", "opensentience.agent.json")),
+    (
+        "llm-text",
+        example!("agents/llm-text":
+        "agent.py", "wharf_agent.py", "opensentience.agent.json"),
+    ),
+    (
+        "multi-turn",
+        example!("agents/multi-turn":
+        "agent.py", "wharf_agent.py", "opensentience.agent.json"),
+    ),
+    ("video", example!("agents/video": "agent.py", "wharf_agent.py", "opensentience.agent.json")),
 ];
 /// How long the core waits for an example before it says that it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(5);
@@ -69,7 +52,7 @@ pub(crate) async fn furnish(
     tools: &impl ProviderControl,
 ) {
     let folder = home.path().join("tools").join("demo").join("litellm");
-    let enabled = match written(&folder, &TOOL) {
+    let enabled = match written(&folder, TOOL) {
         Ok(folder) => approved(tools, folder).await.map(drop),
         Err(fault) => Err(fault),
     };

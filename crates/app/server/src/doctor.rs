@@ -13,7 +13,7 @@ use crate::Home;
 use crate::settings::Settings;
 
 /// One thing that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Check {
     /// What was looked at.
     pub name: String,

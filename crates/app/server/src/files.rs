@@ -10,6 +10,12 @@ pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
+/// Makes a folder that nobody else can look into, also if it was there.
+pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
+    make_folder(path)?;
+    make_private(path, 0o700)
+}
+
 /// Takes away what others may do with a file or folder.
 pub(crate) fn make_private(path: &Path, mode: u32) -> io::Result<()> {
     if fs::metadata(path)?.permissions().mode() & 0o077 == 0 {

@@ -1,20 +1,20 @@
 //! The home: the one folder in which a core keeps everything.
 
 use std::io::{self, ErrorKind};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
-use wharf_client::Holder;
 use wharf_http::CoreInfo;
 use wharf_vocab::{Code, Fault};
 
 use crate::files;
 
-/// The folder in which a core keeps everything. Naming one creates nothing.
+/// The folder in which a core keeps everything. Naming one creates nothing. It is read as clients
+/// read it, and written only here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
-    /// How clients read the home; what they read is written here.
     readable: wharf_client::Home,
 }
 
@@ -23,26 +23,6 @@ impl Home {
     /// data directory.
     pub fn resolve(dir: Option<PathBuf>) -> Result<Self, Fault> {
         Ok(Self { readable: wharf_client::Home::resolve(dir)? })
-    }
-
-    /// Where the home lies.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        self.readable.path()
-    }
-
-    /// What the core that uses this home says about itself, if one does.
-    pub fn read_core(&self) -> Result<Option<CoreInfo>, Fault> {
-        self.readable.core()
-    }
-
-    /// The owner's token.
-    pub fn read_owner_token(&self) -> Result<String, Fault> {
-        self.readable.owner_token()
-    }
-
-    pub(crate) fn holder(&self) -> Holder {
-        self.readable.holder()
     }
 
     /// A home of its own for a test; it is gone with the folder.
@@ -56,15 +36,29 @@ impl Home {
 
     /// Makes the folders of the home, for their owner's eyes only.
     pub(crate) fn make(&self) -> Result<(), Fault> {
-        crate::backup::refuse_half_restored(self)?;
+        if self.is_half_restored() {
+            let message = format!(
+                "The home {} was not restored to the end; remove it and restore the backup again.",
+                self.path().display()
+            );
+            return Err(Fault::new(Code::BackupIncomplete, message));
+        }
         // Somebody else may have made the home itself and use its folder for more than this.
         files::make_folder(self.path()).map_err(|error| self.unwritable(&error))?;
         for folder in [self.run_folder(), self.secrets_folder()] {
-            files::make_folder(&folder)
-                .and_then(|()| files::make_private(&folder, 0o700))
-                .map_err(|error| self.unwritable(&error))?;
+            files::make_private_folder(&folder).map_err(|error| self.unwritable(&error))?;
         }
         Ok(())
+    }
+
+    /// Whether it holds half of a backup; then it is not started.
+    pub(crate) fn is_half_restored(&self) -> bool {
+        self.restoring_file().exists()
+    }
+
+    /// Says that the home is not restored to the end.
+    pub(crate) fn restoring_file(&self) -> PathBuf {
+        self.path().join("restore.incomplete")
     }
 
     /// A file of the home could not be written.
@@ -108,18 +102,6 @@ impl Home {
         self.path().join("wharf.toml")
     }
 
-    pub(crate) fn core_file(&self) -> PathBuf {
-        self.readable.core_file()
-    }
-
-    pub(crate) fn lock_file(&self) -> PathBuf {
-        self.readable.lock_file()
-    }
-
-    pub(crate) fn owner_token_file(&self) -> PathBuf {
-        self.readable.owner_token_file()
-    }
-
     pub(crate) fn node_file(&self) -> PathBuf {
         self.run_folder().join("node.id")
     }
@@ -130,6 +112,14 @@ impl Home {
 
     pub(crate) fn audit_key_file(&self) -> PathBuf {
         self.secrets_folder().join("audit.key")
+    }
+}
+
+impl Deref for Home {
+    type Target = wharf_client::Home;
+
+    fn deref(&self) -> &wharf_client::Home {
+        &self.readable
     }
 }
 

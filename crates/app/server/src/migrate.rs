@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use serde::Serialize;
 use wharf_ports::StoreError;
 use wharf_store_sqlite::migrations;
 use wharf_vocab::{Code, Fault};
@@ -11,16 +12,25 @@ use crate::settings::Settings;
 use crate::{Home, fault};
 
 /// The versions of a database.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct MigrationStatus {
     /// The version it has; 0 when it is empty.
     pub current: u32,
     /// The newest version this program knows.
     pub newest: u32,
     /// What it has had, in order.
-    pub applied: Vec<(u32, String)>,
+    pub applied: Vec<Migration>,
     /// What is to come, in order.
-    pub pending: Vec<(u32, String)>,
+    pub pending: Vec<Migration>,
+}
+
+/// One step of a database.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Migration {
+    /// The version the step leads to.
+    pub version: u32,
+    /// What it does.
+    pub name: &'static str,
 }
 
 /// Which migrations the database has had and which are to come.
@@ -64,7 +74,7 @@ fn alone(home: &Home) -> Result<HomeLock, Fault> {
 
 fn shown(status: Result<migrations::Status, StoreError>) -> Result<MigrationStatus, Fault> {
     let status = status.map_err(|error| fault::of_store(&error))?;
-    let steps = (1..).zip(status.steps).map(|(version, what)| (version, what.to_owned()));
-    let (applied, pending) = steps.partition(|(version, _)| *version <= status.current);
+    let steps = (1..).zip(status.steps).map(|(version, name)| Migration { version, name });
+    let (applied, pending) = steps.partition(|step| step.version <= status.current);
     Ok(MigrationStatus { current: status.current, newest: status.newest, applied, pending })
 }

@@ -105,7 +105,7 @@ mod tests {
         let (_dir, home) = Home::in_a_test();
         let token = owner_token(&home).expect("made");
         assert_eq!(token.len(), 64);
-        assert_eq!(home.read_owner_token(), Ok(token.clone()));
+        assert_eq!(home.owner_token(), Ok(token.clone()));
         let (key, node) = (audit_key(&home).expect("made"), node_id(&home).expect("made"));
         assert_eq!(owner_token(&home), Ok(token));
         assert_eq!(existing_audit_key(&home), Ok(Some(key)));

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use wharf_domain::Policy;
 use wharf_domain::provider::ProviderLimits;
-use wharf_vocab::{Code, Fault, SandboxLevel};
+use wharf_vocab::{Code, Fault, SandboxLevel, ToolId};
 
 use crate::Home;
 use crate::fault::sentence;
@@ -55,10 +55,10 @@ pub(crate) struct Settings {
     pub(crate) tools: tables::Tools,
     /// What operators are told, and how long seats wait.
     pub(crate) operators: operators::Operators,
-    /// Which tool completes prompts.
-    pub(crate) models: tables::Models,
-    /// What open runs may take.
-    pub(crate) runs: tables::Runs,
+    /// Which tool completes prompts, when not the usual one.
+    pub(crate) model_tool: Option<ToolId>,
+    /// What open runs may take in memory, all together.
+    pub(crate) runs_memory_bytes: u64,
     /// How to log.
     pub(crate) log: Log,
 }
@@ -93,10 +93,10 @@ struct File {
     redaction: tables::Redaction,
     approvals: policy::Approvals,
     policy: Vec<policy::Rule>,
-    tools: tables::ToolsTable,
-    operators: operators::File,
-    models: tables::ModelsTable,
-    runs: tables::RunsTable,
+    tools: tables::Tools,
+    operators: operators::Operators,
+    models: tables::Models,
+    runs: tables::Runs,
     log: LogFile,
 }
 
@@ -168,10 +168,10 @@ impl Settings {
             redaction: file.redaction,
             policy: policy::to_policy(&file.approvals, file.policy),
             artifacts: file.artifacts.settle(home.path(), var)?,
-            tools: file.tools.into(),
-            operators: file.operators.read()?,
-            models: file.models.read()?,
-            runs: file.runs.read()?,
+            tools: file.tools,
+            operators: file.operators.checked()?,
+            model_tool: file.models.tool()?,
+            runs_memory_bytes: file.runs.memory_bytes()?,
             log: Log {
                 format: format.unwrap_or_default(),
                 filter: filter.unwrap_or_else(|| LEVEL_DEFAULT.to_owned()),

@@ -12,10 +12,10 @@ use wharf_ports::vault::Vault;
 use wharf_run::{Options, RunEdge, Storage};
 use wharf_vocab::{Code, Fault, limits};
 
-use crate::Home;
-use crate::agents::{make_private, user_home};
+use crate::agents::user_home;
 use crate::settings::Settings;
 use crate::settings::artifacts::{Artifacts, Place};
+use crate::{Home, files};
 
 /// What tool servers share with agents.
 pub(crate) struct Shared {
@@ -35,7 +35,7 @@ pub(crate) async fn start(
 ) -> Result<RunEdge, Fault> {
     let Shared { launcher, vault, origin, program } = shared;
     let unwritable = |error: std::io::Error| home.unwritable(&error);
-    make_private(&home.path().join("tools")).map_err(unwritable)?;
+    files::make_private_folder(&home.path().join("tools")).map_err(unwritable)?;
     // A fence follows no links, so servers are told of places as they are without any.
     let real_home = home.path().canonicalize().map_err(unwritable)?;
     let program = match program {
@@ -65,7 +65,7 @@ pub(crate) async fn start(
         program,
         container: settings.tools.container.clone(),
         storage: Storage { origin, is_public: is_public(&settings.artifacts) },
-        idle: settings.tools.idle.unwrap_or(Options::IDLE),
+        idle: settings.tools.idle_s.map_or(Options::IDLE, Duration::from_secs),
         healthy_within: Options::HEALTHY_WITHIN,
     })
     .await

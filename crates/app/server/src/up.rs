@@ -1,5 +1,6 @@
 //! `wharf up`: a core in the foreground until a signal stops it.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -26,7 +27,7 @@ pub struct UpOptions {
 }
 
 /// What is told once the core is ready.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, serde::Serialize)]
 pub struct Ready {
     /// Where its API is.
     pub http: String,
@@ -42,7 +43,9 @@ pub async fn up(options: UpOptions, on_ready: impl FnOnce(&Ready) + Send) -> Res
     let UpOptions { home, listen, behind_proxy, origins, demo } = options;
     logging::begin(&Settings::load(&home)?.log)?;
     raise_open_files();
-    let mut signals = Signals::new()?;
+    let mut signals = Signals::new().map_err(|error| {
+        Fault::new(Code::CoreInternal, format!("Signals cannot be received: {error}."))
+    })?;
     let path = home.path().to_owned();
     let options = CoreOptions { listen, behind_proxy, origins, ..CoreOptions::new(home.clone()) };
     let core = Core::start(options).await?;
@@ -71,27 +74,21 @@ pub async fn up(options: UpOptions, on_ready: impl FnOnce(&Ready) + Send) -> Res
     ended
 }
 
-struct Signals {
+/// The signals that ask a program to stop.
+pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    fn new() -> Result<Self, Fault> {
-        let listen = |kind| {
-            signal(kind).map_err(|error| {
-                let message = format!("Signals cannot be received: {error}.");
-                Fault::new(Code::CoreInternal, message)
-            })
-        };
-        Ok(Self {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-        })
+    /// Listens from now on.
+    pub fn new() -> io::Result<Self> {
+        let (interrupt, terminate) = (SignalKind::interrupt(), SignalKind::terminate());
+        Ok(Self { interrupt: signal(interrupt)?, terminate: signal(terminate)? })
     }
 
-    /// The number of the next signal that asks the core to stop.
-    async fn next(&mut self) -> i32 {
+    /// The number of the next one.
+    pub async fn next(&mut self) -> i32 {
         tokio::select! {
             _ = self.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
             _ = self.terminate.recv() => SignalKind::terminate().as_raw_value(),

@@ -187,7 +187,7 @@ fn is_loopback(url: &Url) -> bool {
 mod tests {
     use super::*;
     use crate::call::{Call, List};
-    use crate::scripted::{Reply, Scripted};
+    use crate::scripted::{Reply, Scripted, ScriptedClient as _};
     use serde_json::{Value, json};
 
     fn get(scripted: &Scripted, path: &[&str]) -> Call<Value> {

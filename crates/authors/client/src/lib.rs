@@ -32,8 +32,8 @@ mod files;
 mod follow;
 mod home;
 mod locator;
-#[cfg(any(test, feature = "scripted"))]
-pub mod scripted;
+#[cfg(test)]
+mod scripted;
 
 pub use api::{
     Agents, Audit, Inbox, LogFollower, Operatives, RunFilter, Runs, Seats, Secrets, Tokens, Tools,

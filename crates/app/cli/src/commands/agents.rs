@@ -2,19 +2,21 @@
 
 mod add;
 mod approve;
-mod list;
-mod logs;
 mod scan;
 mod show;
 mod start;
-mod steer;
 mod words;
 
 use clap::Subcommand;
+use wharf_client::{Agents, Call, Client};
+use wharf_vocab::Code;
+use wharf_wire::rest_v1::Agent;
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
+use super::providers::{self, Kind, logs, pick};
+use crate::commands::{Context, Exit, Result, Table};
+use crate::{moment, plain};
+
+const AGENTS: Kind = Kind { word: "agent", command: "wharf agents", unknown: Code::AgentNotFound };
 
 /// What `wharf agents` takes.
 #[derive(Debug, clap::Args)]
@@ -41,38 +43,173 @@ enum Command {
     /// Add the agent in a folder, and show what it asks for
     Add(add::Args),
     /// Show one agent: its state, its permissions and its tools
-    Show(show::Args),
+    #[command(after_help = "\
+Examples:
+  wharf agents show dev.wharf.hello
+  wharf agents show hello --json")]
+    Show(Which),
     /// Find agents below a folder, without running anything
     Scan(scan::Args),
     /// Approve all or some of what an agent asks for
     Approve(approve::Args),
     /// Revoke an approval, and stop the agent if it runs
-    Revoke(steer::RevokeArgs),
+    #[command(after_help = "\
+Examples:
+  wharf agents revoke hello
+
+A running agent is stopped. It cannot be started until you approve it again.")]
+    Revoke(Which),
     /// Start an agent and keep it running, also after a restart of the core
+    #[command(after_help = "\
+Examples:
+  wharf agents start hello
+  wharf agents start hello --detach     do not wait until it runs
+
+Exit code 1 if it does not start; see its log.")]
     Start(start::Args),
     /// Stop an agent and everything it started
-    Stop(steer::StopArgs),
+    #[command(after_help = "\
+Examples:
+  wharf agents stop hello
+
+The agent is asked to end, and is killed with everything it started if it does not. It stays
+stopped, also after a restart of the core, until you start it.")]
+    Stop(Which),
     /// Restart an agent, or start it
-    Restart(start::RestartArgs),
+    #[command(after_help = "\
+Examples:
+  wharf agents restart hello
+  wharf agents restart hello --timeout 2m
+
+Exit code 1 if it does not start; see its log.")]
+    Restart(start::Args),
     /// Print an agent's log, even if it has ended
-    Logs(logs::Args),
+    #[command(after_help = "\
+Examples:
+  wharf agents logs hello
+  wharf agents logs hello -n 50 -f     follow until its process ends
+  wharf agents logs hello --json
+
+Each line is marked with its source: out and err are the agent's, log is the core's own.")]
+    Logs {
+        #[command(flatten)]
+        which: Which,
+        #[command(flatten)]
+        lines: logs::LogArgs,
+    },
     /// Remove an agent; its folder is not touched
-    Remove(steer::RemoveArgs),
+    #[command(after_help = "\
+Examples:
+  wharf agents remove hello
+
+Stop the agent first. Its approval and its tools are forgotten; its folder stays as it is.")]
+    Remove(Which),
+}
+
+/// Which agent is meant.
+#[derive(Debug, clap::Args)]
+struct Which {
+    /// The agent's id, or a unique beginning or end of it
+    agent: String,
+}
+
+impl Which {
+    /// The whole id, and whom to ask about it.
+    async fn find(&self, context: &Context) -> Result<(Client, String)> {
+        let client = context.client()?;
+        let id = find(&client, &self.agent).await?.agent_id.to_string();
+        Ok((client, id))
+    }
 }
 
 /// Does what the subcommand says; lists agents when there is none.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     match args.command.unwrap_or(Command::List) {
-        Command::List => list::run(context).await,
+        Command::List => list(context).await,
         Command::Add(args) => add::run(&args, context).await,
-        Command::Show(args) => show::run(&args, context).await,
+        Command::Show(which) => show::run(&which, context).await,
         Command::Scan(args) => scan::run(&args, context).await,
         Command::Approve(args) => approve::run(args, context).await,
-        Command::Revoke(args) => steer::revoke(&args, context).await,
-        Command::Start(args) => start::run(&args, context).await,
-        Command::Stop(args) => steer::stop(&args, context).await,
-        Command::Restart(args) => start::run_restart(&args, context).await,
-        Command::Logs(args) => logs::run(&args, context).await,
-        Command::Remove(args) => steer::remove(&args, context).await,
+        Command::Revoke(which) => {
+            let result = "is no longer approved; it is";
+            steer(&which, context, "revoking", result, |agents, id| agents.revoke(id)).await
+        }
+        Command::Start(args) => {
+            start::run(&args, "starting", |agents, id| agents.start(id), context).await
+        }
+        Command::Stop(which) => {
+            steer(&which, context, "stopping", "is", |agents, id| agents.stop(id)).await
+        }
+        Command::Restart(args) => {
+            start::run(&args, "restarting", |agents, id| agents.restart(id), context).await
+        }
+        Command::Logs { which, lines } => print_log(&which, &lines, context).await,
+        Command::Remove(which) => {
+            let (client, id) = which.find(context).await?;
+            client.agents().remove(&id).await?;
+            context.output.note(&format!("removed {}", plain::line(&id)));
+            Ok(Exit::Done)
+        }
     }
+}
+
+async fn list(context: &Context) -> Result<Exit> {
+    let empty = "no agents; add one with: wharf agents add DIR";
+    let list = context.client()?.agents().list();
+    super::list(list, empty, context.output, |agents, output| {
+        let headings = ["AGENT", "STATE", "VERSION", "TOOLS", "PID", "HEARTBEAT", "ABOUT"];
+        let mut table =
+            Table::new(output, &headings).keep_whole(&[0, 1]).leave_out(4, "").leave_out(5, "");
+        for agent in agents {
+            let heartbeat = agent.last_heartbeat.map(moment::relative_to_now);
+            let about = agent.reason.as_ref().unwrap_or(&agent.description);
+            let cells = [
+                agent.agent_id.as_str(),
+                agent.state.as_str(),
+                &agent.version,
+                &agent.tools.len().to_string(),
+                &agent.pid.map(|pid| pid.to_string()).unwrap_or_default(),
+                &heartbeat.unwrap_or_default(),
+                &plain::cut(about, 80),
+            ];
+            table.row_with_state(cells, 1);
+        }
+        table
+    })
+    .await
+}
+
+/// Asks something of an agent, and says in a line what came of it: the `result` and its state.
+async fn steer(
+    which: &Which,
+    context: &Context,
+    doing: &str,
+    result: &str,
+    call: impl FnOnce(Agents<'_>, &str) -> Call<Agent>,
+) -> Result<Exit> {
+    let (client, id) = which.find(context).await?;
+    let doing = format!("{doing} {}", plain::line(&id));
+    providers::steer(context.output, &doing, call(client.agents(), &id), |agent: Agent| {
+        format!("{} {result} {}\n", plain::line(&agent.agent_id), words::state(&agent))
+    })
+    .await
+}
+
+async fn print_log(which: &Which, lines: &logs::LogArgs, context: &Context) -> Result<Exit> {
+    let (client, id) = which.find(context).await?;
+    let agents = client.agents();
+    if !lines.follow {
+        return logs::show(agents.logs(&id, lines.lines), context.output).await;
+    }
+    logs::follow(agents.follow_logs(&id, lines.lines).await?, context.output).await?;
+    let state = words::state(&agents.get(&id).await?);
+    logs::ended(&plain::line(&id), &state, context.output)
+}
+
+/// The agent that a typed id, or the beginning or the end of one, means.
+async fn find(client: &Client, typed: &str) -> Result<Agent> {
+    let mut agents = client.agents().list().all().await?;
+    let ids: Vec<&str> = agents.iter().map(|agent| agent.agent_id.as_str()).collect();
+    let at = pick(&ids, typed, AGENTS)?;
+    Ok(agents.swap_remove(at))
 }

@@ -6,12 +6,8 @@ use serde_json::Value;
 use wharf_vocab::{AskKind, NoAnswer};
 use wharf_wire::rest_v1::{AnswerQuestion, Ask};
 
-use crate::cli::Context;
-use crate::commands::asks;
-use crate::exit::Exit;
-use crate::failure::{Failure, Result};
+use crate::commands::{Context, Exit, Failure, Output, Result, asks};
 use crate::form::Form;
-use crate::output::Output;
 use crate::{inputs, plain};
 
 /// What `wharf answer` takes.

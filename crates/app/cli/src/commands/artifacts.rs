@@ -5,9 +5,7 @@ mod trace;
 use clap::Subcommand;
 
 use super::worlds;
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
+use crate::commands::{Context, Exit, Result};
 
 /// What `wharf artifacts` takes.
 #[derive(Debug, clap::Args)]

@@ -4,7 +4,7 @@ use wharf_client::Client;
 use wharf_vocab::{AskId, AskKind, Code};
 use wharf_wire::rest_v1::Ask;
 
-use crate::failure::{Failure, Result};
+use crate::commands::{Failure, Result};
 use crate::plain;
 
 /// The ask that `typed` means; `None` if no open one does but one may have, of which the core

@@ -5,9 +5,7 @@ mod tail;
 
 use clap::Subcommand;
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
+use crate::commands::{Context, Exit, Result};
 use crate::plain;
 
 /// What `wharf audit` takes.
@@ -37,26 +35,19 @@ Needs the home, not a running core. Exit code 1 if anything is wrong.")]
     Verify,
 }
 
-impl Args {
-    /// Whether the command works on the home and talks to no core.
-    pub(crate) fn is_offline(&self) -> bool {
-        matches!(self.command, Some(Command::Verify))
-    }
-}
-
 /// Does what the subcommand says; shows the newest records when there is none.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     match args.command.unwrap_or(Command::Tail(args.tail)) {
         Command::Tail(args) => tail::run(args, context).await,
         Command::Export(args) => export::run(args, context).await,
-        Command::Verify => run_offline(context),
+        Command::Verify => verify(context),
     }
 }
 
 /// Checks the audit in the home.
-pub(crate) fn run_offline(context: &Context) -> Result<Exit> {
+fn verify(context: &Context) -> Result<Exit> {
     let output = context.output;
-    let check = context.home()?.verify_audit()?;
+    let check = wharf_server::audit::verify(&context.home()?)?;
     let exit = if check.findings.is_empty() { Exit::Done } else { Exit::Failed };
     if output.is_json() {
         output.json(&check)?;

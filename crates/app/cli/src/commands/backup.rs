@@ -1,18 +1,13 @@
-//! `wharf backup`: copies of a home that can be restored.
-
-mod verify;
+//! `wharf backup`: copies of a home that can be restored, and `wharf restore`: a home from one.
 
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use wharf_server::backup::{self, Key, RestoreOptions, TakeOptions, Taken};
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::{Failure, Result};
-use crate::local::{self, Backed, BackupKey};
-use crate::meter::Meter;
-use crate::output::Output;
-use crate::{amount, plain};
+use crate::commands::{Context, Exit, Failure, Output, Result};
+use crate::progress::Meter;
+use crate::{amount, moment, plain};
 
 /// What `wharf backup` takes.
 #[derive(Debug, clap::Args)]
@@ -52,7 +47,7 @@ struct Take {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Read a whole backup and say whether it can be restored
-    Verify(verify::Args),
+    Verify(VerifyArgs),
     /// Create a key for encrypted backups
     Key(KeyArgs),
 }
@@ -60,7 +55,7 @@ enum Command {
 /// Takes a backup, or does what the subcommand says.
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
     match &args.command {
-        Some(Command::Verify(args)) => verify::run(args, context),
+        Some(Command::Verify(args)) => verify(args, context),
         Some(Command::Key(args)) => make_key(args, context),
         None => take(&args.take, context),
     }
@@ -69,25 +64,26 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
 fn take(args: &Take, context: &Context) -> Result<Exit> {
     let Some(dir) = &args.dir else { return Err(Failure::usage("say where the backup goes")) };
     let (output, home) = (context.output, context.home()?);
-    let key = key_of(args.key_file.as_deref())?;
-    let mut watcher = Watcher::new(output);
-    let backed = home.back_up(dir, args.incremental, key, &mut watcher)?;
-    watcher.end();
+    let options =
+        TakeOptions { incremental: args.incremental, key: key_of(args.key_file.as_deref())? };
+    let mut shown = Shown { output, meter: None };
+    let taken = backup::take(&home, dir, options, &mut shown)?;
+    drop(shown);
     // A file that is not there is no reason to have no backup, but one to look.
-    let exit = if backed.missing.is_empty() { Exit::Done } else { Exit::Failed };
+    let exit = if taken.missing.is_empty() { Exit::Done } else { Exit::Failed };
     if output.is_json() {
-        output.json(&backed)?;
+        output.json(&taken)?;
         return Ok(exit);
     }
-    output.line(&sentence(dir, &backed))?;
-    warn_of_missing(&backed.missing, output);
+    output.line(&sentence(&taken))?;
+    warn_of_missing(&taken.missing, output);
     Ok(exit)
 }
 
-fn sentence(dir: &Path, backed: &Backed) -> String {
-    let (dir, all) = (plain::line(&dir.display().to_string()), amount::about(backed.bytes));
-    let (objects, copied) = (backed.objects, amount::about(backed.copied_bytes));
-    if backed.by_reference {
+fn sentence(taken: &Taken) -> String {
+    let (dir, all) = (plain::line(&taken.dir.display().to_string()), amount::about(taken.bytes));
+    let (objects, copied) = (taken.objects, amount::about(taken.copied_bytes));
+    if taken.by_reference {
         return format!(
             "backed up to {dir} and read again; {objects} files of worlds ({all}) stay in the S3 \
              and are listed by key and hash"
@@ -99,7 +95,7 @@ fn sentence(dir: &Path, backed: &Backed) -> String {
 }
 
 /// Names files that are in the database and nowhere else.
-pub(super) fn warn_of_missing(missing: &[String], output: Output) {
+fn warn_of_missing(missing: &[String], output: Output) {
     let Some(first) = missing.first() else { return };
     let (count, first) = (missing.len(), plain::line(first));
     let attention = output.err_paint().attention("warning:");
@@ -110,32 +106,20 @@ pub(super) fn warn_of_missing(missing: &[String], output: Output) {
 }
 
 /// The key that was named.
-pub(super) fn key_of(path: Option<&Path>) -> Result<Option<BackupKey>> {
-    path.map(local::read_backup_key).transpose()
+fn key_of(path: Option<&Path>) -> Result<Option<Key>> {
+    Ok(path.map(Key::read).transpose()?)
 }
 
 /// Shows on a terminal what passes.
-pub(super) struct Watcher {
+struct Shown {
     output: Output,
     meter: Option<Meter>,
 }
 
-impl Watcher {
-    pub(super) fn new(output: Output) -> Self {
-        Self { output, meter: None }
-    }
-
-    /// Takes the bar away.
-    pub(super) fn end(&mut self) {
-        if let Some(meter) = self.meter.take() {
-            meter.finish();
-        }
-    }
-}
-
-impl local::BackupWatcher for Watcher {
+impl backup::Watcher for Shown {
     fn begin(&mut self, what: &str, bytes: Option<u64>) {
-        self.end();
+        // The one before it makes room first.
+        self.meter = None;
         self.meter = Some(Meter::new(self.output, what, bytes));
     }
 
@@ -143,12 +127,6 @@ impl local::BackupWatcher for Watcher {
         if let Some(meter) = &self.meter {
             meter.add(bytes);
         }
-    }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        self.end();
     }
 }
 
@@ -166,7 +144,7 @@ pub(crate) struct KeyArgs {
 
 /// Makes a key.
 fn make_key(args: &KeyArgs, context: &Context) -> Result<Exit> {
-    local::make_backup_key(&args.file)?;
+    Key::make(&args.file)?;
     let output = context.output;
     if output.is_json() {
         output.json(&serde_json::json!({"key_file": args.file}))?;
@@ -174,5 +152,103 @@ fn make_key(args: &KeyArgs, context: &Context) -> Result<Exit> {
         let file = plain::line(&args.file.display().to_string());
         output.line(&format!("created {file}; keep it away from the backups"))?;
     }
+    Ok(Exit::Done)
+}
+
+/// What `wharf backup verify` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf backup verify /mnt/backup/wharf
+  wharf backup verify /mnt/backup/wharf --key-file ~/wharf-backup.key --json
+
+Reads every byte and compares it with its hash. Needs no home. Exit code 1 if anything is wrong.")]
+struct VerifyArgs {
+    /// The folder of the backup
+    dir: PathBuf,
+    /// The key that it was encrypted with
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+}
+
+/// Reads the backup and says what was found.
+fn verify(args: &VerifyArgs, context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let mut shown = Shown { output, meter: None };
+    let found = backup::verify(&args.dir, key_of(args.key_file.as_deref())?, &mut shown)?;
+    drop(shown);
+    let exit = if found.findings.is_empty() { Exit::Done } else { Exit::Failed };
+    if output.is_json() {
+        output.json(&found)?;
+        return Ok(exit);
+    }
+    let paint = output.out_paint();
+    for finding in &found.findings {
+        output.line(&format!("{} {}", paint.bad("finding:"), plain::line(finding)))?;
+    }
+    if exit == Exit::Failed {
+        let verdict = paint.bad("the backup is damaged");
+        output.line(&format!("{verdict}: {} findings", found.findings.len()))?;
+        return Ok(exit);
+    }
+    let (objects, bytes, files) = (found.objects, amount::about(found.bytes), found.files);
+    let kept = if found.by_reference { ", kept in the S3 and not read" } else { "" };
+    let encrypted = if found.encrypted { ", encrypted" } else { "" };
+    output.line(&format!(
+        "{}: taken {}{encrypted}; {objects} files of worlds ({bytes}{kept}), {files} others",
+        paint.good("the backup is whole"),
+        moment::clock(found.taken_at),
+    ))?;
+    warn_of_missing(&found.missing, output);
+    Ok(exit)
+}
+
+/// What `wharf restore` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf restore /mnt/backup/wharf
+  wharf restore /mnt/backup/wharf --home /srv/wharf
+  wharf restore /mnt/backup/wharf --replace --key-file ~/wharf-backup.key
+
+The home must be empty or absent. --replace moves an existing one aside, to a name that ends in
+.before-TIME; nothing is removed. A home that a core uses is never touched. Every byte is verified;
+a home that was not restored completely cannot be started.")]
+pub(crate) struct RestoreArgs {
+    /// The folder of the backup
+    dir: PathBuf,
+    /// Move an existing home aside
+    #[arg(long)]
+    replace: bool,
+    /// The key that the backup was encrypted with
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+}
+
+/// Restores the backup.
+pub(crate) fn restore(args: &RestoreArgs, context: &Context) -> Result<Exit> {
+    let (output, home) = (context.output, context.home()?);
+    let mut shown = Shown { output, meter: None };
+    let options = RestoreOptions { replace: args.replace, key: key_of(args.key_file.as_deref())? };
+    let restored = backup::restore(&args.dir, &home, options, &mut shown)?;
+    drop(shown);
+    if output.is_json() {
+        output.json(&restored)?;
+        return Ok(Exit::Done);
+    }
+    let place = plain::line(&restored.home.display().to_string());
+    let (objects, bytes) = (restored.objects, amount::about(restored.bytes));
+    let kept = if restored.by_reference { ", still in the S3" } else { "" };
+    output.line(&format!(
+        "restored {place} as it was at {}: {objects} files of worlds ({bytes}{kept})",
+        moment::clock(restored.taken_at)
+    ))?;
+    if let Some(aside) = &restored.aside {
+        output.note(&format!(
+            "the previous home is now {}",
+            plain::line(&aside.display().to_string())
+        ));
+    }
+    warn_of_missing(&restored.missing, output);
     Ok(Exit::Done)
 }

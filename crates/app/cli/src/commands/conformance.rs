@@ -7,12 +7,10 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use wharf_conformance::run::{self, Mode};
 use wharf_conformance::{Error, Options, Profile, Report, Row, Verdict};
+use wharf_testkit::sim::{self, SimOptions};
 use wharf_vocab::{Code, Object};
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::{Failure, Result};
-use crate::local;
+use crate::commands::{Context, Exit, Failure, Result};
 use crate::{inputs, plain};
 
 /// What `wharf conformance` takes.
@@ -235,11 +233,11 @@ pub(crate) struct SimArgs {
 
 /// Runs the simulation and prints its report.
 pub(crate) fn simulate(args: &SimArgs, context: &Context) -> Result<Exit> {
-    let report = local::simulate(args.seed, args.steps);
+    let report = sim::run(SimOptions { seed: args.seed, steps: args.steps });
     if context.output.is_json() {
-        context.output.json(&report.json)?;
+        context.output.json(&report.to_json())?;
     } else {
-        context.output.line(report.text.trim_end())?;
+        context.output.line(report.to_string().trim_end())?;
     }
     Ok(if report.ok { Exit::Done } else { Exit::Failed })
 }

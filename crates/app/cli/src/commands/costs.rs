@@ -5,12 +5,8 @@ use serde_json::Value;
 use wharf_vocab::Micro;
 use wharf_wire::rest_v1::Costs;
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::output::Output;
-use crate::table::{self, Table};
-use crate::{amount, moment};
+use crate::commands::{Context, Exit, Output, Result, Table};
+use crate::{amount, moment, output};
 
 /// How many characters the longest bar has.
 const BAR_CHARS: u64 = 24;
@@ -55,7 +51,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
         output.json(&raw)?;
         return Ok(Exit::Done);
     }
-    let costs: Costs = table::typed(raw)?;
+    let costs: Costs = output::typed(raw)?;
     if costs.items.is_empty() {
         let narrowed = args.since.is_some() || args.until.is_some() || args.world.is_some();
         output.note(if narrowed {

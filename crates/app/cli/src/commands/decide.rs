@@ -3,10 +3,7 @@
 use wharf_vocab::{AllowScope, AskKind, Decision};
 use wharf_wire::rest_v1::DecideApproval;
 
-use crate::cli::Context;
-use crate::commands::asks;
-use crate::exit::Exit;
-use crate::failure::Result;
+use crate::commands::{Context, Exit, Result, asks};
 use crate::plain;
 
 /// What `wharf approve` takes.

@@ -1,8 +1,8 @@
 //! `wharf doctor`: looks for what could keep a core from working well.
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
+use wharf_server::doctor::{self, Verdict};
+
+use crate::commands::{Context, Exit, Result};
 use crate::plain;
 
 /// What `wharf doctor` takes.
@@ -23,8 +23,10 @@ pub(crate) struct Args {
 /// Prints what was looked at and what was seen.
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
-    let findings = context.home()?.examine(args.hash);
-    let failed = findings.iter().any(|finding| finding.verdict == "fail");
+    let home = context.home()?;
+    let mut findings = doctor::check(&home, args.hash);
+    findings.extend(doctor::check_sandbox(&home));
+    let failed = findings.iter().any(|finding| finding.verdict == Verdict::Fail);
     if output.is_json() {
         output.json(&findings)?;
     } else {
@@ -32,9 +34,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
         for finding in &findings {
             let verdict = format!("{:<4}", finding.verdict);
             let verdict = match finding.verdict {
-                "ok" => paint.good(&verdict),
-                "warn" => paint.attention(&verdict),
-                _ => paint.bad(&verdict),
+                Verdict::Ok => paint.good(&verdict),
+                Verdict::Warn => paint.attention(&verdict),
+                Verdict::Fail => paint.bad(&verdict),
             };
             let (name, text) = (plain::line(&finding.name), plain::line(&finding.text));
             output.line(&format!("{verdict}  {}  {text}", paint.strong(&format!("{name:<16}"))))?;

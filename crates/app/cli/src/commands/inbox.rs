@@ -8,13 +8,9 @@ use wharf_client::Client;
 use wharf_vocab::AskKind;
 use wharf_wire::rest_v1::Ask;
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::output::Output;
+use crate::commands::{Context, Exit, Output, Poll, Result, Table};
 use crate::shape::plain_text;
-use crate::table::{self, Table};
-use crate::{moment, plain};
+use crate::{moment, output, plain};
 
 const REFRESH: Duration = Duration::from_secs(2);
 
@@ -52,38 +48,20 @@ async fn open_asks(client: &Client) -> wharf_client::Result<Vec<Value>> {
 }
 
 /// Shows the inbox again and again. A core that is away for a while does not end it.
-async fn watch(mut client: Client, output: Output, mut items: Vec<Value>) -> Result<Exit> {
-    let mut seen = BTreeSet::new();
-    let mut away = false;
+async fn watch(client: Client, output: Output, items: Vec<Value>) -> Result<Exit> {
+    let (mut poll, mut items, mut seen) =
+        (Poll::new(client, REFRESH), Some(items), BTreeSet::new());
     loop {
-        if !away && output.out_is_terminal() && !output.is_json() {
-            output.clear()?;
-            print(output, items)?;
-            output.note("Ctrl-C leaves");
-        } else if !away {
-            print_new(output, items, &mut seen)?;
+        if let Some(items) = items {
+            if output.out_is_terminal() && !output.is_json() {
+                output.clear()?;
+                print(output, items)?;
+                output.note("Ctrl-C leaves");
+            } else {
+                print_new(output, items, &mut seen)?;
+            }
         }
-        tokio::time::sleep(REFRESH).await;
-        let asked = match client.found_again() {
-            Ok(found) => {
-                client = found;
-                open_asks(&client).await
-            }
-            Err(failure) => Err(failure),
-        };
-        items = match asked {
-            Ok(items) => {
-                away = false;
-                items
-            }
-            Err(failure) if failure.is_outage() => {
-                if !std::mem::replace(&mut away, true) {
-                    output.note(&format!("{}; trying again", plain::line(failure.message())));
-                }
-                Vec::new()
-            }
-            Err(failure) => return Err(failure.into()),
-        };
+        items = poll.next(output, open_asks).await?;
     }
 }
 
@@ -98,7 +76,7 @@ fn print_new(output: Output, items: Vec<Value>, seen: &mut BTreeSet<String>) -> 
         if output.is_json() {
             output.json_line(&item)?;
         } else {
-            let ask: Ask = table::typed(item)?;
+            let ask: Ask = output::typed(item)?;
             output.line(&format!(
                 "{} {} {} {}",
                 plain::line(&ask.ask_id),
@@ -113,7 +91,7 @@ fn print_new(output: Output, items: Vec<Value>, seen: &mut BTreeSet<String>) -> 
 }
 
 fn print(output: Output, items: Vec<Value>) -> Result<()> {
-    let asks: Vec<Ask> = table::rows(items)?;
+    let asks: Vec<Ask> = output::rows(items)?;
     if asks.is_empty() {
         return output.line("nothing is waiting for you");
     }

@@ -1,13 +1,9 @@
 //! `wharf migrate`: brings the database of a home to another version.
 
 use clap::Subcommand;
+use wharf_server::migrate::{self, MigrationStatus};
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::local::Migrations;
-use crate::output::Output;
-use crate::table::Table;
+use crate::commands::{Context, Exit, Output, Result, Table};
 
 /// What `wharf migrate` takes.
 #[derive(Debug, clap::Args)]
@@ -41,22 +37,22 @@ enum Command {
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
     let home = context.home()?;
     let migrations = match args.command {
-        Some(Command::Up) => home.migrate_up()?,
-        Some(Command::Down { to }) => home.migrate_down(to)?,
-        Some(Command::Status) | None => home.migrations()?,
+        Some(Command::Up) => migrate::up(&home)?,
+        Some(Command::Down { to }) => migrate::down(&home, to)?,
+        Some(Command::Status) | None => migrate::status(&home)?,
     };
     print(&migrations, context.output)?;
     Ok(Exit::Done)
 }
 
-fn print(migrations: &Migrations, output: Output) -> Result<()> {
+fn print(migrations: &MigrationStatus, output: Output) -> Result<()> {
     if output.is_json() {
         return output.json(migrations);
     }
     let mut table = Table::new(output, &["VERSION", "NAME", "STATE"]);
     for (steps, state) in [(&migrations.applied, "applied"), (&migrations.pending, "pending")] {
         for step in steps {
-            table.row([&step.version.to_string(), &step.name, state]);
+            table.row([&step.version.to_string(), step.name, state]);
         }
     }
     output.text(&table.text())?;

@@ -1,5 +1,12 @@
 //! `wharf new`: a project to begin with, which runs and has tests.
 
+/// The files of a folder of templates, each with its path below the folder.
+macro_rules! templates {
+    ($folder:literal: $($path:literal),+) => {
+        &[$(($path, include_str!(concat!("../../../templates/", $folder, "/", $path)))),+]
+    };
+}
+
 mod name;
 mod project;
 mod python;
@@ -11,11 +18,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use self::name::{Kind, Name};
-use self::project::{Project, Step, Words};
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::{Failure, Result};
-use crate::output::Output;
+use self::project::{Language, Project, Step, Words};
+use crate::commands::{Context, Exit, Failure, Output, Result};
 use crate::plain;
 
 /// What `wharf new` takes.
@@ -55,11 +59,11 @@ enum Lang {
 }
 
 impl Lang {
-    fn as_str(self) -> &'static str {
+    fn language(self) -> &'static Language {
         match self {
-            Self::Rust => "rust",
-            Self::Python => "python",
-            Self::Typescript => "typescript",
+            Self::Rust => &rust::RUST,
+            Self::Python => &python::PYTHON,
+            Self::Typescript => &typescript::TYPESCRIPT,
         }
     }
 }
@@ -84,7 +88,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
     let folder = folder.display().to_string();
     let made = Made {
         kind: args.kind.as_str(),
-        lang: args.lang.as_str(),
+        lang: args.lang.language().word,
         id: &name.id,
         folder: &folder,
         files: project.paths(),
@@ -100,16 +104,12 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
 
 /// All files and steps of a project.
 fn project(args: &Args, name: &Name, folder: &Path) -> Result<Project> {
-    let (kind, lang) = (args.kind, args.lang);
+    let language = args.lang.language();
     let mut project = Project::default();
-    match lang {
-        Lang::Rust => rust::prepare(&mut project),
-        Lang::Python => python::prepare(&mut project),
-        Lang::Typescript => typescript::prepare(&mut project),
-    }
-    use_it(&mut project, kind, lang, name);
+    language.prepare.iter().for_each(|command| project.step(*command));
+    use_it(&mut project, args.kind, language, name);
     let commands: Vec<&str> = project.steps.iter().map(|step| step.command.as_str()).collect();
-    let sdk = match (lang, &args.sdk) {
+    let sdk = match (args.lang, &args.sdk) {
         (Lang::Rust, given) => rust::dependency(given.as_deref())?,
         (_, None) => String::new(),
         (_, Some(_)) => {
@@ -127,16 +127,12 @@ fn project(args: &Args, name: &Name, folder: &Path) -> Result<Project> {
         ("workspace", rust::workspace(folder).to_owned()),
         ("commands", commands.join("\n")),
     ]);
-    match lang {
-        Lang::Rust => rust::add(&mut project, kind, &words),
-        Lang::Python => python::add(&mut project, kind, &words),
-        Lang::Typescript => typescript::add(&mut project, kind, &words),
-    }
+    project.add(language, args.kind, &words);
     Ok(project)
 }
 
 /// What is typed to use it with a core.
-fn use_it(project: &mut Project, kind: Kind, lang: Lang, name: &Name) {
+fn use_it(project: &mut Project, kind: Kind, language: &Language, name: &Name) {
     let id = &name.id;
     match kind {
         Kind::Agent => {
@@ -150,11 +146,7 @@ fn use_it(project: &mut Project, kind: Kind, lang: Lang, name: &Name) {
             project.step(format!("wharf run {id} text='to be or not to be'"));
         }
         Kind::Operative => {
-            match lang {
-                Lang::Rust => rust::start(project),
-                Lang::Python => python::start(project),
-                Lang::Typescript => typescript::start(project),
-            }
+            project.staying_step(language.start);
             project.step(format!("wharf run {id}/say text=hello"));
         }
     }

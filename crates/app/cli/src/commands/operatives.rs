@@ -4,11 +4,8 @@ use clap::Subcommand;
 use serde_json::json;
 use wharf_wire::rest_v1::Operative;
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::table::{self, Table};
-use crate::{moment, plain};
+use crate::commands::{Context, Exit, Output, Result, Table};
+use crate::{moment, plain, table};
 
 /// What `wharf operatives` takes.
 #[derive(Debug, clap::Args)]
@@ -39,36 +36,23 @@ enum Command {
 
 /// Does what the subcommand says; lists operatives when there is none.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
-    match args.command.unwrap_or(Command::List) {
-        Command::List => list(context).await?,
-        Command::Forget { name } => {
-            context.client()?.operatives().forget(&name).await?;
-            if context.output.is_json() {
-                context.output.json(&json!({"name": name, "done": "forgotten"}))?;
-            } else {
-                context.output.note(&format!("forgotten: {}", plain::line(&name)));
-            }
-        }
-    }
-    Ok(Exit::Done)
+    let client = context.client()?;
+    let Some(Command::Forget { name }) = args.command else {
+        let empty = "no operatives; a page or a program becomes one when it connects";
+        return super::list(client.operatives().list(), empty, context.output, table_of).await;
+    };
+    client.operatives().forget(&name).await?;
+    let sentence = format!("forgotten: {}", plain::line(&name));
+    context.output.done(&json!({"name": name, "done": "forgotten"}), &sentence)
 }
 
-async fn list(context: &Context) -> Result<()> {
-    let output = context.output;
-    let items = context.client()?.operatives().list().raw().all().await?;
-    if output.is_json() {
-        return output.json(&items);
-    }
-    let operatives: Vec<Operative> = table::rows(items)?;
-    if operatives.is_empty() {
-        return output.line("no operatives; a page or a program becomes one when it connects");
-    }
-    let mut table = Table::new(output, &["OPERATIVE", "STATE", "TOOLS", "LAST SEEN"]);
-    table = table.keep_whole(&[0]).spare(&[3]);
-    for operative in &operatives {
+fn table_of(operatives: &[Operative], output: Output) -> Table {
+    let headings = ["OPERATIVE", "STATE", "TOOLS", "LAST SEEN"];
+    let mut table = Table::new(output, &headings).keep_whole(&[0]).spare(&[3]);
+    for operative in operatives {
         let state = if operative.connected { "connected" } else { "away" };
         let seen = operative.last_seen.map(moment::shown).unwrap_or_default();
         table.row([&operative.name, state, &table::joined(&operative.tools, " "), &seen]);
     }
-    output.text(&table.text())
+    table
 }

@@ -16,9 +16,7 @@ use std::path::PathBuf;
 
 use wharf_vocab::Code;
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
+use crate::commands::{Context, Exit, Result};
 
 /// What `wharf operator` takes.
 #[derive(Debug, clap::Args)]

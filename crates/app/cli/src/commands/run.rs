@@ -11,15 +11,11 @@ use wharf_client::Client;
 use wharf_vocab::{Code, Direction, Durability, IdError, Mode, RunStatus, ToolId};
 use wharf_wire::rest_v1::{Artifact, CreateRun, Run, RunContext, RunOperator};
 
-use crate::amount;
-use crate::cli::Context;
-use crate::commands::choices;
 use crate::commands::runs::money_warnings;
-use crate::exit::Exit;
-use crate::failure::{Failure, Result};
-use crate::inputs;
-use crate::plain;
+use crate::commands::tools;
+use crate::commands::{Context, Exit, Failure, Result, word};
 use crate::render::Renderer;
+use crate::{amount, inputs, plain};
 
 /// What `wharf run` takes.
 #[derive(Debug, clap::Args)]
@@ -55,7 +51,7 @@ pub(crate) struct Args {
     #[arg(long)]
     world: Option<String>,
     /// Whether the run really acts or only mocks it [default: real]
-    #[arg(long, value_parser = choices::mode())]
+    #[arg(long, value_parser = word::<Mode>())]
     mode: Option<Mode>,
     /// The run whose local files this one may read
     #[arg(long, value_name = "RUN")]
@@ -64,7 +60,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = amount::duration)]
     timeout: Option<Duration>,
     /// Whether the run is recorded durably [default: as the tool says]
-    #[arg(long, value_parser = choices::durability())]
+    #[arg(long, value_parser = word::<Durability>())]
     durability: Option<Durability>,
     /// The folder of your project, passed to providers that ask for it
     #[arg(long, value_name = "DIR")]
@@ -110,8 +106,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let mut renderer = (!quiet).then(|| Renderer::new(output));
-    let run = follow::Followed { run: &accepted.run_id, world: request.world.as_deref() };
-    let end = follow::to_end(client, run, renderer.as_mut()).await;
+    let (run, world) = (&accepted.run_id, request.world.as_deref());
+    let end = follow::to_end(client, run, world, renderer.as_mut()).await;
     if let Some(renderer) = &mut renderer {
         renderer.finish();
         if let Ok(Some((RunStatus::Succeeded, run))) = &end {
@@ -151,13 +147,7 @@ fn wrote(run: &Value) -> Vec<String> {
 }
 
 async fn request(args: Args, client: &Client) -> Result<CreateRun> {
-    let tool = ToolId::new(&args.tool).map_err(|_| {
-        let message = format!(
-            "{:?} is not a tool id such as wharf/count; list the tools with: wharf tools",
-            args.tool
-        );
-        Failure::new(Code::ToolNotFound, message)
-    })?;
+    let tool = tools::tool_id(&args.tool)?;
     let inputs = read_inputs(&args, &tool, client).await?;
     let outputs = inputs::outputs(&args.outputs)?;
     let context = match &args.project_root {

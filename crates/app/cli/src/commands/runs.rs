@@ -9,9 +9,7 @@ pub(super) use show::money_warnings;
 
 use clap::Subcommand;
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
+use crate::commands::{Context, Exit, Result};
 
 /// What `wharf runs` takes.
 #[derive(Debug, clap::Args)]

@@ -6,10 +6,7 @@ use clap::Subcommand;
 use serde_json::json;
 use wharf_wire::rest_v1::Secret;
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::{Failure, Result};
-use crate::table::{self, Table};
+use crate::commands::{Context, Exit, Failure, Output, Result, Table};
 use crate::{moment, plain, prompt};
 
 /// Largest secret.
@@ -61,30 +58,40 @@ others could see it.")]
 
 /// Does what the subcommand says; lists names when there is none.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
-    match args.command.unwrap_or(Command::List) {
-        Command::List => list(context).await?,
-        Command::Set { name, keep_newline } => set(&name, keep_newline, context).await?,
-        Command::Remove { name } => {
-            context.client()?.secrets().remove(&name).await?;
-            told(context, &name, "removed")?;
+    // A core that is away is noticed before anything is typed.
+    let client = context.client()?;
+    let (name, done) = match args.command.unwrap_or(Command::List) {
+        Command::List => {
+            let empty = "no secrets; keep one with: wharf secret set NAME";
+            return super::list(client.secrets().list(), empty, context.output, table_of).await;
         }
-    }
-    Ok(Exit::Done)
+        Command::Set { name, keep_newline } => {
+            let bytes = if std::io::stdin().is_terminal() {
+                prompt::unseen(&format!("{}: ", plain::line(&name)))?.into_bytes()
+            } else {
+                read(keep_newline)?
+            };
+            if bytes.is_empty() {
+                return Err(Failure::usage("a secret has at least one byte"));
+            }
+            client.secrets().set(&name, bytes).await?;
+            (name, "set")
+        }
+        Command::Remove { name } => {
+            client.secrets().remove(&name).await?;
+            (name, "removed")
+        }
+    };
+    let sentence = format!("{done}: {}", plain::line(&name));
+    context.output.done(&json!({"name": name, "done": done}), &sentence)
 }
 
-async fn set(name: &str, keep_newline: bool, context: &Context) -> Result<()> {
-    // A core that is away, or a name that cannot be, is noticed before anything is typed.
-    let client = context.client()?;
-    let bytes = if std::io::stdin().is_terminal() {
-        prompt::unseen(&format!("{}: ", plain::line(name)))?.into_bytes()
-    } else {
-        read(keep_newline)?
-    };
-    if bytes.is_empty() {
-        return Err(Failure::usage("a secret has at least one byte"));
+fn table_of(secrets: &[Secret], output: Output) -> Table {
+    let mut table = Table::new(output, &["SECRET", "SET"]).keep_whole(&[0]);
+    for secret in secrets {
+        table.row([&secret.name, &moment::shown(secret.set_at)]);
     }
-    client.secrets().set(name, bytes).await?;
-    told(context, name, "set")
+    table
 }
 
 fn read(keep_newline: bool) -> Result<Vec<u8>> {
@@ -109,31 +116,6 @@ fn strip_line_end(bytes: &mut Vec<u8>) {
             bytes.pop();
         }
     }
-}
-
-fn told(context: &Context, name: &str, done: &str) -> Result<()> {
-    if context.output.is_json() {
-        return context.output.json(&json!({"name": name, "done": done}));
-    }
-    context.output.note(&format!("{done}: {}", plain::line(name)));
-    Ok(())
-}
-
-async fn list(context: &Context) -> Result<()> {
-    let output = context.output;
-    let items = context.client()?.secrets().list().raw().all().await?;
-    if output.is_json() {
-        return output.json(&items);
-    }
-    let secrets: Vec<Secret> = table::rows(items)?;
-    if secrets.is_empty() {
-        return output.line("no secrets; keep one with: wharf secret set NAME");
-    }
-    let mut table = Table::new(output, &["SECRET", "SET"]).keep_whole(&[0]);
-    for secret in &secrets {
-        table.row([&secret.name, &moment::shown(secret.set_at)]);
-    }
-    output.text(&table.text())
 }
 
 #[cfg(test)]

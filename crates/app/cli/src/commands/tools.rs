@@ -3,25 +3,19 @@
 mod add;
 mod approve;
 pub(crate) mod diff;
-mod logs;
-mod remove;
 mod show;
-mod steer;
 #[cfg(test)]
 mod tests;
 mod words;
 
 use clap::Subcommand;
-use wharf_client::Client;
+use wharf_client::{Call, Client, Tools};
 use wharf_vocab::{Code, ToolId};
 use wharf_wire::rest_v1::Tool;
 
-use crate::cli::Context;
-use crate::commands::providers::{Kind, pick};
-use crate::exit::Exit;
-use crate::failure::{Failure, Result};
+use crate::commands::providers::{self, Kind, logs, pick};
+use crate::commands::{Context, Exit, Failure, Result, Table};
 use crate::plain;
-use crate::table::{self, Table};
 
 const TOOLS: Kind = Kind { word: "tool", command: "wharf tools", unknown: Code::ToolNotFound };
 
@@ -50,21 +44,62 @@ enum Command {
     #[command(after_help = "Examples:\n  wharf tools\n  wharf tools list --json")]
     List,
     /// Show one tool: its inputs, its outputs and the state of its server
-    Show(show::Args),
+    #[command(after_help = "\
+Examples:
+  wharf tools show wharf/count
+  wharf tools show text/shout@1 --json")]
+    Show {
+        /// The tool, such as wharf/count, or a unique beginning or end of its id
+        tool: String,
+    },
     /// Add the tool server in a folder, and show what it asks for
     Add(add::Args),
     /// Approve a tool server, or the current definition of an agent's tool
     Approve(approve::Args),
     /// Allow calls of a tool, also after a restart of the core
-    Enable(steer::EnableArgs),
+    #[command(after_help = "\
+Examples:
+  wharf tools enable text/shout@1
+
+Its server starts with the first call.")]
+    Enable(Which),
     /// Stop a tool's server and refuse all calls of it
-    Disable(steer::DisableArgs),
+    #[command(after_help = "\
+Examples:
+  wharf tools disable text/shout@1
+
+Runs in progress are lost. The tool stays listed and approved.")]
+    Disable(Which),
     /// Restart a tool's server
-    Restart(steer::RestartArgs),
+    #[command(after_help = "\
+Examples:
+  wharf tools restart text/shout@1
+
+Runs in progress are lost.")]
+    Restart(Which),
     /// Print the log of a tool's server, even if it has ended
-    Logs(logs::Args),
+    #[command(after_help = "\
+Examples:
+  wharf tools logs text/shout@1
+  wharf tools logs text/shout@1 -n 50 -f     follow until its process ends
+  wharf tools logs text/shout@1 --json
+
+Each line is marked with its source: out and err are the server's, log is the core's own.")]
+    Logs {
+        #[command(flatten)]
+        which: Which,
+        #[command(flatten)]
+        lines: logs::LogArgs,
+    },
     /// Remove a tool server; its folder is not touched
-    Remove(remove::Args),
+    #[command(after_help = "\
+Examples:
+  wharf tools remove text/shout@1
+  wharf tools remove text/shout@1 --yes      even if it is enabled
+
+An enabled tool is disabled first, after confirmation. Its approval is forgotten; its folder, its
+runs and their files are not touched.")]
+    Remove(Remove),
     /// Show how definitions differ from the approved ones
     #[command(after_help = "\
 Examples:
@@ -78,37 +113,103 @@ A tool whose definition changed cannot be called until it is approved again.")]
     },
 }
 
+/// Which tool is meant.
+#[derive(Debug, clap::Args)]
+struct Which {
+    /// The tool, or a unique beginning or end of its id
+    tool: String,
+}
+
+#[derive(Debug, clap::Args)]
+struct Remove {
+    #[command(flatten)]
+    which: Which,
+    /// Do not ask for confirmation
+    #[arg(long, short)]
+    yes: bool,
+}
+
 /// Does what the subcommand says; lists tools when there is none.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     match args.command.unwrap_or(Command::List) {
         Command::List => list(context).await,
-        Command::Show(args) => show::run(&args, context).await,
+        Command::Show { tool } => show::run(&tool, context).await,
         Command::Add(args) => add::run(args, context).await,
         Command::Approve(args) => approve::run(args, context).await,
-        Command::Enable(args) => steer::enable(&args, context).await,
-        Command::Disable(args) => steer::disable(&args, context).await,
-        Command::Restart(args) => steer::restart(&args, context).await,
-        Command::Logs(args) => logs::run(&args, context).await,
-        Command::Remove(args) => remove::run(&args, context).await,
+        Command::Enable(which) => {
+            steer(&which, context, "enabling", |tools, id| tools.enable(id)).await
+        }
+        Command::Disable(which) => {
+            steer(&which, context, "disabling", |tools, id| tools.disable(id)).await
+        }
+        Command::Restart(which) => {
+            steer(&which, context, "restarting", |tools, id| tools.restart(id)).await
+        }
+        Command::Logs { which, lines } => print_log(&which, &lines, context).await,
+        Command::Remove(args) => remove(&args, context).await,
         Command::Diff { tool } => diff::run(tool.as_deref(), context).await,
     }
 }
 
 async fn list(context: &Context) -> Result<Exit> {
+    super::list(context.client()?.tools().list(), "", context.output, |tools, output| {
+        let mut table =
+            Table::new(output, &["TOOL", "STATE", "EFFECTS", "DESCRIPTION"]).keep_whole(&[0, 1]);
+        for tool in tools {
+            let acts = if tool.side_effects { "yes" } else { "no" };
+            table.row_with_state([&*tool.tool_id, tool.state.as_str(), acts, &about(tool)], 1);
+        }
+        table
+    })
+    .await
+}
+
+/// Asks something of a tool's server, and says in a line how the tool fares.
+async fn steer(
+    which: &Which,
+    context: &Context,
+    doing: &str,
+    call: impl FnOnce(Tools<'_>, &ToolId) -> Call<Tool>,
+) -> Result<Exit> {
+    let client = context.client()?;
+    let id = find(&client, &which.tool).await?;
+    let doing = format!("{doing} {id}");
+    providers::steer(context.output, &doing, call(client.tools(), &id), |tool: Tool| {
+        format!("{} is {}\n", plain::line(&tool.tool_id), words::state(&tool))
+    })
+    .await
+}
+
+async fn print_log(which: &Which, lines: &logs::LogArgs, context: &Context) -> Result<Exit> {
+    let client = context.client()?;
+    let id = find(&client, &which.tool).await?;
+    let tools = client.tools();
+    if !lines.follow {
+        return logs::show(tools.logs(&id, lines.lines), context.output).await;
+    }
+    logs::follow(tools.follow_logs(&id, lines.lines).await?, context.output).await?;
+    let state = words::state(&tools.get(&id).await?);
+    logs::ended(&id, &state, context.output)
+}
+
+/// Forgets the tool's server.
+async fn remove(args: &Remove, context: &Context) -> Result<Exit> {
     let output = context.output;
-    let items = context.client()?.tools().list().raw().all().await?;
-    if output.is_json() {
-        output.json(&items)?;
-        return Ok(Exit::Done);
+    let client = context.client()?;
+    let id = find(&client, &args.which.tool).await?;
+    let tool = client.tools().get(&id).await?;
+    if tool.server.is_some_and(|server| server.enabled) {
+        if !args.yes && !output.can_ask() {
+            let message = format!("{id} is enabled; disable it first, or confirm it with --yes");
+            return Err(Failure::new(Code::AgentRunning, message));
+        }
+        if !args.yes && !output.confirm(&format!("{id} is enabled. Disable and remove it?")) {
+            return Ok(Exit::Done);
+        }
+        client.tools().disable(&id).await?;
     }
-    let tools: Vec<Tool> = table::rows(items)?;
-    let mut table =
-        Table::new(output, &["TOOL", "STATE", "EFFECTS", "DESCRIPTION"]).keep_whole(&[0, 1]);
-    for tool in &tools {
-        let acts = if tool.side_effects { "yes" } else { "no" };
-        table.row_with_state([&*tool.tool_id, tool.state.as_str(), acts, &about(tool)], 1);
-    }
-    output.text(&table.text())?;
+    client.tools().remove(&id).await?;
+    output.note(&format!("removed {id}"));
     Ok(Exit::Done)
 }
 
@@ -134,7 +235,7 @@ async fn find(client: &Client, typed: &str) -> Result<ToolId> {
 }
 
 /// The tool that was typed.
-fn tool_id(id: &str) -> Result<ToolId> {
+pub(super) fn tool_id(id: &str) -> Result<ToolId> {
     ToolId::new(id).map_err(|_| {
         let message = format!(
             "{id:?} is not a tool id such as wharf/count; list the tools with: wharf tools"

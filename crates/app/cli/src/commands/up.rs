@@ -2,11 +2,9 @@
 
 use std::net::SocketAddr;
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::local::{self, Start, Started};
-use crate::output::Output;
+use wharf_server::{Ready, UpOptions};
+
+use crate::commands::{Context, Exit, Output, Result};
 use crate::plain;
 
 /// What `wharf up` takes.
@@ -38,16 +36,16 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let Args { listen, behind_proxy, allow_origin: origins, demo } = args;
     let output = context.output;
     let needs_home = context.locator.home.is_some();
-    let start = Start { home: context.home()?, listen, behind_proxy, origins, demo };
-    let ready = move |started: Started| {
+    let options = UpOptions { home: context.home()?, listen, behind_proxy, origins, demo };
+    let ready = move |ready: &Ready| {
         // A core goes on even when nobody reads what it prints.
-        let _ = greet(output, &started, needs_home);
+        let _ = greet(output, ready, needs_home);
     };
-    local::run_core(start, ready).await?;
+    wharf_server::up(options, ready).await?;
     Ok(Exit::Done)
 }
 
-fn greet(output: Output, started: &Started, needs_home: bool) -> Result<()> {
+fn greet(output: Output, started: &Ready, needs_home: bool) -> Result<()> {
     if output.is_json() {
         return output.json(started);
     }

@@ -1,25 +1,20 @@
 //! `wharf worlds`: worlds, their settings, their money and their files.
 
-mod correct;
-mod create;
 mod du;
 mod gc;
 mod get;
-mod list;
 mod ls;
 mod put;
-mod remove;
-mod removed;
 mod rm;
-mod set;
 mod settings;
 mod show;
 
 use clap::Subcommand;
+use serde_json::json;
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
+use crate::commands::{Context, Exit, Result, Table};
+use crate::progress::Spinner;
+use crate::{amount, moment, plain};
 
 pub(super) use ls::{everything, short};
 
@@ -44,7 +39,7 @@ enum Command {
     #[command(after_help = "Examples:\n  wharf worlds\n  wharf worlds list --json")]
     List,
     /// Create a world
-    Create(create::Args),
+    Create(settings::Create),
     /// Show one world: its settings, its budget and its size
     #[command(after_help = "Examples:\n  wharf worlds show default")]
     Show {
@@ -52,13 +47,29 @@ enum Command {
         world: String,
     },
     /// Change a world's settings
-    Set(set::Args),
+    Set(settings::Set),
     /// Set a world's budget
-    Budget(set::Budget),
+    Budget(settings::Budget),
     /// Correct the amount a world has spent
-    Correct(correct::Args),
+    Correct(settings::Correct),
     /// Remove a world
-    Remove(remove::Args),
+    #[command(after_help = "\
+Examples:
+  wharf worlds remove lab
+  wharf worlds remove lab --force --yes
+
+Without --force, a world with files is not removed; with it, the files are removed permanently. A
+world with open runs is never removed: cancel them first. Its history stays on record.")]
+    Remove {
+        /// The world's id
+        world: String,
+        /// Even if it holds files
+        #[arg(long)]
+        force: bool,
+        /// Do not ask for confirmation
+        #[arg(long, short)]
+        yes: bool,
+    },
     /// List a world's files
     Ls(ls::Args),
     /// Put a file into a world
@@ -68,7 +79,14 @@ enum Command {
     /// Remove files from a world
     Rm(rm::Args),
     /// Show how much a world holds, by folder
-    Du(du::Args),
+    #[command(after_help = "\
+Examples:
+  wharf worlds du lab
+  wharf worlds du lab --json")]
+    Du {
+        /// The world's id
+        world: String,
+    },
     /// Remove files past their retention, and leftovers
     Gc(gc::Args),
 }
@@ -76,18 +94,61 @@ enum Command {
 /// Does what the subcommand says; lists worlds when there is none.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     match args.command.unwrap_or(Command::List) {
-        Command::List => list::run(context).await,
-        Command::Create(args) => create::run(args, context).await,
+        Command::List => list(context).await,
+        Command::Create(args) => settings::create(args, context).await,
         Command::Show { world } => show::run(&world, context).await,
-        Command::Set(args) => set::run(args, context).await,
-        Command::Budget(args) => set::run_budget(args, context).await,
-        Command::Correct(args) => correct::run(args, context).await,
-        Command::Remove(args) => remove::run(&args, context).await,
+        Command::Set(args) => settings::set(args, context).await,
+        Command::Budget(args) => settings::budget(args, context).await,
+        Command::Correct(args) => settings::correct(args, context).await,
+        Command::Remove { world, force, yes } => remove(&world, force, yes, context).await,
         Command::Ls(args) => ls::run(args, context).await,
         Command::Put(args) => put::run(args, context).await,
         Command::Get(args) => get::run(args, context).await,
         Command::Rm(args) => rm::run(&args, context).await,
-        Command::Du(args) => du::run(&args, context).await,
+        Command::Du { world } => du::run(&world, context).await,
         Command::Gc(args) => gc::run(&args, context).await,
     }
+}
+
+/// Lists worlds. How much each holds is shown by `show` and `du`, which must add it up.
+async fn list(context: &Context) -> Result<Exit> {
+    super::list(context.client()?.worlds().list(), "", context.output, |worlds, output| {
+        let headings = ["WORLD", "LIMIT", "SPENT", "HELD", "LEFT", "PUBLISH", "KEEPS", "CREATED"];
+        let mut table = Table::new(output, &headings)
+            .keep_whole(&[0])
+            .leave_out(5, "direct")
+            .leave_out(6, "")
+            .spare(&[7, 3, 6, 5]);
+        for world in worlds {
+            let keeps = world.retention_days.map(|days| format!("{days}d")).unwrap_or_default();
+            table.row([
+                &world.world,
+                &show::limit_of(world),
+                &amount::dollars(world.spent_micro),
+                &amount::dollars(world.held_micro),
+                &show::left_of(world),
+                world.publish.as_str(),
+                &keeps,
+                &moment::shown(world.created_at),
+            ]);
+        }
+        table
+    })
+    .await
+}
+
+/// Removes a world, once that is confirmed.
+async fn remove(world: &str, force: bool, yes: bool, context: &Context) -> Result<Exit> {
+    let (output, shown) = (context.output, plain::line(world));
+    let client = context.client()?;
+    let what = if force { " and all its files" } else { "" };
+    let question = format!("Remove the world {shown}{what} permanently?");
+    if !yes && !output.confirm_removal("removing a world", &question)? {
+        return output.done(&json!({"world": world, "removed": false}), "nothing removed");
+    }
+    let spinner = Spinner::new(output, &format!("removing {shown}"));
+    client.worlds().remove(world, force).await?;
+    drop(spinner);
+    let sentence = format!("removed the world {shown}");
+    output.done(&json!({"world": world, "removed": true}), &sentence)
 }

@@ -1,11 +1,12 @@
 //! The progress bar: what the run is doing, how far it is, for how long.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::progress::{TICK, styled};
+
 const STEPS: u64 = 1_000;
-const TICK: Duration = Duration::from_millis(120);
 
 /// A bar at the bottom of the terminal that makes room for text.
 pub(super) struct Bar {
@@ -88,14 +89,12 @@ impl Bar {
     }
 
     fn style(&self) -> ProgressStyle {
-        let (template, otherwise) = match self.fraction {
-            Some(_) => (
-                "{spinner:.cyan} [{bar:24.cyan/dim}] {percent:>3}% {elapsed:.dim} {wide_msg}",
-                ProgressStyle::default_bar(),
-            ),
-            None => ("{spinner:.cyan} {elapsed:.dim} {wide_msg}", ProgressStyle::default_spinner()),
-        };
-        ProgressStyle::with_template(template).unwrap_or(otherwise).progress_chars("=> ")
+        styled(match self.fraction {
+            Some(_) => {
+                "{spinner:.cyan} [{bar:24.cyan/dim}] {percent:>3}% {elapsed:.dim} {wide_msg}"
+            }
+            None => "{spinner:.cyan} {elapsed:.dim} {wide_msg}",
+        })
     }
 
     fn message(&self) -> String {

@@ -16,6 +16,7 @@ use super::blobs::Blobs;
 use super::manifest::{FileKind, HomeFile, Manifest, Piece};
 use super::place::names;
 use crate::Home;
+use crate::anchors::is_anchor;
 use crate::home::unreadable;
 
 /// Folders of which everything is taken, but for what is left out below.
@@ -42,10 +43,6 @@ pub(super) fn anchors(home: &Home) -> Result<Vec<(String, Vec<u8>)>, Fault> {
         Ok(found)
     };
     read().map_err(|error: io::Error| unreadable(&folder, &error))
-}
-
-fn is_anchor(name: &str) -> bool {
-    name.starts_with("audit.anchors") && !name.ends_with(".new")
 }
 
 /// Takes the files of a home into a backup.

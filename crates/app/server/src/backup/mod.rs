@@ -21,7 +21,6 @@ mod take;
 mod verify;
 
 pub use restore::{RestoreOptions, Restored, restore};
-pub(crate) use restore::{refuse_half_restored, was_broken_off};
 pub use seal::Key;
 pub use take::{TakeOptions, Taken, take};
 pub use verify::{Verified, verify};

@@ -5,10 +5,11 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 
+use serde::Serialize;
 use wharf_artifacts::ObjectFolder;
 use wharf_client::Holder;
 use wharf_ports::{Clock as _, SystemClock};
-use wharf_vocab::{Code, Fault};
+use wharf_vocab::{Code, DateTime, Fault};
 
 use super::Watcher;
 use super::blobs::{pass_on, read};
@@ -20,9 +21,6 @@ use super::verify::each_object;
 use crate::settings::Settings;
 use crate::{Home, files};
 
-/// Says in a home that it is not restored to the end.
-const RESTORING: &str = "restore.incomplete";
-
 /// How a backup is to be restored.
 #[derive(Debug, Default)]
 pub struct RestoreOptions {
@@ -33,10 +31,12 @@ pub struct RestoreOptions {
 }
 
 /// A home that was restored.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Serialize)]
 pub struct Restored {
+    /// Where it is.
+    pub home: PathBuf,
     /// When the database of the backup was copied.
-    pub taken_at: wharf_vocab::Timestamp,
+    pub taken_at: DateTime,
     /// Files of worlds that are there again.
     pub objects: u64,
     /// How many bytes those have.
@@ -61,7 +61,7 @@ pub fn restore(
     let (place, Complete { head, manifest }) = Place::to_read(dir, options.key)?;
     let aside = make_room(home, options.replace)?;
     let failed = |error: io::Error| trouble("write", home.path(), &error);
-    let marker = home.path().join(RESTORING);
+    let marker = home.restoring_file();
     files::make_folder(home.path()).and_then(|()| files::replace(&marker, b"")).map_err(failed)?;
     let mut work = Work { place: &place, home, watcher };
     let result = work.files(&manifest.files).and_then(|()| {
@@ -70,36 +70,20 @@ pub fn restore(
     });
     if let Err(fault) = result {
         // Nothing of it was there before, so that nothing else is lost with it.
-        clear(home.path());
+        clear(home);
         return Err(fault);
     }
     let flushed = File::open(home.path()).and_then(|at| Ok(rustix::fs::syncfs(at)?));
     flushed.and_then(|()| files::remove(&marker)).map_err(failed)?;
     Ok(Restored {
-        taken_at: manifest.taken_at,
+        home: home.path().to_owned(),
+        taken_at: manifest.taken_at.into(),
         objects: manifest.objects.count,
         bytes: manifest.objects.bytes,
         by_reference: manifest.objects.kept == Kept::S3,
         missing: manifest.objects.missing,
         aside,
     })
-}
-
-/// A home is not started while it holds half of a backup.
-pub(crate) fn refuse_half_restored(home: &Home) -> Result<(), Fault> {
-    if !was_broken_off(home) {
-        return Ok(());
-    }
-    let message = format!(
-        "The home {} was not restored to the end; remove it and restore the backup again.",
-        home.path().display()
-    );
-    Err(Fault::new(Code::BackupIncomplete, message))
-}
-
-/// Whether a home holds half of a backup.
-pub(crate) fn was_broken_off(home: &Home) -> bool {
-    home.path().join(RESTORING).exists()
 }
 
 /// Makes sure that nobody uses the home and nothing is in it; says where what was there is now.
@@ -126,10 +110,11 @@ fn make_room(home: &Home, replace: bool) -> Result<Option<PathBuf>, Fault> {
     Ok(Some(aside))
 }
 
-fn clear(home: &Path) {
-    for name in names(home).unwrap_or_default() {
-        let path = home.join(&name);
-        if name == RESTORING {
+fn clear(home: &Home) {
+    let mark = home.restoring_file();
+    for name in names(home.path()).unwrap_or_default() {
+        let path = home.path().join(&name);
+        if path == mark {
             continue;
         }
         // What cannot be removed keeps the mark, which is what it is for.
@@ -139,7 +124,7 @@ fn clear(home: &Path) {
             return;
         }
     }
-    let _ = fs::remove_file(home.join(RESTORING));
+    let _ = fs::remove_file(mark);
 }
 
 struct Work<'a> {

@@ -60,8 +60,9 @@ impl Key {
             wrong_key(format!("The key file {} cannot be read: {error}.", path.display()))
         })?;
         let digits = text.trim().strip_prefix(KEY_WORD).map(str::trim);
-        let key = digits.and_then(|digits| B3::parse(digits).ok()).and_then(|_| unhex(digits?));
-        key.map(|key| Self(Zeroizing::new(key))).ok_or_else(|| {
+        let mut key = Zeroizing::new([0; 32]);
+        let read = digits.is_some_and(|digits| hex::decode_to_slice(digits, &mut *key).is_ok());
+        read.then_some(Self(key)).ok_or_else(|| {
             let path = path.display();
             let hint = "make one with: wharf backup key FILE";
             wrong_key(format!("{path} is not a key for backups; {hint}"))
@@ -82,14 +83,6 @@ impl Key {
     fn cipher(&self) -> XChaCha20Poly1305 {
         XChaCha20Poly1305::new((&*self.0).into())
     }
-}
-
-fn unhex(digits: &str) -> Option<[u8; 32]> {
-    let mut key = [0; 32];
-    for (at, byte) in key.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(digits.get(2 * at..2 * at + 2)?, 16).ok()?;
-    }
-    Some(key)
 }
 
 /// What encrypts or decrypts the pieces of one file.

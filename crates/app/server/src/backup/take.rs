@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use wharf_artifacts::StoredObject;
+use serde::Serialize;
 use wharf_ports::{Clock as _, SystemClock};
 use wharf_vocab::{Code, Fault};
 
@@ -19,6 +19,7 @@ use super::manifest::{
 use super::objects::{Moment, Source};
 use super::place::{Complete, Place};
 use super::seal::{Key, Writer};
+use super::verify::each_object;
 use crate::settings::Settings;
 use crate::{Home, audit, fault};
 
@@ -32,8 +33,10 @@ pub struct TakeOptions {
 }
 
 /// A backup that was taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Serialize)]
 pub struct Taken {
+    /// Where it is.
+    pub dir: PathBuf,
     /// Files of worlds that it holds, or lists.
     pub objects: u64,
     /// How many bytes those have.
@@ -54,7 +57,7 @@ pub struct Taken {
 /// holds it until the new one is complete.
 pub fn take(
     home: &Home,
-    dir: &Path,
+    named: &Path,
     options: TakeOptions,
     watcher: &mut dyn Watcher,
 ) -> Result<Taken, Fault> {
@@ -63,7 +66,7 @@ pub fn take(
         let message = format!("There is no database in {} yet.", home.path().display());
         return Err(Fault::new(Code::StoreUnavailable, message));
     }
-    let dir = apart(home, dir)?;
+    let dir = apart(home, named)?;
     let (place, before) = Place::to_write(&dir, options.key, options.incremental)?;
     let known = before.as_ref().map(|before| contents(&place, before)).transpose()?;
     let mut blobs = Blobs::new(&place, known.unwrap_or_default());
@@ -86,7 +89,7 @@ pub fn take(
     complete(&place, &state, &manifest, (&blobs, watcher))?;
     let tidied = place.tidy(Some(&state)).and_then(|()| blobs.tidy());
     tidied.map_err(|error| trouble("tidy", &dir, &error))?;
-    Ok(taken(manifest, &blobs))
+    Ok(taken(named.to_owned(), manifest, &blobs))
 }
 
 /// The copy of the database while it is looked at.
@@ -114,10 +117,11 @@ impl Drop for Draft {
     }
 }
 
-fn taken(manifest: Manifest, blobs: &Blobs<'_>) -> Taken {
+fn taken(dir: PathBuf, manifest: Manifest, blobs: &Blobs<'_>) -> Taken {
     let is_file = |kind: &FileKind| matches!(kind, FileKind::File { .. });
     let (copied, copied_bytes) = blobs.copied();
     Taken {
+        dir,
         objects: manifest.objects.count,
         bytes: manifest.objects.bytes,
         files: manifest.files.iter().filter(|file| is_file(&file.kind)).count() as u64,
@@ -152,14 +156,10 @@ fn apart(home: &Home, dir: &Path) -> Result<PathBuf, Fault> {
 fn contents(place: &Place, before: &Complete) -> Result<HashSet<String>, Fault> {
     let mut names = HashSet::new();
     if before.manifest.objects.kept == Kept::Here {
-        let list = place.open(&before.head.state, OBJECTS)?;
-        for line in BufReader::new(list).lines() {
-            let path = place.in_state(&before.head.state, OBJECTS);
-            let line = line.map_err(|error| trouble("read", &path, &error))?;
-            let object: StoredObject = serde_json::from_str(&line)
-                .map_err(|_| damaged(&format!("{} cannot be understood", path.display())))?;
+        each_object(place, &before.head.state, &mut |object| {
             names.insert(place.blob_name(&object.b3));
-        }
+            Ok(())
+        })?;
     }
     for file in &before.manifest.files {
         if let FileKind::File { content, .. } = &file.kind {

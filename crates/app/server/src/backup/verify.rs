@@ -3,8 +3,9 @@
 use std::io::{self, BufRead as _, BufReader, ErrorKind};
 use std::path::Path;
 
+use serde::Serialize;
 use wharf_artifacts::StoredObject;
-use wharf_vocab::{Fault, Timestamp};
+use wharf_vocab::{DateTime, Fault};
 
 use super::Watcher;
 use super::blobs::{pass_on, read};
@@ -17,10 +18,10 @@ use super::seal::Key;
 const FINDINGS_MAX: usize = 100;
 
 /// What was found in a backup.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Serialize)]
 pub struct Verified {
     /// When its database was copied.
-    pub taken_at: Timestamp,
+    pub taken_at: DateTime,
     /// The version of Wharf that made it.
     pub wharf: String,
     /// Files of worlds that it holds, or lists.
@@ -47,7 +48,7 @@ pub fn verify(dir: &Path, key: Option<Key>, watcher: &mut dyn Watcher) -> Result
     let findings = check.findings;
     let is_file = |kind: &FileKind| matches!(kind, FileKind::File { .. });
     Ok(Verified {
-        taken_at: manifest.taken_at,
+        taken_at: manifest.taken_at.into(),
         wharf: manifest.wharf,
         objects: manifest.objects.count,
         bytes: manifest.objects.bytes,

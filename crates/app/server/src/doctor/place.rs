@@ -27,7 +27,7 @@ pub(super) fn home(home: &Home) -> Check {
     if !path.is_dir() {
         return Check::fail(name, format!("{shown} is not a folder; choose another with --home"));
     }
-    if crate::backup::was_broken_off(home) {
+    if home.is_half_restored() {
         let text = format!("{shown} was not restored to the end; remove it and restore it again");
         return Check::fail(name, text);
     }

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) fn checks(home: &Home) -> Vec<Check> {
     let name = "core";
-    match (home.holder(), home.read_core()) {
+    match (home.holder(), home.core()) {
         (_, Err(fault)) => vec![Check::fail(name, fault.message)],
         (Holder::Somebody, Ok(None)) => {
             vec![Check::warn(name, "a core uses the home and is not ready, or is stopping")]
@@ -47,7 +47,7 @@ fn version(info: &CoreInfo) -> Check {
 }
 
 fn token(home: &Home) -> Check {
-    match home.read_owner_token() {
+    match home.owner_token() {
         Ok(_) => Check::ok("token", "the owner's token is in its place"),
         Err(fault) => Check::fail("token", fault.message),
     }

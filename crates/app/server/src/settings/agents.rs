@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use wharf_domain::provider::{ProviderLimits, Rate, Usage};
-use wharf_vocab::SandboxLevel;
+use wharf_vocab::{SandboxLevel, quantity};
 
 use super::rules;
 
@@ -87,19 +87,9 @@ fn level<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SandboxLevel>, D::
 /// Reads `60/minute`.
 fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
     let text = String::deserialize(from)?;
-    let read = || {
-        let (count, unit) = text.split_once('/')?;
-        let per_ms = match unit {
-            "second" => 1_000,
-            "minute" => 60_000,
-            "hour" => 3_600_000,
-            _ => return None,
-        };
-        let count = count.parse().ok().filter(|count| *count > 0)?;
-        Some(Rate { count, per_ms })
-    };
     let wrong = || D::Error::custom("a rate is a number per time, such as `60/minute`");
-    read().map(Some).ok_or_else(wrong)
+    let (count, per_ms) = quantity::rate(&text).ok_or_else(wrong)?;
+    Ok(Some(Rate { count, per_ms }))
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use wharf_vocab::{Code, Fault};
 const DIRECTIVE_BYTES_MAX: usize = 16 * 1024;
 
 /// What operators are told, and how long seats wait.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Operators {
     /// What an operator is told with every spawn, when not the usual.
     pub(crate) directive: Option<String>,
@@ -17,17 +18,9 @@ pub(crate) struct Operators {
     pub(crate) away_hours: Option<u64>,
 }
 
-/// The table as it stands in `wharf.toml`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct File {
-    directive: Option<String>,
-    base_url: Option<String>,
-    away_hours: Option<u64>,
-}
-
-impl File {
-    pub(super) fn read(self) -> Result<Operators, Fault> {
+impl Operators {
+    /// The same, if it can be used.
+    pub(super) fn checked(self) -> Result<Self, Fault> {
         let wrong = |key: &str, why: &str| {
             let message = format!("The key operators.{key} in wharf.toml cannot be used: {why}.");
             Err(Fault::new(Code::ConfigInvalid, message))
@@ -43,7 +36,7 @@ impl File {
             return wrong("away_hours", "it must be at least 1");
         }
         let base_url = self.base_url.map(|url| url.trim_end_matches('/').to_owned());
-        Ok(Operators { directive: self.directive, base_url, away_hours: self.away_hours })
+        Ok(Self { base_url, ..self })
     }
 }
 
@@ -53,7 +46,7 @@ mod tests {
 
     #[test]
     fn o017_what_operators_are_told_can_be_set_and_wrong_values_are_named() {
-        let read = |text: &str| toml::from_str::<File>(text).expect("TOML").read();
+        let read = |text: &str| toml::from_str::<Operators>(text).expect("TOML").checked();
         let set =
             read("directive = \"Do {agent}.\"\nbase_url = \"https://w.example/\"").expect("fits");
         assert_eq!(set.base_url.as_deref(), Some("https://w.example"));

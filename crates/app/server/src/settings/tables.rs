@@ -1,84 +1,55 @@
 //! The short tables of `wharf.toml`: `[models]`, `[runs]`, `[tools]` and `[redaction]`, and the
 //! origins of `[http]`.
 
-use std::time::Duration;
-
 use serde::Deserialize;
 use wharf_domain::provider::quantity;
 use wharf_vocab::limits::{HELD_BYTES_MAX, HELD_BYTES_MIN};
 use wharf_vocab::{Code, Fault, ToolId};
 
-/// Which tool completes prompts.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Models {
-    /// The tool, when not the usual one.
-    pub(crate) tool: Option<ToolId>,
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct ModelsTable {
+pub(super) struct Models {
     tool: Option<String>,
 }
 
-impl ModelsTable {
-    pub(super) fn read(self) -> Result<Models, Fault> {
-        let tool = self.tool.map(ToolId::new).transpose().map_err(|_| {
+impl Models {
+    /// The tool that completes prompts, when not the usual one.
+    pub(super) fn tool(self) -> Result<Option<ToolId>, Fault> {
+        self.tool.map(ToolId::new).transpose().map_err(|_| {
             let message = "The key models.tool in wharf.toml cannot be used: it names a tool such \
                            as llm/litellm@1.";
             Fault::new(Code::ConfigInvalid, message)
-        })?;
-        Ok(Models { tool })
+        })
     }
-}
-
-/// What open runs may take.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Runs {
-    /// In memory, all together.
-    pub(crate) memory_bytes: u64,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct RunsTable {
+pub(super) struct Runs {
     memory: Option<String>,
 }
 
-impl RunsTable {
-    pub(super) fn read(self) -> Result<Runs, Fault> {
-        let Some(text) = self.memory else { return Ok(Runs { memory_bytes: HELD_BYTES_MAX }) };
+impl Runs {
+    /// What open runs may take in memory, all together.
+    pub(super) fn memory_bytes(self) -> Result<u64, Fault> {
+        let Some(text) = self.memory else { return Ok(HELD_BYTES_MAX) };
         let given = quantity::bytes(&text).filter(|bytes| *bytes >= HELD_BYTES_MIN);
-        let memory_bytes = given.ok_or_else(|| {
+        given.ok_or_else(|| {
             let message = "The key runs.memory in wharf.toml cannot be used: it is a size such as \
                            256Mi, 16Mi at least.";
             Fault::new(Code::ConfigInvalid, message)
-        })?;
-        Ok(Runs { memory_bytes })
+        })
     }
 }
 
 /// How tool servers are run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Tools {
     /// The command that runs an image; without one images are not taken.
     pub(crate) container: Vec<String>,
     /// How long a server may have nothing to do before it is ended, when not as usual.
-    pub(crate) idle: Option<Duration>,
-}
-
-/// `[tools]`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct ToolsTable {
-    container: Vec<String>,
-    idle_s: Option<u64>,
-}
-
-impl From<ToolsTable> for Tools {
-    fn from(file: ToolsTable) -> Self {
-        Self { container: file.container, idle: file.idle_s.map(Duration::from_secs) }
-    }
+    pub(crate) idle_s: Option<u64>,
 }
 
 /// What is cut out of what providers write.
@@ -129,19 +100,19 @@ mod tests {
 
     #[test]
     fn k019_the_model_tool_can_be_named_and_a_wrong_name_is_refused() {
-        let read = |text: &str| toml::from_str::<ModelsTable>(text).expect("TOML").read();
-        assert_eq!(read("").expect("fits"), Models { tool: None });
+        let read = |text: &str| toml::from_str::<Models>(text).expect("TOML").tool();
+        assert_eq!(read("").expect("fits"), None);
         let named = read("tool = \"llm/other@2\"").expect("fits");
-        assert_eq!(named.tool.as_ref().map(ToolId::as_str), Some("llm/other@2"));
+        assert_eq!(named.as_ref().map(ToolId::as_str), Some("llm/other@2"));
         let fault = read("tool = \"other\"").expect_err("refused");
         assert!(fault.message.contains("models.tool"), "{fault}");
     }
 
     #[test]
     fn what_open_runs_may_take_can_be_set_and_too_little_is_refused() {
-        let read = |text: &str| toml::from_str::<RunsTable>(text).expect("TOML").read();
-        assert_eq!(read("").expect("fits").memory_bytes, HELD_BYTES_MAX);
-        assert_eq!(read("memory = \"1Gi\"").expect("fits").memory_bytes, 1 << 30);
+        let read = |text: &str| toml::from_str::<Runs>(text).expect("TOML").memory_bytes();
+        assert_eq!(read("").expect("fits"), HELD_BYTES_MAX);
+        assert_eq!(read("memory = \"1Gi\"").expect("fits"), 1 << 30);
         for wrong in ["15Mi", "much", "-1"] {
             let fault = read(&format!("memory = \"{wrong}\"")).expect_err("refused");
             assert!(fault.message.contains("runs.memory"), "{fault}");

@@ -21,16 +21,16 @@ async fn a_first_start_furnishes_the_home() {
     assert_eq!(std::fs::read(home.join("secrets/audit.key")).expect("a key").len(), 32);
     assert_eq!(core.owner_token().len(), 64);
 
-    let info = place.home().read_core().expect("readable").expect("running");
+    let info = place.home().core().expect("readable").expect("running");
     assert_eq!(info.http, format!("http://{}", core.http_addr()));
     assert_eq!(info.pid, std::process::id());
     assert_eq!(info.version, env!("CARGO_PKG_VERSION"));
-    assert_eq!(place.home().read_owner_token().as_deref(), Ok(core.owner_token()));
+    assert_eq!(place.home().owner_token().as_deref(), Ok(core.owner_token()));
 
     assert_eq!(get(&core, "/v1/worlds").await["items"][0]["world"], "default");
     assert_eq!(run(&core, "wharf/echo", json!({"a": 1})).await["outputs"], json!({"a": 1}));
     core.stop().await.expect("stops");
-    assert_eq!(place.home().read_core(), Ok(None));
+    assert_eq!(place.home().core(), Ok(None));
     assert!(!home.join("run/core.json").exists());
     assert!(home.join("run/audit.anchors").exists());
 }
@@ -40,9 +40,9 @@ async fn what_a_killed_core_left_behind_is_not_taken_for_a_core() {
     let place = Place::new();
     place.start().await.stop().await.expect("stops");
     place.write("run/core.json", r#"{"http": "http://127.0.0.1:1", "pid": 1, "version": "0"}"#);
-    assert_eq!(place.home().read_core(), Ok(None));
+    assert_eq!(place.home().core(), Ok(None));
     let core = place.start().await;
-    let info = place.home().read_core().expect("readable").expect("running");
+    let info = place.home().core().expect("readable").expect("running");
     assert_eq!(info.pid, std::process::id());
     core.stop().await.expect("stops");
 }
@@ -57,7 +57,7 @@ async fn a_second_core_is_kept_out_and_told_who_is_there() {
     assert!(fault.message.contains(&std::process::id().to_string()), "{fault}");
     // The first one is not disturbed.
     assert_eq!(run(&core, "wharf/echo", json!({})).await["status"], "succeeded");
-    assert!(place.home().read_core().expect("readable").is_some());
+    assert!(place.home().core().expect("readable").is_some());
     core.stop().await.expect("stops");
     place.start().await.stop().await.expect("stops");
 }
@@ -136,7 +136,7 @@ async fn other_machines_are_let_in_only_behind_a_proxy() {
     assert!(!place.path().exists(), "nothing was made");
     options.behind_proxy = true;
     let core = wharf_server::Core::start(options).await.expect("starts");
-    let info = place.home().read_core().expect("readable").expect("running");
+    let info = place.home().core().expect("readable").expect("running");
     assert_eq!(info.http, format!("http://127.0.0.1:{}", core.http_addr().port()));
     core.stop().await.expect("stops");
 }

@@ -7,7 +7,7 @@ use wharf_vocab::Code;
 use crate::support::{Place, ask, get, mode};
 
 fn storage(place: &Place) -> String {
-    let info = place.home().read_core().expect("readable").expect("running");
+    let info = place.home().core().expect("readable").expect("running");
     info.storage.expect("every core has an artifact store")
 }
 

@@ -90,7 +90,7 @@ impl Audit<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scripted::{Reply, Request, Scripted};
+    use crate::scripted::{Reply, Request, Scripted, ScriptedClient as _};
     use serde_json::json;
 
     /// Answers like a core whose audit holds these numbers.

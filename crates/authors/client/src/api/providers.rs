@@ -226,7 +226,7 @@ fn unreadable() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scripted::{Reply, Scripted};
+    use crate::scripted::{Reply, Scripted, ScriptedClient as _};
     use serde_json::json;
 
     #[test]

@@ -142,7 +142,7 @@ impl Runs<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scripted::{Reply, Scripted};
+    use crate::scripted::{Reply, Scripted, ScriptedClient as _};
     use serde_json::json;
 
     fn request() -> CreateRun {

@@ -128,7 +128,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::scripted::{Reply, Scripted};
+    use crate::scripted::{Reply, Scripted, ScriptedClient as _};
 
     /// Two files to a page.
     async fn listed(paths: &'static [&'static str], filter: FileFilter) -> Vec<String> {

@@ -4,7 +4,7 @@ use serde_json::json;
 use wharf_vocab::Code;
 
 use super::*;
-use crate::scripted::{Reply, Scripted};
+use crate::scripted::{Reply, Scripted, ScriptedClient as _};
 
 fn text(seq: u64) -> String {
     let data = json!({"seq": seq, "run_id": "r", "at": "2026-11-15T09:00:00.000Z", "channel": "stdout", "text": "x"});

@@ -2,15 +2,12 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
 use wharf_vocab::ProviderState;
 use wharf_wire::rest_v1::{AddAgent, Agent};
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::output::Output;
-use crate::{inputs, plain, table};
+use crate::commands::providers::words as shared;
+use crate::commands::{Context, Exit, Output, Result};
+use crate::{inputs, plain};
 
 use super::words;
 
@@ -31,16 +28,9 @@ pub(crate) struct Args {
 
 /// Adds the agent, and shows what it asks for.
 pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
-    let output = context.output;
     let body = AddAgent { folder: inputs::absolute_path(&args.folder)? };
-    let client = context.client()?;
-    let raw: Value = client.agents().add(&body).raw().await?;
-    if output.is_json() {
-        output.json(&raw)?;
-    } else {
-        output.text(&text_of(&table::typed(raw)?, output))?;
-    }
-    Ok(Exit::Done)
+    let raw = context.client()?.agents().add(&body).raw().await?;
+    context.output.answer(raw, |agent| text_of(&agent, context.output))
 }
 
 fn text_of(agent: &Agent, output: Output) -> String {
@@ -55,7 +45,7 @@ fn text_of(agent: &Agent, output: Output) -> String {
     if !agent.description.is_empty() {
         text.push_str(&format!(", {}", plain::cut(&agent.description, 100)));
     }
-    text.push_str(&format!("\nit starts {}\n", words::command(agent)));
+    text.push_str(&format!("\nit starts {}\n", shared::command(&agent.command)));
     text.push_str(&words::requests(agent, output));
     text.push_str(&words::how_to_approve(agent));
     text

@@ -1,19 +1,13 @@
 //! `wharf agents approve`.
 
-use serde_json::Value;
 use wharf_vocab::{Isolation, ProviderState, SandboxLevel};
 use wharf_wire::rest_v1::{Agent, ApproveAgent};
 
-use crate::cli::Context;
-use crate::commands::choices;
-use crate::commands::providers::limits;
-use crate::commands::tools::diff;
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::output::Output;
-use crate::{plain, table};
+use crate::commands::providers::{limits, words as shared};
+use crate::commands::{Context, Exit, Output, Result, word};
+use crate::plain;
 
-use super::{steer, words};
+use super::{find, show, words};
 
 /// What `wharf agents approve` takes.
 #[derive(Debug, clap::Args)]
@@ -38,10 +32,10 @@ pub(crate) struct Args {
     #[arg(long = "permission", value_name = "P", num_args = 1.., group = "what")]
     permissions: Vec<String>,
     /// The sandbox it runs in [default: as the core is configured, else standard]
-    #[arg(long, value_parser = choices::sandbox())]
+    #[arg(long, value_parser = word::<SandboxLevel>())]
     sandbox: Option<SandboxLevel>,
     /// Which runs share a process [default: as the manifest says, else shared]
-    #[arg(long, value_parser = choices::isolation())]
+    #[arg(long, value_parser = word::<Isolation>())]
     isolation: Option<Isolation>,
     #[command(flatten)]
     limits: limits::LimitArgs,
@@ -51,7 +45,7 @@ pub(crate) struct Args {
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let agent = steer::find(&client, &args.agent).await?;
+    let agent = find(&client, &args.agent).await?;
     let id = agent.agent_id;
     let body = ApproveAgent {
         manifest_hash: Some(agent.manifest_hash),
@@ -61,15 +55,8 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
         isolation: args.isolation,
         limits: args.limits.to_limits(),
     };
-    let raw: Value = client.agents().approve(&id, &body).raw().await?;
-    if output.is_json() {
-        output.json(&raw)?;
-    } else {
-        let approved: Agent = table::typed(raw)?;
-        let changes = diff::of(&client, &approved.quarantined, output).await?;
-        output.text(&format!("{}{changes}", text_of(&approved, output)))?;
-    }
-    Ok(Exit::Done)
+    let raw = client.agents().approve(&id, &body).raw().await?;
+    show::print(raw, &client, output, text_of).await
 }
 
 fn text_of(agent: &Agent, output: Output) -> String {
@@ -77,7 +64,7 @@ fn text_of(agent: &Agent, output: Output) -> String {
     let id = plain::line(&agent.agent_id);
     let mut text = format!("{} {}\n", paint.good("approved"), paint.strong(&id));
     text.push_str(&words::requests(agent, output));
-    text.push_str(&words::terms(agent));
+    text.push_str(&shared::terms(agent.sandbox_wanted, agent.isolation, &agent.limits));
     if let Some(tool) = agent.quarantined.first() {
         let tool = plain::line(tool);
         text.push_str(&format!(

@@ -6,12 +6,9 @@ use serde_json::Value;
 use wharf_client::Client;
 use wharf_wire::rest_v1::{AddAgent, FoundAgent, FoundAgents, ScanAgents};
 
-use crate::cli::Context;
 use crate::commands::providers::words;
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::output::Output;
-use crate::{inputs, plain, table};
+use crate::commands::{Context, Exit, Output, Result};
+use crate::{inputs, output, plain};
 
 /// What `wharf agents scan` takes.
 #[derive(Debug, clap::Args)]
@@ -35,22 +32,16 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
     let body = ScanAgents { folder: inputs::absolute_path(&args.folder)? };
-    let raw: Value = client.agents().scan(&body).raw().await?;
-    let found: FoundAgents = table::typed(raw.clone())?;
+    let mut raw = client.agents().scan(&body).raw().await?;
+    let found: FoundAgents = output::typed(raw.clone())?;
     let added = if args.add { add(&client, &found).await? } else { Vec::new() };
-    if output.is_json() {
-        let mut raw = raw;
-        if args.add {
-            raw["added"] = Value::from(added);
-        }
-        output.json(&raw)?;
-        return Ok(Exit::Done);
+    if args.add {
+        raw["added"] = Value::from(added.clone());
     }
-    output.text(&text_of(&found, output))?;
-    for id in added {
-        output.line(&format!("added {}", plain::line(&id)))?;
-    }
-    Ok(Exit::Done)
+    output.answer(raw, |_: FoundAgents| {
+        let added: String = added.iter().map(|id| format!("added {}\n", plain::line(id))).collect();
+        format!("{}{added}", text_of(&found, output))
+    })
 }
 
 /// Adds what can be used and is not known yet.

@@ -1,100 +1,74 @@
 //! `wharf agents show`.
 
 use serde_json::Value;
+use wharf_client::Client;
 use wharf_vocab::ProviderState;
 use wharf_wire::rest_v1::Agent;
 
-use crate::cli::Context;
 use crate::commands::providers::{limits, words as shared};
 use crate::commands::tools::diff;
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::moment;
-use crate::output::Output;
-use crate::plain;
-use crate::table::{self, Table};
+use crate::commands::{Context, Exit, Output, Result, Table};
+use crate::{moment, output, plain};
 
-use super::{steer, words};
-
-/// What `wharf agents show` takes.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  wharf agents show dev.wharf.hello
-  wharf agents show hello --json")]
-pub(crate) struct Args {
-    /// The agent's id, or a unique beginning or end of it
-    agent: String,
-}
+use super::{Which, words};
 
 /// Shows one agent.
-pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
-    let output = context.output;
-    let client = context.client()?;
-    let id = steer::find_id(&client, &args.agent).await?;
+pub(super) async fn run(which: &Which, context: &Context) -> Result<Exit> {
+    let (client, id) = which.find(context).await?;
     // One agent is looked at more closely than a list of them.
-    let raw: Value = client.agents().get(&id).raw().await?;
-    let agent: Agent = table::typed(raw.clone())?;
+    let raw = client.agents().get(&id).raw().await?;
+    print(raw, &client, context.output, text_of).await
+}
+
+/// Prints an agent, and how its tools changed that wait for an approval.
+pub(super) async fn print(
+    raw: Value,
+    client: &Client,
+    output: Output,
+    text_of: impl FnOnce(&Agent, Output) -> String,
+) -> Result<Exit> {
     if output.is_json() {
         output.json(&raw)?;
-    } else {
-        let changes = diff::of(&client, &agent.quarantined, output).await?;
-        output.text(&format!("{}{changes}", text_of(&agent, output)))?;
+        return Ok(Exit::Done);
     }
+    let agent: Agent = output::typed(raw)?;
+    let changes = diff::of(client, &agent.quarantined, output).await?;
+    output.text(&format!("{}{changes}", text_of(&agent, output)))?;
     Ok(Exit::Done)
 }
 
 fn text_of(agent: &Agent, output: Output) -> String {
     let mut head = Table::bare(output);
-    head.row(["agent", &agent.agent_id]);
-    head.row(["name", &format!("{} {}", agent.name, agent.version)]);
-    if !agent.description.is_empty() {
-        head.row(["description", &agent.description]);
-    }
+    head.facts([
+        ("agent", Some(agent.agent_id.to_string())),
+        ("name", Some(format!("{} {}", agent.name, agent.version))),
+        ("description", shared::some(&agent.description)),
+    ]);
     head.row_with_state(["state", agent.state.as_str()], 1);
-    if let Some(reason) = &agent.reason {
-        head.row(["because", reason]);
-    }
-    if let Some(pid) = agent.pid {
-        head.row(["process", &pid.to_string()]);
-    }
-    if let Some(launch) = &agent.launch_id {
-        head.row(["launch", launch]);
-    }
-    if let Some(heartbeat) = agent.last_heartbeat {
-        head.row(["heartbeat", &moment::shown(heartbeat)]);
-    }
-    if let Some(health) = &agent.health {
-        head.row(["says", &words::health(health)]);
-    }
-    if agent.permissions_approved.is_some() {
-        head.row(["sandbox", &shared::sandbox(agent.sandbox, agent.sandbox_wanted)]);
-    }
+    let approved = agent.permissions_approved.is_some();
+    head.facts([
+        ("because", agent.reason.clone()),
+        ("process", agent.pid.map(|pid| pid.to_string())),
+        ("launch", agent.launch_id.as_ref().map(ToString::to_string)),
+        ("heartbeat", agent.last_heartbeat.map(moment::shown)),
+        ("says", agent.health.as_ref().map(words::health)),
+        ("sandbox", approved.then(|| shared::sandbox(agent.sandbox, agent.sandbox_wanted))),
+    ]);
     for note in &agent.sandbox_notes {
         head.row(["", note]);
     }
-    if let Some(isolation) = &agent.isolation {
-        head.row(["isolation", isolation.as_str()]);
-    }
-    if agent.instances > 1 {
-        head.row(["processes", &agent.instances.to_string()]);
-    }
-    let limits = limits::words(&agent.limits);
-    if !limits.is_empty() {
-        head.row(["limits", &limits]);
-    }
-    let kept = limits::kept(&agent.limits_kept);
-    if !kept.is_empty() {
-        head.row(["kept", &kept]);
-    }
-    head.row(["folder", &agent.folder]);
-    head.row(["starts", &words::command(agent)]);
-    if let Some(source) = &agent.source {
-        head.row(["source", source]);
-    }
-    head.row(["added", &moment::shown(agent.added_at)]);
+    head.facts([
+        ("isolation", agent.isolation.map(|isolation| isolation.to_string())),
+        ("processes", (agent.instances > 1).then(|| agent.instances.to_string())),
+        ("limits", shared::some(&limits::words(&agent.limits))),
+        ("kept", shared::some(&limits::kept(&agent.limits_kept))),
+        ("folder", Some(agent.folder.clone())),
+        ("starts", Some(shared::command(&agent.command))),
+        ("source", agent.source.clone()),
+        ("added", Some(moment::shown(agent.added_at))),
+    ]);
     let mut text = format!("{}\n{}", head.text(), words::requests(agent, output));
-    if agent.permissions_approved.is_some() {
+    if approved {
         text.push_str(&shared::pinned_files(&agent.pinned_files, output));
     }
     text.push_str(&shared::drift(&agent.drift));

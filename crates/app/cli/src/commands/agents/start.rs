@@ -5,52 +5,22 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 use wharf_client::{Agents, Call, Client};
-use wharf_vocab::Code;
-use wharf_vocab::ProviderState;
+use wharf_vocab::{Code, ProviderState};
 use wharf_wire::rest_v1::Agent;
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::{Failure, Result};
-use crate::output::Output;
-use crate::spinner::Spinner;
-use crate::{amount, plain, table};
+use crate::commands::{Context, Exit, Failure, Result};
+use crate::progress::Spinner;
+use crate::{amount, output, plain};
 
-use super::{steer, words};
+use super::{Which, words};
 
 const POLL: Duration = Duration::from_millis(100);
 
-/// What `wharf agents start` takes.
+/// What `wharf agents start` and `restart` take.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  wharf agents start hello
-  wharf agents start hello --detach     do not wait until it runs
-
-Exit code 1 if it does not start; see its log.")]
 pub(crate) struct Args {
     #[command(flatten)]
-    target: Target,
-}
-
-/// What `wharf agents restart` takes.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  wharf agents restart hello
-  wharf agents restart hello --timeout 2m
-
-Exit code 1 if it does not start; see its log.")]
-pub(crate) struct RestartArgs {
-    #[command(flatten)]
-    target: Target,
-}
-
-/// Which agent, and how long to wait for it.
-#[derive(Debug, clap::Args)]
-struct Target {
-    /// The agent's id, or a unique beginning or end of it
-    agent: String,
+    which: Which,
     /// Do not wait
     #[arg(long)]
     detach: bool,
@@ -59,33 +29,22 @@ struct Target {
     timeout: Duration,
 }
 
-/// Starts the agent.
-pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
-    bring_up(&args.target, "starting", |agents, id| agents.start(id), context).await
-}
-
-/// Stops the agent if it runs, and starts it.
-pub(super) async fn run_restart(args: &RestartArgs, context: &Context) -> Result<Exit> {
-    bring_up(&args.target, "restarting", |agents, id| agents.restart(id), context).await
-}
-
-async fn bring_up(
-    target: &Target,
+/// Starts the agent by this call.
+pub(super) async fn run(
+    args: &Args,
     doing: &str,
     call: impl FnOnce(Agents<'_>, &str) -> Call<Agent>,
     context: &Context,
 ) -> Result<Exit> {
     let output = context.output;
-    let client = context.client()?;
-    let id = steer::find_id(&client, &target.agent).await?;
+    let (client, id) = args.which.find(context).await?;
     let spinner = Spinner::new(output, &format!("{doing} {}", plain::line(&id)));
     let mut raw: Value = call(client.agents(), &id).raw().await?;
-    if !target.detach {
-        raw = until_up(&client, raw, target.timeout, &spinner).await?;
+    if !args.detach {
+        raw = until_up(&client, raw, args.timeout, &spinner).await?;
     }
     drop(spinner);
-    print(raw, output)?;
-    Ok(Exit::Done)
+    output.answer(raw, |agent| line_of(&agent))
 }
 
 /// Looks at the agent until it runs; if it will not by itself, the failure says why.
@@ -97,7 +56,7 @@ async fn until_up(
 ) -> Result<Value> {
     let until = Instant::now() + at_most;
     loop {
-        let agent: Agent = table::typed(raw.clone())?;
+        let agent: Agent = output::typed(raw.clone())?;
         match fate(&agent) {
             Fate::Up => return Ok(raw),
             Fate::Failed => return Err(failed(&agent)),
@@ -151,11 +110,7 @@ fn too_late(agent: &Agent, waited: Duration) -> Failure {
     Failure::new(Code::AgentStartFailed, message)
 }
 
-fn print(raw: Value, output: Output) -> Result<()> {
-    if output.is_json() {
-        return output.json(&raw);
-    }
-    let agent: Agent = table::typed(raw)?;
+fn line_of(agent: &Agent) -> String {
     let mut facts = Vec::new();
     facts.extend(agent.pid.map(|pid| format!("process {pid}")));
     facts.extend(match agent.tools.len() {
@@ -165,13 +120,15 @@ fn print(raw: Value, output: Output) -> Result<()> {
     });
     let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) };
     let id = plain::line(&agent.agent_id);
-    output.line(&format!("{id} is {}{facts}", words::state(&agent)))
+    format!("{id} is {}{facts}\n", words::state(agent))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_client::scripted::{Reply, Scripted};
+    use crate::commands::Output;
+    use wharf_client::Locator;
+    use wharf_testkit::scripted::{Reply, Scripted};
 
     fn raw(state: &str, reason: Option<&str>) -> Value {
         let mut agent = words::example(state);
@@ -194,7 +151,13 @@ mod tests {
             })
             .await;
         let spinner = Spinner::new(Output::new(true), "");
-        until_up(&scripted.client(), first, at_most, &spinner).await
+        until_up(
+            &Client::new(Locator::of_home(scripted.home())).expect("a client"),
+            first,
+            at_most,
+            &spinner,
+        )
+        .await
     }
 
     const LONG: Duration = Duration::from_secs(60);

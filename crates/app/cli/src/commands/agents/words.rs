@@ -2,8 +2,8 @@
 
 use wharf_wire::rest_v1::{Agent, AgentHealth};
 
+use crate::commands::Output;
 use crate::commands::providers::words;
-use crate::output::Output;
 use crate::plain;
 
 /// What an agent asks for, one line each; what was approved is marked once anything was.
@@ -11,11 +11,6 @@ pub(super) fn requests(agent: &Agent, output: Output) -> String {
     let decided = agent.permissions_approved.is_some();
     let permissions = words::permissions(&agent.permissions, decided, output);
     format!("{permissions}{}", words::wishes(&agent.wishes, decided, output))
-}
-
-/// How it is to run, once it is approved.
-pub(super) fn terms(agent: &Agent) -> String {
-    words::terms(agent.sandbox_wanted, agent.isolation, &agent.limits)
 }
 
 /// How to approve it, for someone who has not.
@@ -35,11 +30,6 @@ pub(super) fn health(health: &AgentHealth) -> String {
         vec![health.status.to_string(), format!("{} calls under way", health.inflight_calls)];
     said.extend(health.details.iter().map(|(name, value)| format!("{name} {value}")));
     plain::line(&said.join(", "))
-}
-
-/// What is started, as one would type it.
-pub(super) fn command(agent: &Agent) -> String {
-    words::command(&agent.command)
 }
 
 #[cfg(test)]
@@ -96,6 +86,10 @@ pub(super) fn example(state: &str) -> Agent {
 mod tests {
     use super::*;
 
+    fn terms(agent: &Agent) -> String {
+        words::terms(agent.sandbox_wanted, agent.isolation, &agent.limits)
+    }
+
     #[test]
     fn what_was_approved_is_marked() {
         let output = Output::new(false);
@@ -143,7 +137,7 @@ mod tests {
         agent.reason = Some("\u{1b}[31mboom\nagain".into());
         assert_eq!(state(&agent), "crashed: boom again");
         agent.command.push("it's\u{1b}[2J".into());
-        assert_eq!(command(&agent), "./hello 'two words' 'it'\\''s'");
+        assert_eq!(words::command(&agent.command), "./hello 'two words' 'it'\\''s'");
         agent.permissions = vec![asked("a:\u{1b}[2Jb", "do \u{1b}[2Jit")];
         assert!(!requests(&agent, Output::new(false)).contains('\u{1b}'));
     }

@@ -2,16 +2,12 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
 use wharf_client::RemoteFile;
 use wharf_wire::rest_v1::{Artifact, Trace, TraceStep};
 
-use crate::cli::Context;
 use crate::commands::worlds::short;
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::output::Paint;
-use crate::{amount, moment, plain, table};
+use crate::commands::{Context, Exit, Paint, Result};
+use crate::{amount, moment, plain};
 
 /// What `wharf artifacts trace` takes.
 #[derive(Debug, clap::Args)]
@@ -31,16 +27,9 @@ pub(crate) struct Args {
 
 /// Shows where a file comes from and where it went.
 pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
-    let output = context.output;
     let file = RemoteFile::new(&args.world, &args.path)?;
-    let client = context.client()?;
-    let raw: Value = client.worlds().trace(&file.world, &file.path).raw().await?;
-    if output.is_json() {
-        output.json(&raw)?;
-    } else {
-        output.text(&tree(&table::typed(raw)?, output.out_paint()))?;
-    }
-    Ok(Exit::Done)
+    let raw = context.client()?.worlds().trace(&file.world, &file.path).raw().await?;
+    context.output.answer(raw, |trace| tree(&trace, context.output.out_paint()))
 }
 
 /// One line of the tree and what hangs below it.
@@ -125,9 +114,10 @@ fn draw(branches: &[Branch], before: &str, text: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::output;
 
     fn file(path: &str, run: Option<&str>, key: Option<&str>, direction: &str) -> Value {
         json!({"world": "lab", "path": path, "bytes": 1_536, "b3": "ab".repeat(32),
@@ -136,7 +126,7 @@ mod tests {
 
     #[test]
     fn t040_a_file_is_traced_both_ways() {
-        let trace = table::typed(json!({
+        let trace = output::typed(json!({
             "world": "lab", "path": "/mid", "cut": false,
             "written": [file("/mid", None, None, "out"), file("/mid", Some("r1"), Some("text"), "out")],
             "read": [file("/mid", Some("r2"), Some("a"), "in"), file("/mid", Some("r2"), Some("b"), "in")],
@@ -159,7 +149,7 @@ world://lab/mid
 
     #[test]
     fn a_file_that_nobody_read_says_so() {
-        let trace = table::typed(json!({
+        let trace = output::typed(json!({
             "world": "lab", "path": "/x", "cut": true, "written": [file("/x", None, None, "out")],
             "read": [], "made_from": [], "went_into": [],
         }))

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use wharf_client::{Audit, Client};
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::{Failure, Result};
+use crate::commands::{Context, Exit, Failure, Result};
 
 /// What `wharf audit export` takes.
 #[derive(Debug, clap::Args)]

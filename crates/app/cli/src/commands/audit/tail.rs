@@ -6,11 +6,8 @@ use serde_json::Value;
 use wharf_client::{Audit, Client};
 use wharf_wire::rest_v1::AuditRecord;
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::output::Output;
-use crate::{moment, plain, table};
+use crate::commands::{Context, Exit, Output, Poll, Result};
+use crate::{moment, output, plain};
 
 const REFRESH: Duration = Duration::from_secs(1);
 
@@ -51,32 +48,13 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
 }
 
 /// Prints records as they are written; it ends only with an error.
-async fn follow(mut client: Client, output: Output, mut last: u64) -> Result<()> {
-    let mut away = false;
+async fn follow(client: Client, output: Output, mut last: u64) -> Result<()> {
+    let mut poll = Poll::new(client, REFRESH);
     loop {
-        tokio::time::sleep(REFRESH).await;
-        let read = match client.found_again() {
-            Ok(found) => {
-                client = found;
-                client.audit().records(last, usize::MAX).await
-            }
-            Err(failure) => Err(failure),
-        };
-        match read {
-            Ok((records, _)) => {
-                away = false;
-                last = records.last().map_or(last, Audit::number);
-                for record in records {
-                    print(output, record)?;
-                }
-            }
-            Err(failure) if failure.is_outage() => {
-                if !std::mem::replace(&mut away, true) {
-                    output.note(&format!("{}; trying again", plain::line(failure.message())));
-                }
-            }
-            Err(failure) => return Err(failure.into()),
-        }
+        let read = async |client: &Client| client.audit().records(last, usize::MAX).await;
+        let Some((records, _)) = poll.next(output, read).await? else { continue };
+        last = records.last().map_or(last, Audit::number);
+        records.into_iter().try_for_each(|record| print(output, record))?;
     }
 }
 
@@ -84,7 +62,7 @@ fn print(output: Output, record: Value) -> Result<()> {
     if output.is_json() {
         return output.json_line(&record);
     }
-    let record: AuditRecord = table::typed(record)?;
+    let record: AuditRecord = output::typed(record)?;
     output.line(&line_of(&record, output))
 }
 

@@ -2,7 +2,7 @@
 
 use wharf_vocab::ToolId;
 
-use crate::failure::{Failure, Result};
+use crate::commands::{Failure, Result};
 
 /// Longest name.
 const NAME_BYTES_MAX: usize = 64;

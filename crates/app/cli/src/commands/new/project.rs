@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::failure::{Failure, Result};
+use super::name::Kind;
+use crate::commands::{Failure, Result};
 
 /// The files of a project, and what to do with it.
 #[derive(Debug, Default)]
@@ -37,14 +38,51 @@ impl Words {
     }
 }
 
+/// Templates by the path of what is made of them.
+type Templates = &'static [(&'static str, &'static str)];
+
+/// What projects in one language are made of.
+pub(super) struct Language {
+    pub(super) word: &'static str,
+    /// What is typed to build and test one.
+    pub(super) prepare: &'static [&'static str],
+    /// What is typed to start an operative.
+    pub(super) start: &'static str,
+    pub(super) agent: Templates,
+    pub(super) tool: Templates,
+    pub(super) operative: Templates,
+    /// What every project has.
+    pub(super) shared: Templates,
+    /// What is brought along as it is.
+    pub(super) library: fn() -> Vec<(String, &'static str)>,
+}
+
 impl Project {
-    /// Adds a file made from a template.
-    pub(super) fn template(&mut self, path: &str, template: &str, words: &Words) {
+    /// Adds all files.
+    pub(super) fn add(&mut self, language: &Language, kind: Kind, words: &Words) {
+        let own = match kind {
+            Kind::Agent => language.agent,
+            Kind::Tool => language.tool,
+            Kind::Operative => language.operative,
+        };
+        for (path, template) in own.iter().chain(language.shared) {
+            // Under their own names these would count for the folder of templates.
+            let path = match *path {
+                "gitignore" => ".gitignore",
+                path => path.strip_suffix(".txt").unwrap_or(path),
+            };
+            self.template(path, template, words);
+        }
+        for (path, text) in (language.library)() {
+            self.copy(path, text);
+        }
+    }
+
+    fn template(&mut self, path: &str, template: &str, words: &Words) {
         self.files.push((words.fill(path), words.fill(template).into()));
     }
 
-    /// Adds a file as it is.
-    pub(super) fn copy(&mut self, path: impl Into<String>, text: &'static str) {
+    fn copy(&mut self, path: impl Into<String>, text: &'static str) {
         self.files.push((path.into(), text.into()));
     }
 

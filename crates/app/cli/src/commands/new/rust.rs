@@ -2,66 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
-use super::name::Kind;
-use super::project::{Project, Words};
-use crate::failure::{Failure, Result};
+use super::project::Language;
+use crate::commands::{Failure, Result};
 use crate::inputs;
 
 /// Where a clone has the SDK.
 const SDK: &str = "crates/authors/sdk";
 
-/// A template of this folder.
-macro_rules! template {
-    ($path:literal) => {
-        include_str!(concat!("../../../templates/rust/", $path))
-    };
-}
-
-/// The project's own files, by what is made.
-fn own(kind: Kind) -> &'static [(&'static str, &'static str)] {
-    match kind {
-        Kind::Agent => &[
-            ("README.md", template!("agent/README.md")),
-            ("Cargo.toml", template!("agent/Cargo.toml.txt")),
-            ("src/lib.rs", template!("agent/src/lib.rs")),
-            ("src/main.rs", template!("agent/src/main.rs")),
-            ("opensentience.agent.json", template!("agent/opensentience.agent.json")),
-        ],
-        Kind::Tool => &[
-            ("README.md", template!("tool/README.md")),
-            ("Cargo.toml", template!("tool/Cargo.toml.txt")),
-            ("src/lib.rs", template!("tool/src/lib.rs")),
-            ("src/main.rs", template!("tool/src/main.rs")),
-            ("wharf.tool.toml", template!("tool/wharf.tool.toml")),
-        ],
-        Kind::Operative => &[
-            ("README.md", template!("operative/README.md")),
-            ("Cargo.toml", template!("operative/Cargo.toml.txt")),
-            ("src/lib.rs", template!("operative/src/lib.rs")),
-            ("src/find.rs", template!("operative/src/find.rs")),
-            ("src/main.rs", template!("operative/src/main.rs")),
-        ],
-    }
-}
-
-/// What is typed to build and test it.
-pub(super) fn prepare(project: &mut Project) {
-    project.step("cargo test");
-    project.step("cargo build");
-}
-
-/// What is typed to start an operative.
-pub(super) fn start(project: &mut Project) {
-    project.staying_step("cargo run");
-}
-
-/// Adds all files.
-pub(super) fn add(project: &mut Project, kind: Kind, words: &Words) {
-    for (path, text) in own(kind) {
-        project.template(path, text, words);
-    }
-    project.copy(".gitignore", template!("gitignore"));
-}
+pub(super) const RUST: Language = Language {
+    word: "rust",
+    prepare: &["cargo test", "cargo build"],
+    start: "cargo run",
+    agent: templates!("rust/agent":
+        "README.md", "Cargo.toml.txt", "src/lib.rs", "src/main.rs", "opensentience.agent.json"),
+    tool: templates!("rust/tool":
+        "README.md", "Cargo.toml.txt", "src/lib.rs", "src/main.rs", "wharf.tool.toml"),
+    operative: templates!("rust/operative":
+        "README.md", "Cargo.toml.txt", "src/lib.rs", "src/find.rs", "src/main.rs"),
+    shared: templates!("rust": "gitignore"),
+    library: Vec::new,
+};
 
 /// How a manifest names the SDK: the one of the clone that was given, else of the clone that this
 /// program lies in, else the published one of its version.

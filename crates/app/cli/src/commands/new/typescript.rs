@@ -1,15 +1,7 @@
 //! Projects in TypeScript. They bring the library's sources along, so that only the compiler and
 //! the types of Node come from npm.
 
-use super::name::Kind;
-use super::project::{Project, Words};
-
-/// A template of this folder.
-macro_rules! template {
-    ($path:literal) => {
-        include_str!(concat!("../../../templates/typescript/", $path))
-    };
-}
+use super::project::Language;
 
 /// Puts each file's text beside its path.
 macro_rules! sources {
@@ -60,56 +52,22 @@ const SOURCES: &[(&str, &str)] = sources![
     "wire.ts",
 ];
 
-/// The project's own files, by what is made.
-fn own(kind: Kind) -> &'static [(&'static str, &'static str)] {
-    match kind {
-        Kind::Agent => &[
-            ("README.md", template!("agent/README.md")),
-            ("src/tools.ts", template!("agent/src/tools.ts")),
-            ("src/main.ts", template!("agent/src/main.ts")),
-            ("test/tools.test.ts", template!("agent/test/tools.test.ts")),
-            ("opensentience.agent.json", template!("agent/opensentience.agent.json")),
-        ],
-        Kind::Tool => &[
-            ("README.md", template!("tool/README.md")),
-            ("src/tool.ts", template!("tool/src/tool.ts")),
-            ("src/main.ts", template!("tool/src/main.ts")),
-            ("test/tool.test.ts", template!("tool/test/tool.test.ts")),
-            ("wharf.tool.toml", template!("tool/wharf.tool.toml")),
-        ],
-        Kind::Operative => &[
-            ("README.md", template!("operative/README.md")),
-            ("src/tools.ts", template!("operative/src/tools.ts")),
-            ("src/core.ts", template!("operative/src/core.ts")),
-            ("src/main.ts", template!("operative/src/main.ts")),
-            ("test/tools.test.ts", template!("operative/test/tools.test.ts")),
-        ],
-    }
-}
-
-/// What is typed to build and test it.
-pub(super) fn prepare(project: &mut Project) {
-    project.step("npm install");
-    project.step("npm test");
-}
-
-/// What is typed to start an operative.
-pub(super) fn start(project: &mut Project) {
-    project.staying_step("node dist/src/main.js");
-}
-
-/// Adds all files.
-pub(super) fn add(project: &mut Project, kind: Kind, words: &Words) {
-    for (path, text) in own(kind) {
-        project.template(path, text, words);
-    }
-    project.template("package.json", template!("package.json"), words);
-    project.copy("tsconfig.json", template!("tsconfig.json"));
-    project.copy(".gitignore", template!("gitignore"));
-    for (path, text) in SOURCES {
-        project.copy(format!("vendor/wharf-sdk/{path}"), text);
-    }
-}
+pub(super) const TYPESCRIPT: Language = Language {
+    word: "typescript",
+    prepare: &["npm install", "npm test"],
+    start: "node dist/src/main.js",
+    agent: templates!("typescript/agent":
+        "README.md", "src/tools.ts", "src/main.ts", "test/tools.test.ts",
+        "opensentience.agent.json"),
+    tool: templates!("typescript/tool":
+        "README.md", "src/tool.ts", "src/main.ts", "test/tool.test.ts", "wharf.tool.toml"),
+    operative: templates!("typescript/operative":
+        "README.md", "src/tools.ts", "src/core.ts", "src/main.ts", "test/tools.test.ts"),
+    shared: templates!("typescript": "package.json", "tsconfig.json", "gitignore"),
+    library: || {
+        SOURCES.iter().map(|(path, text)| (format!("vendor/wharf-sdk/{path}"), *text)).collect()
+    },
+};
 
 #[cfg(test)]
 mod tests {

@@ -9,34 +9,28 @@ pub(super) enum Command {
     Nothing,
     Help,
     List,
-    /// Answer a question; without words, in a form.
-    Answer {
+    /// Something to do about a request, with the words that came after it.
+    About {
+        verb: Verb,
         req: String,
         words: String,
     },
-    Approve {
-        req: String,
-    },
-    Deny {
-        req: String,
-        reason: Option<String>,
-    },
-    /// Carry out a job with a command.
-    Take {
-        req: String,
-        command: String,
-    },
-    /// A job failed.
-    Fail {
-        req: String,
-        reason: Option<String>,
-    },
-    /// A job's run ends for good.
-    Halt {
-        req: String,
-        reason: Option<String>,
-    },
     Quit,
+}
+
+/// What is done about a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    /// Answer a question; without words, in a form.
+    Answer,
+    Approve,
+    Deny,
+    /// Carry out a job with a command.
+    Take,
+    /// A job failed.
+    Fail,
+    /// A job's run ends for good.
+    Halt,
 }
 
 /// All that can be typed, for whoever asks.
@@ -48,27 +42,26 @@ fail REQ [REASON] | halt REQ [REASON] | quit";
 pub(super) fn read(line: &str) -> Result<Command, String> {
     let (verb, rest) = cut(line);
     let (req, words) = cut(rest);
-    let needed = || {
-        let wrong = format!("{verb} needs a request, such as: {verb} 1");
-        if req.is_empty() { Err(wrong) } else { Ok(req.to_owned()) }
+    let about = |what| match req {
+        "" => Err(format!("{verb} needs a request, such as: {verb} 1")),
+        req => Ok(Command::About { verb: what, req: req.to_owned(), words: words.to_owned() }),
     };
-    let reason = || (!words.is_empty()).then(|| words.to_owned());
-    Ok(match verb {
-        "" => Command::Nothing,
-        "help" | "?" => Command::Help,
-        "list" | "ls" => Command::List,
-        "answer" => Command::Answer { req: needed()?, words: words.to_owned() },
-        "approve" => Command::Approve { req: needed()? },
-        "deny" => Command::Deny { req: needed()?, reason: reason() },
+    match verb {
+        "" => Ok(Command::Nothing),
+        "help" | "?" => Ok(Command::Help),
+        "list" | "ls" => Ok(Command::List),
+        "answer" => about(Verb::Answer),
+        "approve" => about(Verb::Approve),
+        "deny" => about(Verb::Deny),
         "take" if words.is_empty() => {
-            return Err("take needs a request and a command, such as: take 1 ./worker.sh".into());
+            Err("take needs a request and a command, such as: take 1 ./worker.sh".to_owned())
         }
-        "take" => Command::Take { req: needed()?, command: words.to_owned() },
-        "fail" => Command::Fail { req: needed()?, reason: reason() },
-        "halt" => Command::Halt { req: needed()?, reason: reason() },
-        "quit" | "exit" => Command::Quit,
-        other => return Err(format!("{other:?} is not a command; the commands are: {HELP}")),
-    })
+        "take" => about(Verb::Take),
+        "fail" => about(Verb::Fail),
+        "halt" => about(Verb::Halt),
+        "quit" | "exit" => Ok(Command::Quit),
+        other => Err(format!("{other:?} is not a command; the commands are: {HELP}")),
+    }
 }
 
 /// The first word, and what is behind it.

@@ -11,7 +11,7 @@ use wharf_wire::operator_v1::{CoreMessage, OperatorMessage};
 use super::command::{self, Rule};
 use super::job::{Ended, Job};
 use super::show::{self, Show};
-use crate::failure::Result;
+use crate::commands::Result;
 
 /// Replies that are remembered, so that they can be given again after a lost connection.
 const REPLIES_MAX: usize = 4_096;

@@ -16,14 +16,13 @@ use tokio::time::{Instant, sleep, timeout};
 use wharf_vocab::Code;
 use wharf_wire::operator_v1::WorkerPrompt;
 
+use super::link::RECONNECT;
 use super::seat::bearer;
 use wharf_client::{Client, Error, Result};
 
 /// Largest result.
 const RESULT_BYTES_MAX: usize = 2 * 1024 * 1024;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-const PAUSE_MIN: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// How long a core that has just started may not know a task yet.
 const UNKNOWN_MAX: Duration = Duration::from_secs(30);
 /// How long a worker has to end when it is asked to.
@@ -203,7 +202,7 @@ async fn patiently(
     client: &Client,
     build: impl Fn(&Client) -> Result<RequestBuilder>,
 ) -> Result<Bytes> {
-    let (mut pause, mut unknown_since) = (PAUSE_MIN, None::<Instant>);
+    let (mut backoff, mut unknown_since) = (RECONNECT, None::<Instant>);
     loop {
         let failure = match client.found_again() {
             Ok(client) => match ask(&client, build(&client)?).await {
@@ -219,8 +218,7 @@ async fn patiently(
         } else if !failure.is_outage() {
             return Err(failure);
         }
-        sleep(pause).await;
-        pause = (pause * 2).min(PAUSE_MAX);
+        sleep(backoff.pause()).await;
     }
 }
 

@@ -14,13 +14,13 @@ use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use wharf_client::{Client, Error};
-use wharf_vocab::Code;
 use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
+use wharf_vocab::{Backoff, Code};
 use wharf_wire::operator_v1::{CoreMessage, OperatorMessage, Seat, close};
 use wharf_wire::rest_v1::ErrorBody;
 
 use super::seat::{Taken, bearer};
-use crate::failure::Failure;
+use crate::commands::Failure;
 
 /// Largest message that is read.
 const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -28,8 +28,9 @@ const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The core pings every half minute; without anything for this long the connection is dead.
 const SILENCE: Duration = Duration::from_secs(90);
-const PAUSE_MIN: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How long to rest between tries while the core is away.
+pub(super) const RECONNECT: Backoff =
+    Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
 
 /// What comes from a seat.
 #[derive(Debug)]
@@ -63,12 +64,11 @@ pub(super) async fn keep(
     heard: mpsc::Sender<Heard>,
     mut replies: mpsc::Receiver<OperatorMessage>,
 ) {
-    let mut pause = PAUSE_MIN;
-    let mut away = false;
+    let (mut backoff, mut away) = (RECONNECT, false);
     loop {
         let lost = match open(&client, &taken).await {
             Ok(socket) => {
-                (pause, away) = (PAUSE_MIN, false);
+                (backoff, away) = (RECONNECT, false);
                 while replies.try_recv().is_ok() {}
                 if heard.send(Heard::Connected).await.is_err() {
                     return;
@@ -88,10 +88,9 @@ pub(super) async fn keep(
         if !std::mem::replace(&mut away, true) && heard.send(Heard::Lost(lost)).await.is_err() {
             return;
         }
-        if rest(pause, &mut replies).await {
+        if rest(backoff.pause(), &mut replies).await {
             return;
         }
-        pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 

@@ -5,24 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
 use wharf_client::Client;
+use wharf_server::Signals;
 use wharf_vocab::Code;
 
 use super::Args;
-use super::command::{self, Command};
+use super::command::{self, Command, Verb};
 use super::desk::{Desk, Rules};
 use super::job::{self, Ended};
 use super::lines::{self, Line, Lines, Typed};
 use super::link::{self, Heard};
 use super::seat::Taken;
 use super::show::Show;
-use crate::exit::Exit;
-use crate::failure::{Failure, Result};
+use crate::commands::{Exit, Failure, Output, Result};
 use crate::form::Form;
-use crate::output::Output;
 use crate::plain;
 
 /// How long workers and the last words to the core may take when somebody leaves.
@@ -110,12 +108,10 @@ impl Operator {
         let unable = |error: io::Error| {
             Failure::failed(Code::CoreInternal, format!("cannot wait for signals: {error}"))
         };
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(unable)?;
-        let mut terminate = signal(SignalKind::terminate()).map_err(unable)?;
+        let mut signals = Signals::new().map_err(unable)?;
         loop {
             let next = tokio::select! {
-                _ = interrupt.recv() => return Ok(Exit::Done),
-                _ = terminate.recv() => return Ok(Exit::Done),
+                _ = signals.next() => return Ok(Exit::Done),
                 message = heard.recv() => self.hear(message)?,
                 line = typed(&mut self.lines), if self.ready => self.read(line)?,
                 filled = filled(&mut self.filling) => self.filled(filled)?,
@@ -185,7 +181,7 @@ impl Operator {
     }
 
     fn obey(&mut self, command: Command) -> Result<Next> {
-        let req = match &command {
+        let (verb, req, words) = match command {
             Command::Nothing => return Ok(Next::On),
             Command::Quit => return Ok(Next::Leave(Exit::Done)),
             Command::List => return self.desk.list().map(|()| Next::On),
@@ -193,32 +189,27 @@ impl Operator {
                 let event = json!({ "type": "help", "commands": command::HELP });
                 return self.desk.show.say(command::HELP, &event).map(|()| Next::On);
             }
-            Command::Answer { req, .. }
-            | Command::Approve { req }
-            | Command::Deny { req, .. }
-            | Command::Take { req, .. }
-            | Command::Fail { req, .. }
-            | Command::Halt { req, .. } => req,
+            Command::About { verb, req, words } => (verb, req, words),
         };
-        let req_id = match self.desk.find(req) {
+        let req_id = match self.desk.find(&req) {
             Ok(req_id) => req_id,
             Err(why) => {
                 let code = Code::OperatorRequestUnknown;
                 return self.desk.show.wrong(code.as_str(), &why).map(|()| Next::On);
             }
         };
-        match command {
-            Command::Answer { words, .. } if words.is_empty() => self.form(req_id)?,
-            Command::Answer { words, .. } => {
+        let reason = (!words.is_empty()).then(|| words.clone());
+        match verb {
+            Verb::Answer if words.is_empty() => self.form(req_id)?,
+            Verb::Answer => {
                 let schema = self.desk.question(&req_id).and_then(|(_, schema)| schema);
                 self.desk.answer(&req_id, command::value(&words, schema.as_ref()))?;
             }
-            Command::Approve { .. } => self.desk.decide(&req_id, true, None)?,
-            Command::Deny { reason, .. } => self.desk.decide(&req_id, false, reason)?,
-            Command::Take { command, .. } => self.desk.start(&req_id, command)?,
-            Command::Fail { reason, .. } => self.desk.give_up(&req_id, reason, false)?,
-            Command::Halt { reason, .. } => self.desk.give_up(&req_id, reason, true)?,
-            Command::Nothing | Command::Quit | Command::List | Command::Help => {}
+            Verb::Approve => self.desk.decide(&req_id, true, None)?,
+            Verb::Deny => self.desk.decide(&req_id, false, reason)?,
+            Verb::Take => self.desk.start(&req_id, words)?,
+            Verb::Fail => self.desk.give_up(&req_id, reason, false)?,
+            Verb::Halt => self.desk.give_up(&req_id, reason, true)?,
         }
         Ok(Next::On)
     }

@@ -11,8 +11,7 @@ use wharf_vocab::Code;
 use wharf_wire::operator_v1::{NewSeat, SeatMade};
 
 use super::Args;
-use crate::failure::{Failure, Result};
-use crate::output::Output;
+use crate::commands::{Failure, Output, Result};
 use crate::plain;
 
 /// A seat that is sat on.

@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 use wharf_wire::operator_v1::{CoreMessage, Pending, PendingFile};
 
-use crate::failure::Result;
-use crate::output::Output;
+use crate::commands::{Output, Result};
 use crate::plain;
 
 /// Lines that are kept while a form is open.

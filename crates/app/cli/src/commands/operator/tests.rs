@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use wharf_wire::operator_v1::{CoreMessage, OperatorMessage};
 
-use super::command::{self, Command, Rule};
+use super::command::{self, Command, Rule, Verb};
 use super::desk::{Desk, Rules};
 use super::job::Ended;
 use super::show::{self, Show};
@@ -40,10 +40,13 @@ fn lines_are_commands() {
     let read = |line| command::read(line).expect("a command");
     assert_eq!(read("  list "), Command::List);
     assert_eq!(read(""), Command::Nothing);
-    let deny = Command::Deny { req: "1".into(), reason: Some("not on a Friday".into()) };
-    assert_eq!(read("deny 1  not on a Friday"), deny);
-    let answer = Command::Answer { req: "q-1".into(), words: r#"{"a": 1}"#.into() };
-    assert_eq!(read(r#"answer q-1 {"a": 1}"#), answer);
+    let about = |verb, req: &str, words: &str| Command::About {
+        verb,
+        req: req.to_owned(),
+        words: words.to_owned(),
+    };
+    assert_eq!(read("deny 1  not on a Friday"), about(Verb::Deny, "1", "not on a Friday"));
+    assert_eq!(read(r#"answer q-1 {"a": 1}"#), about(Verb::Answer, "q-1", r#"{"a": 1}"#));
     for wrong in ["approve", "take 1", "dance"] {
         assert!(command::read(wrong).is_err(), "{wrong}");
     }

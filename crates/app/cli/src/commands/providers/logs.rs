@@ -5,9 +5,8 @@ use wharf_client::{Call, LogFollower};
 use wharf_vocab::{LogSource, limits};
 use wharf_wire::rest_v1::{AgentLogLine, Page};
 
-use crate::failure::Result;
-use crate::output::{Output, Paint};
-use crate::{moment, plain, table};
+use crate::commands::{Exit, Output, Paint, Result};
+use crate::{moment, output, plain};
 
 /// Which lines of a log.
 #[derive(Debug, clap::Args)]
@@ -23,12 +22,14 @@ pub(crate) struct LogArgs {
 }
 
 /// Prints lines of a log.
-pub(crate) async fn show(lines: Call<Page<AgentLogLine>>, output: Output) -> Result<()> {
-    let page: Page<Value> = table::typed(lines.raw().await?)?;
+pub(crate) async fn show(lines: Call<Page<AgentLogLine>>, output: Output) -> Result<Exit> {
+    let page: Page<Value> = output::typed(lines.raw().await?)?;
     if output.is_json() {
-        return output.json(&page.items);
+        output.json(&page.items)?;
+    } else {
+        page.items.into_iter().try_for_each(|line| print(output, line))?;
     }
-    page.items.into_iter().try_for_each(|line| print(output, line))
+    Ok(Exit::Done)
 }
 
 /// Prints the last lines of a log and then new ones, until there can be no more.
@@ -39,11 +40,20 @@ pub(crate) async fn follow(mut log: LogFollower, output: Output) -> Result<()> {
     Ok(())
 }
 
+/// Says why nothing more comes.
+pub(crate) fn ended(id: &str, state: &str, output: Output) -> Result<Exit> {
+    if !output.is_json() {
+        let text = format!("its process has ended; {id} is {state}");
+        output.note(&output.err_paint().faint(&text));
+    }
+    Ok(Exit::Done)
+}
+
 fn print(output: Output, line: Value) -> Result<()> {
     if output.is_json() {
         return output.json_line(&line);
     }
-    let line: AgentLogLine = table::typed(line)?;
+    let line: AgentLogLine = output::typed(line)?;
     output.line(&line_of(&line, output.out_paint(), output.out_is_terminal()))
 }
 

@@ -4,10 +4,13 @@ pub(super) mod limits;
 pub(super) mod logs;
 pub(super) mod words;
 
+use serde::de::DeserializeOwned;
+use wharf_client::Call;
 use wharf_vocab::Code;
 
-use crate::failure::{Failure, Result};
+use super::{Exit, Failure, Output, Result};
 use crate::plain;
+use crate::progress::Spinner;
 
 /// What is picked from.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +43,19 @@ pub(crate) fn pick(ids: &[&str], typed: &str, kind: Kind) -> Result<usize> {
             Err(Failure::usage(message))
         }
     }
+}
+
+/// Asks something of a provider, shows that it is under way, and then says what came of it.
+pub(crate) async fn steer<T: DeserializeOwned>(
+    output: Output,
+    doing: &str,
+    call: Call<T>,
+    result: impl FnOnce(T) -> String,
+) -> Result<Exit> {
+    let spinner = Spinner::new(output, doing);
+    let raw = call.raw().await?;
+    drop(spinner);
+    output.answer(raw, result)
 }
 
 #[cfg(test)]

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use wharf_vocab::{Isolation, SandboxLevel};
 use wharf_wire::rest_v1::{AgentLimits, AgentPermission, AgentWish};
 
-use crate::output::Output;
-use crate::table::Table;
+use crate::commands::{Output, Table};
 use crate::{amount, plain};
 
 use super::limits;
@@ -113,6 +112,11 @@ pub(crate) fn how_to_approve(command: &str, all: &str, asked: &[String]) -> Stri
         text.push_str(&format!("or only some of it\n  {command} --permission '{first}'\n"));
     }
     text
+}
+
+/// Text that says something.
+pub(crate) fn some(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// A state, and why.

@@ -5,26 +5,18 @@ use tokio::task::JoinHandle;
 use wharf_client::{Client, Update};
 use wharf_vocab::RunStatus;
 
-use crate::failure::Result;
+use crate::commands::Result;
 use crate::plain;
 use crate::render::Renderer;
-
-/// The run that is followed.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Followed<'a> {
-    /// Its id.
-    pub(super) run: &'a str,
-    /// Its world, unless it is the default one.
-    pub(super) world: Option<&'a str>,
-}
 
 /// Follows the run until it ends; `None` if the caller left before that.
 pub(super) async fn to_end(
     client: Client,
-    followed: Followed<'_>,
+    run: &str,
+    world: Option<&str>,
     mut renderer: Option<&mut Renderer<std::io::Stderr>>,
 ) -> Result<Option<(RunStatus, Value)>> {
-    let mut follower = client.runs().follow(followed.run, followed.world, 0);
+    let mut follower = client.runs().follow(run, world, 0);
     let mut interrupt = Box::pin(tokio::signal::ctrl_c());
     let mut canceling: Option<JoinHandle<Result<()>>> = None;
     let mut asked = false;
@@ -48,14 +40,14 @@ pub(super) async fn to_end(
             }
             _ = &mut interrupt => {
                 if asked {
-                    let text = format!("left; see how it ends with: wharf runs watch {}", followed.run);
+                    let text = format!("left; see how it ends with: wharf runs watch {run}");
                     say(&mut renderer, &text);
                     return Ok(None);
                 }
                 asked = true;
                 interrupt = Box::pin(tokio::signal::ctrl_c());
                 say(&mut renderer, "canceling; press Ctrl-C again to leave at once");
-                let (run, world) = (followed.run.to_owned(), followed.world.map(str::to_owned));
+                let (run, world) = (run.to_owned(), world.map(str::to_owned));
                 let client = client.clone();
                 canceling = Some(tokio::spawn(async move {
                     let reason = "interrupted at the terminal";

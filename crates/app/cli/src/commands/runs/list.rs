@@ -4,13 +4,8 @@ use wharf_client::RunFilter;
 use wharf_vocab::RunStatus;
 use wharf_wire::rest_v1::Run;
 
-use crate::cli::Context;
-use crate::commands::choices;
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::output::Output;
-use crate::table::{self, Table};
-use crate::{amount, moment};
+use crate::commands::{Context, Exit, Output, Result, Table, word};
+use crate::{amount, moment, output};
 
 /// What `wharf runs list` takes.
 #[derive(Debug, clap::Args)]
@@ -27,7 +22,7 @@ pub(crate) struct Args {
     #[arg(long)]
     tool: Option<String>,
     /// Only runs with this status
-    #[arg(long, value_parser = choices::status())]
+    #[arg(long, value_parser = word::<RunStatus>())]
     status: Option<RunStatus>,
     /// At most this many
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
@@ -49,7 +44,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
         output.json(&items)?;
         return Ok(Exit::Done);
     }
-    let runs: Vec<Run> = table::rows(items)?;
+    let runs: Vec<Run> = output::rows(items)?;
     if runs.is_empty() {
         output.note("no runs; start one with: wharf run wharf/count n=20");
     } else {

@@ -7,12 +7,8 @@ use serde_json::Value;
 use wharf_vocab::{AskKind, WaitKind};
 use wharf_wire::rest_v1::{Receipt, Run};
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::output::Output;
-use crate::table::{self, Table};
-use crate::{amount, moment};
+use crate::commands::{Context, Exit, Output, Result, Table};
+use crate::{amount, moment, output};
 
 /// What `wharf runs show` takes.
 #[derive(Debug, clap::Args)]
@@ -37,7 +33,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
         output.json(&raw)?;
         return Ok(Exit::Done);
     }
-    let run: Run = table::typed(raw)?;
+    let run: Run = output::typed(raw)?;
     let mut text = text_of(&run, output);
     text.push_str(&data::text_of(&run, output));
     text.push_str(&lineage::text_of(&run, &client, output).await);
@@ -166,7 +162,7 @@ mod tests {
     #[test]
     fn t041_a_receipt_says_what_the_core_measured() {
         let receipt = |cpu_ms: Value| -> Receipt {
-            table::typed(json!({"cost_micro": 5, "wall_ms": 2_340, "cpu_ms": cpu_ms,
+            output::typed(json!({"cost_micro": 5, "wall_ms": 2_340, "cpu_ms": cpu_ms,
                 "bytes_in": 1_536, "bytes_out": 3, "over_hold": false}))
             .expect("a receipt")
         };
@@ -183,7 +179,7 @@ mod tests {
             let run = json!({"run_id": "r", "tool": "a/b", "world": "w", "mode": "real",
                 "durability": "journal", "status": "running", "attempt": attempt,
                 "cost_micro": cost, "hold_micro": hold, "held_micro": held, "created_at": "2026-11-15T09:00:00.000Z"});
-            cost_of(&table::typed(run).expect("a run"))
+            cost_of(&output::typed(run).expect("a run"))
         };
         assert_eq!(shown(1, 50, json!(60), 0), "$0.00005 of $0.00006 held");
         assert_eq!(shown(2, 50, json!(60), 0), "$0.00005 of $0.00012 held");

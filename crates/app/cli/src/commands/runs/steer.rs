@@ -1,8 +1,6 @@
 //! `wharf runs cancel` and `wharf runs purge`.
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::{Failure, Result};
+use crate::commands::{Context, Exit, Result};
 use crate::plain;
 
 /// What `wharf runs cancel` takes.
@@ -58,18 +56,14 @@ pub(crate) struct PurgeArgs {
 pub(crate) async fn purge(args: PurgeArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    if !args.yes {
-        if !output.can_ask() {
-            return Err(Failure::usage("removing runs cannot be undone; confirm it with --yes"));
-        }
-        let what = match args.runs.as_slice() {
-            [one] => format!("run {}", plain::line(one)),
-            many => format!("{} runs", many.len()),
-        };
-        if !output.confirm(&format!("Remove {what} permanently?")) {
-            output.note("nothing removed");
-            return Ok(Exit::Done);
-        }
+    let what = match args.runs.as_slice() {
+        [one] => format!("run {}", plain::line(one)),
+        many => format!("{} runs", many.len()),
+    };
+    let question = format!("Remove {what} permanently?");
+    if !args.yes && !output.confirm_removal("removing runs", &question)? {
+        output.note("nothing removed");
+        return Ok(Exit::Done);
     }
     for run in &args.runs {
         client.runs().purge(run).world(args.world.as_deref()).await?;

@@ -4,9 +4,7 @@ use serde_json::{Value, json};
 use wharf_client::{Follower, Update};
 use wharf_vocab::RunStatus;
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::{Failure, Result};
+use crate::commands::{Context, Exit, Failure, Result};
 use crate::render::{Renderer, connection};
 
 /// What `wharf runs watch` takes.

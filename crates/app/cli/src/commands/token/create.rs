@@ -2,15 +2,11 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
 use wharf_vocab::{Code, Verb};
 use wharf_wire::rest_v1::{CreateToken, Token};
 
-use crate::cli::Context;
-use crate::commands::choices;
-use crate::exit::Exit;
-use crate::failure::{Failure, Result};
-use crate::{amount, plain, table};
+use crate::commands::{Context, Exit, Failure, Result, word};
+use crate::{amount, output, plain, table};
 
 /// What `wharf token create` takes.
 #[derive(Debug, clap::Args)]
@@ -26,7 +22,7 @@ operate (start and stop agents, read their logs), admin (everything else).
 The token is printed once, to standard output; what it allows goes to standard error.")]
 pub(crate) struct Args {
     /// What the token allows
-    #[arg(long = "verb", required = true, value_delimiter = ',', value_parser = choices::verb())]
+    #[arg(long = "verb", required = true, value_delimiter = ',', value_parser = word::<Verb>())]
     verbs: Vec<Verb>,
     /// Only in this world; may be repeated [default: all worlds]
     #[arg(long = "world", value_name = "W", value_delimiter = ',')]
@@ -64,12 +60,12 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
         budget_micro: args.budget_micro,
         person: args.person.then_some(true),
     };
-    let raw: Value = context.client()?.tokens().create(&body).raw().await?;
+    let raw = context.client()?.tokens().create(&body).raw().await?;
     if output.is_json() {
         output.json(&raw)?;
         return Ok(Exit::Done);
     }
-    let made: Token = table::typed(raw)?;
+    let made: Token = output::typed(raw)?;
     let token = made.token.as_deref().ok_or_else(|| {
         Failure::new(Code::CoreInternal, "the core created a token and did not return it")
     })?;

@@ -4,14 +4,11 @@ use std::io::Read as _;
 use std::time::Duration;
 
 use serde_json::json;
+use wharf_server::tokens::{self, Narrower};
 use wharf_vocab::Verb;
 
 use crate::amount;
-use crate::cli::Context;
-use crate::commands::choices;
-use crate::exit::Exit;
-use crate::failure::{Failure, Result};
-use crate::local::{Narrower, narrow_token};
+use crate::commands::{Context, Exit, Failure, Result, word};
 
 /// No token is longer.
 const TOKEN_BYTES_MAX: u64 = 8 * 1024;
@@ -29,7 +26,7 @@ token is never a person's, and is revoked together with the original.")]
 #[command(group = clap::ArgGroup::new("less").required(true).multiple(true))]
 pub(crate) struct Args {
     /// Only these verbs
-    #[arg(long = "verb", value_delimiter = ',', value_parser = choices::verb(), group = "less")]
+    #[arg(long = "verb", value_delimiter = ',', value_parser = word::<Verb>(), group = "less")]
     verbs: Vec<Verb>,
     /// Only in this world; may be repeated
     #[arg(long = "world", value_name = "W", value_delimiter = ',', group = "less")]
@@ -66,7 +63,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Exit> {
         tools: some(args.tools),
         ttl: args.ttl,
     };
-    let narrowed = narrow_token(&token, by)?;
+    let narrowed = tokens::narrow(&token, by)?;
     if context.output.is_json() {
         context.output.json(&json!({"token": narrowed}))?;
     } else {

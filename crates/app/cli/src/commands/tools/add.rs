@@ -2,16 +2,11 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
 use wharf_vocab::{ProviderState, SandboxLevel};
 use wharf_wire::rest_v1::{AddTool, Tool};
 
-use crate::cli::Context;
-use crate::commands::choices;
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::output::Output;
-use crate::{inputs, plain, table};
+use crate::commands::{Context, Exit, Output, Result, word};
+use crate::{inputs, plain};
 
 use super::words;
 
@@ -37,27 +32,20 @@ pub(crate) struct Args {
     permissions: Vec<String>,
     /// The sandbox it runs in [default: as the core is configured, else standard; a stricter one
     /// if the manifest asks for it]
-    #[arg(long, value_parser = choices::sandbox(), requires = "approve")]
+    #[arg(long, value_parser = word::<SandboxLevel>(), requires = "approve")]
     sandbox: Option<SandboxLevel>,
 }
 
 /// Adds the tool server, and shows what it asks for.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
-    let output = context.output;
     let body = AddTool {
         folder: inputs::absolute_path(&args.folder)?,
         approve: args.approve.then_some(true),
         permissions: (!args.permissions.is_empty()).then_some(args.permissions),
         sandbox: args.sandbox,
     };
-    let client = context.client()?;
-    let raw: Value = client.tools().add(&body).raw().await?;
-    if output.is_json() {
-        output.json(&raw)?;
-    } else {
-        output.text(&text_of(&table::typed(raw)?, args.approve, output))?;
-    }
-    Ok(Exit::Done)
+    let raw = context.client()?.tools().add(&body).raw().await?;
+    context.output.answer(raw, |tool| text_of(&tool, args.approve, context.output))
 }
 
 pub(super) fn text_of(tool: &Tool, approved: bool, output: Output) -> String {

@@ -1,17 +1,12 @@
 //! `wharf tools approve`.
 
-use serde_json::Value;
 use wharf_client::Client;
 use wharf_vocab::{Isolation, SandboxLevel, ToolId};
 use wharf_wire::rest_v1::{ApproveAgent, Tool, ToolServer};
 
-use crate::cli::Context;
-use crate::commands::choices;
 use crate::commands::providers::limits;
-use crate::exit::Exit;
-use crate::failure::{Failure, Result};
-use crate::output::Output;
-use crate::{plain, table};
+use crate::commands::{Context, Exit, Failure, Output, Result, word};
+use crate::plain;
 
 use super::{diff, find, words};
 
@@ -34,10 +29,10 @@ pub(crate) struct Args {
     permissions: Vec<String>,
     /// The sandbox it runs in [default: as the core is configured, else standard; a stricter one
     /// if the manifest asks for it]
-    #[arg(long, value_parser = choices::sandbox())]
+    #[arg(long, value_parser = word::<SandboxLevel>())]
     sandbox: Option<SandboxLevel>,
     /// Which runs share a process [default: as the manifest says, else shared]
-    #[arg(long, value_parser = choices::isolation())]
+    #[arg(long, value_parser = word::<Isolation>())]
     isolation: Option<Isolation>,
     #[command(flatten)]
     limits: limits::LimitArgs,
@@ -68,17 +63,11 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     }
     let tool = client.tools().get(&id).await?;
     let body = args.into_request(tool.server.map(|server| server.manifest_hash));
-    let raw: Value = client.tools().approve_server(&id, &body).raw().await?;
-    if output.is_json() {
-        output.json(&raw)?;
-        return Ok(Exit::Done);
-    }
-    let tool: Tool = table::typed(raw)?;
-    match &tool.server {
-        Some(server) => output.text(&text_of(&tool, server, output))?,
-        None => output.line(&told(&tool))?,
-    }
-    Ok(Exit::Done)
+    let raw = client.tools().approve_server(&id, &body).raw().await?;
+    output.answer(raw, |tool: Tool| match &tool.server {
+        Some(server) => text_of(&tool, server, output),
+        None => told(&tool),
+    })
 }
 
 /// Takes on the tool of an agent.
@@ -93,19 +82,13 @@ async fn take_on(args: &Args, client: &Client, id: &ToolId, output: Output) -> R
         return Err(Failure::usage(message));
     }
     let changes = diff::of(client, std::slice::from_ref(id), output).await?;
-    let raw: Value = client.tools().approve(id).raw().await?;
-    if output.is_json() {
-        output.json(&raw)?;
-    } else {
-        output.text(changes.trim_start_matches('\n'))?;
-        output.line(&told(&table::typed(raw)?))?;
-    }
-    Ok(Exit::Done)
+    let raw = client.tools().approve(id).raw().await?;
+    output.answer(raw, |tool| format!("{}{}", changes.trim_start_matches('\n'), told(&tool)))
 }
 
 fn told(tool: &Tool) -> String {
     let (id, state) = (plain::line(&tool.tool_id), tool.state);
-    format!("{id} counts as it is offered now; it is {state}")
+    format!("{id} counts as it is offered now; it is {state}\n")
 }
 
 pub(super) fn text_of(tool: &Tool, server: &ToolServer, output: Output) -> String {

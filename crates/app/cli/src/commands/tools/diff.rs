@@ -5,11 +5,8 @@ use wharf_client::Client;
 use wharf_vocab::{ToolId, ToolState};
 use wharf_wire::rest_v1::{ToolDefinition, ToolDiff};
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::output::{Output, Paint};
-use crate::{plain, table};
+use crate::commands::{Context, Exit, Output, Paint, Result};
+use crate::{output, plain};
 
 use super::tool_id;
 
@@ -40,7 +37,7 @@ pub(super) async fn run(typed: Option<&str>, context: &Context) -> Result<Exit> 
         output.line("no tool changed")?;
     }
     for diff in diffs {
-        output.text(&text_of(&table::typed(diff)?, output))?;
+        output.text(&text_of(&output::typed(diff)?, output))?;
     }
     Ok(Exit::Done)
 }

@@ -4,39 +4,23 @@ use serde_json::Value;
 use wharf_vocab::{ServerKind, ToolState};
 use wharf_wire::rest_v1::{Tool, ToolServer};
 
-use crate::cli::Context;
 use crate::commands::providers::{limits, words as shared};
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::moment;
-use crate::output::Output;
-use crate::plain;
+use crate::commands::{Context, Exit, Output, Result, Table};
 use crate::shape::{Shape, plain_text};
-use crate::table::{self, Table};
+use crate::{moment, output, plain};
 
 use super::{diff, find, words};
 
-/// What `wharf tools show` takes.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  wharf tools show wharf/count
-  wharf tools show text/shout@1 --json")]
-pub(crate) struct Args {
-    /// The tool, such as wharf/count, or a unique beginning or end of its id
-    tool: String,
-}
-
 /// Shows one tool.
-pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
+pub(super) async fn run(typed: &str, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let tool = find(&client, &args.tool).await?;
+    let tool = find(&client, typed).await?;
     let raw: Value = client.tools().get(&tool).raw().await?;
     if output.is_json() {
         output.json(&raw)?;
     } else {
-        let shown: Tool = table::typed(raw)?;
+        let shown: Tool = output::typed(raw)?;
         let changed = (shown.state == ToolState::Quarantined).then(|| shown.tool_id.clone());
         let changes = diff::of(&client, changed.as_slice(), output).await?;
         output.text(&format!("{}{changes}", text_of(&shown, output)))?;
@@ -45,7 +29,7 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
 }
 
 pub(super) fn text_of(tool: &Tool, output: Output) -> String {
-    let yes_no = |yes| if yes { "yes" } else { "no" };
+    let yes_no = |yes| if yes { "yes".to_owned() } else { "no".to_owned() };
     let mut head = Table::bare(output);
     head.row(["tool", &tool.tool_id]);
     head.row(["description", &tool.description]);
@@ -54,18 +38,14 @@ pub(super) fn text_of(tool: &Tool, output: Output) -> String {
         None => head.row(["provider", &tool.provider]),
     };
     head.row_with_state(["state", tool.state.as_str()], 1);
-    if let Some(reason) = &tool.state_reason {
-        head.row(["because", reason]);
-    }
-    head.row(["side effects", yes_no(tool.side_effects)]);
-    head.row(["needs an approval", yes_no(tool.requires_directive)]);
-    head.row(["mock mode", yes_no(tool.mock)]);
-    if !tool.capabilities.is_empty() {
-        head.row(["capabilities", &tool.capabilities.join(", ")]);
-    }
-    if !tool.tags.is_empty() {
-        head.row(["tags", &tool.tags.join(", ")]);
-    }
+    head.facts([
+        ("because", tool.state_reason.clone()),
+        ("side effects", Some(yes_no(tool.side_effects))),
+        ("needs an approval", Some(yes_no(tool.requires_directive))),
+        ("mock mode", Some(yes_no(tool.mock))),
+        ("capabilities", shared::some(&tool.capabilities.join(", "))),
+        ("tags", shared::some(&tool.tags.join(", "))),
+    ]);
     if let Some(server) = &tool.server {
         rows_of(server, &mut head);
     }
@@ -90,34 +70,23 @@ pub(super) fn text_of(tool: &Tool, output: Output) -> String {
 
 /// How the server fares.
 fn rows_of(server: &ToolServer, head: &mut Table) {
-    if let Some(pid) = server.pid {
-        head.row(["process", &pid.to_string()]);
-    }
-    if let Some(launch) = &server.launch_id {
-        head.row(["launch", launch]);
-    }
-    if server.permissions_approved.is_some() && server.kind != ServerKind::Remote {
-        head.row(["sandbox", &shared::sandbox(server.sandbox, server.sandbox_wanted)]);
-    }
+    let fenced = server.permissions_approved.is_some() && server.kind != ServerKind::Remote;
+    head.facts([
+        ("process", server.pid.map(|pid| pid.to_string())),
+        ("launch", server.launch_id.as_ref().map(ToString::to_string)),
+        ("sandbox", fenced.then(|| shared::sandbox(server.sandbox, server.sandbox_wanted))),
+    ]);
     for note in &server.sandbox_notes {
         head.row(["", note]);
     }
-    if let Some(isolation) = &server.isolation {
-        head.row(["isolation", isolation.as_str()]);
-    }
-    if server.instances > 1 {
-        head.row(["processes", &server.instances.to_string()]);
-    }
-    let limits = limits::words(&server.limits);
-    if !limits.is_empty() {
-        head.row(["limits", &limits]);
-    }
-    let kept = limits::kept(&server.limits_kept);
-    if !kept.is_empty() {
-        head.row(["kept", &kept]);
-    }
-    head.row(["folder", &server.folder]);
-    head.row(["added", &moment::shown(server.added_at)]);
+    head.facts([
+        ("isolation", server.isolation.map(|isolation| isolation.to_string())),
+        ("processes", (server.instances > 1).then(|| server.instances.to_string())),
+        ("limits", shared::some(&limits::words(&server.limits))),
+        ("kept", shared::some(&limits::kept(&server.limits_kept))),
+        ("folder", Some(server.folder.clone())),
+        ("added", Some(moment::shown(server.added_at))),
+    ]);
 }
 
 fn fields_of(title: &str, schema: &Value, output: Output) -> String {

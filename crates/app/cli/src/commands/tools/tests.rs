@@ -1,6 +1,7 @@
 use clap::Parser as _;
 use serde_json::{Value, json};
-use wharf_client::scripted::{Reply, Request, Scripted};
+use wharf_client::Locator;
+use wharf_testkit::scripted::{Reply, Request, Scripted};
 use wharf_vocab::{SandboxLevel, ServerKind};
 use wharf_wire::rest_v1::ToolServer;
 
@@ -204,14 +205,14 @@ async fn removed(enabled: bool, words: &[&str]) -> (Result<Exit>, Vec<String>) {
     #[derive(Debug, clap::Parser)]
     struct Typed {
         #[command(flatten)]
-        args: remove::Args,
+        args: Remove,
     }
     let mut scripted = Scripted::new();
     scripted.start(core(enabled)).await;
     let typed = Typed::try_parse_from(["remove"].iter().chain(words)).expect("parses");
-    let ended = remove::run(
+    let ended = remove(
         &typed.args,
-        &Context { output: Output::new(false), locator: scripted.locator() },
+        &Context { output: Output::new(false), locator: Locator::of_home(scripted.home()) },
     )
     .await;
     let asked = scripted.seen().into_iter().map(|request| request.line);
@@ -231,7 +232,7 @@ async fn a_tool_that_is_enabled_is_disabled_before_it_is_removed() {
 async fn a_tool_is_found_by_a_part_of_its_id_and_what_is_unknown_is_left_to_the_core() {
     let mut scripted = Scripted::new();
     scripted.start(core(true)).await;
-    let client = scripted.client();
+    let client = Client::new(Locator::of_home(scripted.home())).expect("a client");
     for part in [SHOUT, "text/", "shout@1", "text/shout"] {
         assert_eq!(find(&client, part).await.map(|id| id.to_string()), Ok(SHOUT.to_owned()));
     }

@@ -3,8 +3,8 @@
 use wharf_vocab::{ProviderState, ServerKind, ToolState};
 use wharf_wire::rest_v1::{Tool, ToolServer};
 
+use crate::commands::Output;
 use crate::commands::providers::words;
-use crate::output::Output;
 use crate::plain;
 
 /// How the tool is served.

@@ -3,31 +3,17 @@
 use serde_json::json;
 use wharf_client::{FileEntry, FileFilter};
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::spinner::Spinner;
-use crate::table::Table;
+use crate::commands::{Context, Exit, Result, Table};
+use crate::progress::Spinner;
 use crate::{amount, plain};
 
-/// What `wharf worlds du` takes.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  wharf worlds du lab
-  wharf worlds du lab --json")]
-pub(crate) struct Args {
-    /// The world's id
-    world: String,
-}
-
 /// Shows how much a world holds, by its topmost folders.
-pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
+pub(super) async fn run(world: &str, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let spinner = Spinner::new(output, &format!("adding up {}", plain::line(&args.world)));
-    let usage = client.worlds().usage(&args.world).await?;
-    let filter = FileFilter { world: args.world.clone(), ..FileFilter::default() };
+    let spinner = Spinner::new(output, &format!("adding up {}", plain::line(world)));
+    let usage = client.worlds().usage(world).await?;
+    let filter = FileFilter { world: world.to_owned(), ..FileFilter::default() };
     let mut listing = client.worlds().files(filter);
     let mut folders = Vec::new();
     let mut loose = (0_u64, 0_u64);

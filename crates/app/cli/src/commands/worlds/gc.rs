@@ -1,13 +1,9 @@
 //! `wharf worlds gc`.
 
-use serde_json::Value;
 use wharf_wire::rest_v1::Collected;
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::spinner::Spinner;
-use crate::{amount, plain, table};
+use crate::commands::{Context, Exit, Result, providers};
+use crate::{amount, plain};
 
 /// What `wharf worlds gc` takes.
 #[derive(Debug, clap::Args)]
@@ -29,17 +25,10 @@ pub(crate) struct Args {
 
 /// Clears away, or says what would be.
 pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
-    let output = context.output;
-    let client = context.client()?;
-    let spinner = Spinner::new(output, &format!("looking through {}", plain::line(&args.world)));
-    let raw: Value = client.worlds().collect(&args.world, args.dry_run).raw().await?;
-    drop(spinner);
-    if output.is_json() {
-        output.json(&raw)?;
-    } else {
-        output.line(&sentence(&table::typed(raw)?))?;
-    }
-    Ok(Exit::Done)
+    let call = context.client()?.worlds().collect(&args.world, args.dry_run);
+    let doing = format!("looking through {}", plain::line(&args.world));
+    let told = |collected| format!("{}\n", sentence(&collected));
+    providers::steer(context.output, &doing, call, told).await
 }
 
 fn sentence(collected: &Collected) -> String {

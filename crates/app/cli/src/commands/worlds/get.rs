@@ -5,11 +5,8 @@ use std::path::PathBuf;
 use serde_json::json;
 use wharf_client::RemoteFile;
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::meter::Meter;
-use crate::output::Output;
+use crate::commands::{Context, Exit, Output, Result};
+use crate::progress::Meter;
 use crate::target::Target;
 use crate::{amount, plain};
 
@@ -61,15 +58,10 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     if target == Target::Stdout {
         return Ok(Exit::Done);
     }
-    let file = args.file.display();
-    if output.is_json() {
-        let facts = json!({"file": file.to_string(), "bytes": fetched.bytes, "b3": fetched.b3,
-            "checked": fetched.checked});
-        output.json(&facts)?;
-        return Ok(Exit::Done);
-    }
+    let file = args.file.display().to_string();
+    let facts = json!({"file": file, "bytes": fetched.bytes, "b3": fetched.b3,
+        "checked": fetched.checked});
     let checked = if fetched.checked { "" } else { "; the core knows no hash to compare it with" };
-    let file = plain::line(&file.to_string());
-    output.note(&format!("got {file} ({}{checked})", amount::about(fetched.bytes)));
-    Ok(Exit::Done)
+    let (file, about) = (plain::line(&file), amount::about(fetched.bytes));
+    output.done(&facts, &format!("got {file} ({about}{checked})"))
 }

@@ -3,10 +3,7 @@
 use wharf_client::{FileEntry, FileFilter, prefix};
 use wharf_wire::rest_v1::Artifact;
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::{Failure, Result};
-use crate::output::Output;
+use crate::commands::{Context, Exit, Failure, Output, Result};
 use crate::{amount, moment, plain};
 
 /// Lines are written in blocks of about this size.
@@ -142,11 +139,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::table;
+    use crate::output;
 
     #[test]
     fn a_line_cannot_be_broken_by_a_path() {
-        let file: Artifact = table::typed(json!({
+        let file: Artifact = output::typed(json!({
             "world": "w", "path": "/a\u{1b}[2J\n/b", "bytes": 1_536, "b3": "0123456789abcdef0123",
             "media_type": "text/plain", "run_id": "r1", "key": "text", "direction": "out",
         }))

@@ -3,12 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use wharf_client::{Kept, LocalFile, RemoteFile};
-use wharf_wire::rest_v1::Artifact;
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::{Failure, Result};
-use crate::meter::Meter;
+use crate::commands::{Context, Exit, Failure, Result};
+use crate::progress::Meter;
 use crate::{amount, plain};
 
 /// What `wharf worlds put` takes.
@@ -67,8 +64,9 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     };
     match ended {
         Some(Ok(artifact)) => {
-            told(&artifact, context)?;
-            Ok(Exit::Done)
+            let (world, path) = (plain::line(&artifact.world), plain::line(&artifact.path));
+            let about = amount::about(artifact.bytes);
+            output.done(&artifact, &format!("put world://{world}{path} ({about})"))
         }
         Some(Err(failure)) => {
             if let Some(bytes) = kept {
@@ -87,16 +85,6 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
 fn how_to_go_on(bytes: u64) -> String {
     let arrived = amount::about(bytes);
     format!("{arrived} have arrived and are kept for a week; the same command resumes the upload")
-}
-
-fn told(artifact: &Artifact, context: &Context) -> Result<()> {
-    if context.output.is_json() {
-        return context.output.json(artifact);
-    }
-    let (world, path) = (plain::line(&artifact.world), plain::line(&artifact.path));
-    let about = amount::about(artifact.bytes);
-    context.output.note(&format!("put world://{world}{path} ({about})"));
-    Ok(())
 }
 
 /// The path in the world, with the file's own name if it is kept.

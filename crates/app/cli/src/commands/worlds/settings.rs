@@ -1,14 +1,180 @@
-//! Settings of a world as they are typed.
+//! `wharf worlds create`, `set`, `budget` and `correct`: what can be said about a world.
 
 use serde_json::Value;
-use wharf_wire::rest_v1::PolicyRule;
+use wharf_vocab::{Publish, UnknownCost};
+use wharf_wire::rest_v1::{CorrectWorld, CreateWorld, PolicyRule, SetWorld};
 
-use crate::amount;
-use crate::failure::{Failure, Result};
-use crate::inputs;
+use super::show;
+use crate::commands::{Context, Exit, Failure, Result, run, word};
+use crate::{amount, inputs};
+
+/// What `wharf worlds create` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf worlds create lab
+  wharf worlds create lab --limit-micro 5000000 --default-hold-micro 1000
+  wharf worlds create films --publish staged --retention 30d")]
+pub(crate) struct Create {
+    /// The world's id
+    world: String,
+    /// The most its runs may cost, in millionths of a dollar [default: no limit]
+    #[arg(long, value_name = "N")]
+    limit_micro: Option<u64>,
+    /// The least that is held for an attempt, unless its tool is free [default: 0]
+    #[arg(long, value_name = "N")]
+    default_hold_micro: Option<u64>,
+    /// When outputs become visible: each as it is written, or all together when the run has
+    /// succeeded [default: direct]
+    #[arg(long, value_name = "WHEN", value_parser = word::<Publish>())]
+    publish: Option<Publish>,
+    /// How long an unused file is kept, such as 30d [default: forever]
+    #[arg(long, value_name = "DAYS", value_parser = days)]
+    retention: Option<Days>,
+    /// Approval rules that come before those for all worlds
+    #[arg(long, value_name = "JSON|@FILE|-")]
+    policy: Option<String>,
+    /// What is booked if a tool never reports its final cost: what it had reported, or all that was
+    /// held [default: reported]
+    #[arg(long, value_name = "WHAT", value_parser = word::<UnknownCost>())]
+    unknown_cost: Option<UnknownCost>,
+}
+
+/// Makes a world and shows it.
+pub(super) async fn create(args: Create, context: &Context) -> Result<Exit> {
+    let policy = args.policy.as_deref().map(policy).transpose()?;
+    let body = CreateWorld {
+        world: run::id("world", &args.world)?,
+        limit_micro: args.limit_micro,
+        default_hold_micro: args.default_hold_micro,
+        publish: args.publish,
+        retention_days: args.retention.and_then(|days| days.0),
+        policy: policy.unwrap_or_default(),
+        unknown_cost: args.unknown_cost,
+    };
+    let raw = context.client()?.worlds().create(&body).raw().await?;
+    show::print(raw, None, context.output)
+}
+
+/// What `wharf worlds set` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf worlds set lab --limit-micro 5000000 --default-hold-micro 1000
+  wharf worlds set lab --publish staged --retention 30d
+  wharf worlds set lab --limit-micro none --retention none
+  wharf worlds set lab --policy '[{\"tool\":\"acme/*\",\"when\":\"first-use\",\"approve\":true}]'
+
+Other settings stay as they are. Open runs keep the settings they started with.")]
+#[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
+pub(crate) struct Set {
+    /// The world's id
+    world: String,
+    /// The most its runs may cost, in millionths of a dollar, or none
+    #[arg(long, value_name = "N|none", group = "change", value_parser = micro)]
+    limit_micro: Option<Limit>,
+    /// The least that is held for an attempt, unless its tool is free
+    #[arg(long, value_name = "N", group = "change")]
+    default_hold_micro: Option<u64>,
+    /// When outputs become visible: each as it is written, or all together when the run has succeeded
+    #[arg(long, value_name = "WHEN", group = "change", value_parser = word::<Publish>())]
+    publish: Option<Publish>,
+    /// How long an unused file is kept, such as 30d; none keeps it forever
+    #[arg(long, value_name = "DAYS|none", group = "change", value_parser = days)]
+    retention: Option<Days>,
+    /// Approval rules, replacing the current ones
+    #[arg(long, value_name = "JSON|@FILE|-", group = "change")]
+    policy: Option<String>,
+    /// What is booked if a tool never reports its final cost: what it had reported, or all that was
+    /// held
+    #[arg(long, value_name = "WHAT", group = "change", value_parser = word::<UnknownCost>())]
+    unknown_cost: Option<UnknownCost>,
+}
+
+/// Changes what is named and shows the world.
+pub(super) async fn set(args: Set, context: &Context) -> Result<Exit> {
+    let body = SetWorld {
+        limit_micro: args.limit_micro.map(|limit| limit.0),
+        default_hold_micro: args.default_hold_micro,
+        publish: args.publish,
+        retention_days: args.retention.map(|days| days.0),
+        policy: args.policy.as_deref().map(policy).transpose()?,
+        unknown_cost: args.unknown_cost,
+    };
+    change(&args.world, &body, context).await
+}
+
+/// What `wharf worlds budget` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf worlds budget lab --limit-micro 5000000     five dollars
+  wharf worlds budget lab --default-hold-micro 1000
+  wharf worlds budget lab --no-limit
+
+The other value stays as it is. wharf worlds set does the same and more.")]
+#[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
+pub(crate) struct Budget {
+    /// The world's id
+    world: String,
+    /// The most its runs may cost, in millionths of a dollar
+    #[arg(long, value_name = "N", group = "change")]
+    limit_micro: Option<u64>,
+    /// The least that is held for an attempt, unless its tool is free
+    #[arg(long, value_name = "N", group = "change")]
+    default_hold_micro: Option<u64>,
+    /// Remove the limit
+    #[arg(long, group = "change", conflicts_with = "limit_micro")]
+    no_limit: bool,
+}
+
+/// Changes the world's money and shows the world.
+pub(super) async fn budget(args: Budget, context: &Context) -> Result<Exit> {
+    let limit_micro = if args.no_limit { Some(None) } else { args.limit_micro.map(Some) };
+    let default_hold_micro = args.default_hold_micro;
+    let body = SetWorld { limit_micro, default_hold_micro, ..SetWorld::default() };
+    change(&args.world, &body, context).await
+}
+
+async fn change(world: &str, body: &SetWorld, context: &Context) -> Result<Exit> {
+    let raw = context.client()?.worlds().set(world, body).raw().await?;
+    show::print(raw, None, context.output)
+}
+
+/// What `wharf worlds correct` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf worlds correct lab --by -0.0012 --reason 'the provider gave it back'
+  wharf worlds correct lab --by-micro 2500 --reason 'billed by hand'
+
+The cost shown for runs does not change. The correction and its reason are audited: wharf audit")]
+#[command(group = clap::ArgGroup::new("amount").required(true))]
+pub(crate) struct Correct {
+    /// The world's id
+    world: String,
+    /// The amount to add to what was spent, in dollars; may be negative
+    #[arg(long, value_name = "DOLLARS", group = "amount", value_parser = amount::signed_dollars,
+          allow_hyphen_values = true)]
+    by: Option<i64>,
+    /// The same in millionths of a dollar
+    #[arg(long, value_name = "N", group = "amount", allow_hyphen_values = true)]
+    by_micro: Option<i64>,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
+/// Corrects the account and shows the world.
+pub(super) async fn correct(args: Correct, context: &Context) -> Result<Exit> {
+    let by_micro = args.by.or(args.by_micro).unwrap_or_default();
+    let body = CorrectWorld { by_micro, reason: args.reason };
+    let raw = context.client()?.worlds().correct(&args.world, &body).raw().await?;
+    show::print(raw, None, context.output)
+}
 
 /// A number, or nothing at all for `none`.
-pub(super) fn micro(text: &str) -> std::result::Result<Limit, String> {
+fn micro(text: &str) -> std::result::Result<Limit, String> {
     if text == "none" {
         return Ok(Limit(None));
     }
@@ -17,7 +183,7 @@ pub(super) fn micro(text: &str) -> std::result::Result<Limit, String> {
 }
 
 /// Whole days such as `30d`, or for ever for `none`.
-pub(super) fn days(text: &str) -> std::result::Result<Days, String> {
+fn days(text: &str) -> std::result::Result<Days, String> {
     if text == "none" {
         return Ok(Days(None));
     }
@@ -31,14 +197,14 @@ pub(super) fn days(text: &str) -> std::result::Result<Days, String> {
 
 /// A limit that may be taken away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Limit(pub(super) Option<u64>);
+struct Limit(Option<u64>);
 
 /// How long files are kept that nobody uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Days(pub(super) Option<u32>);
+struct Days(Option<u32>);
 
 /// Rules about approvals: a JSON list as text, from a file, or from standard input.
-pub(super) fn policy(source: &str) -> Result<Vec<PolicyRule>> {
+fn policy(source: &str) -> Result<Vec<PolicyRule>> {
     let wrong = |why: String| {
         let example = r#"[{"tool":"acme/*","when":"first-use","approve":true}]"#;
         Failure::usage(format!("a policy is a list of rules such as {example}: {why}"))

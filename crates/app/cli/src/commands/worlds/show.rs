@@ -1,71 +1,66 @@
 //! `wharf worlds show`, and how a world is shown after it was made or changed.
 
 use serde_json::Value;
+use wharf_vocab::{Publish, UnknownCost};
 use wharf_wire::rest_v1::{PolicyRule, Usage, World};
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::Result;
-use crate::output::Output;
-use crate::table::{self, Table};
-use crate::{amount, moment};
+use crate::commands::{Context, Exit, Output, Result, Table};
+use crate::{amount, moment, output};
 
 /// Shows one world.
 pub(super) async fn run(world: &str, context: &Context) -> Result<Exit> {
     let client = context.client()?;
-    let mut raw: Value = client.worlds().get(world).raw().await?;
-    let usage: Value = client.worlds().usage(world).raw().await?;
-    if context.output.is_json() {
-        if let Value::Object(world) = &mut raw {
-            world.insert("usage".to_owned(), usage);
-        }
-        context.output.json(&raw)?;
-    } else {
-        print(raw, Some(table::typed(usage)?), context.output)?;
+    let mut raw = client.worlds().get(world).raw().await?;
+    let usage = client.worlds().usage(world).raw().await?;
+    if !context.output.is_json() {
+        return print(raw, Some(&output::typed(usage)?), context.output);
     }
-    Ok(Exit::Done)
+    if let Value::Object(world) = &mut raw {
+        world.insert("usage".to_owned(), usage);
+    }
+    print(raw, None, context.output)
 }
 
 /// Prints a world, and how much it holds if that is known.
-pub(super) fn print(raw: Value, usage: Option<Usage>, output: Output) -> Result<()> {
-    if output.is_json() {
-        return output.json(&raw);
-    }
-    let world: World = table::typed(raw)?;
-    let mut table = Table::bare(output);
-    table.row(["world", &world.world]);
-    table.row(["created", &moment::shown(world.created_at)]);
-    table.row(["limit", &limit_of(&world)]);
-    table.row(["spent", &amount::dollars(world.spent_micro)]);
-    table.row(["held", &amount::dollars(world.held_micro)]);
-    if world.limit_micro.is_some() {
-        table.row(["left", &left_of(&world)]);
-    }
-    table.row(["held per attempt at least", &amount::dollars(world.default_hold_micro)]);
-    if world.unknown_cost == wharf_vocab::UnknownCost::Held {
-        table.row(["unknown costs", "booked as what was held"]);
-    }
+pub(super) fn print(raw: Value, usage: Option<&Usage>, output: Output) -> Result<Exit> {
+    output.answer(raw, |world: World| text_of(&world, usage, output))
+}
+
+fn text_of(world: &World, usage: Option<&Usage>, output: Output) -> String {
     let publish = match world.publish {
-        wharf_vocab::Publish::Direct => "direct: each output when it is written",
-        wharf_vocab::Publish::Staged => "staged: all outputs together, when the run has succeeded",
+        Publish::Direct => "direct: each output when it is written",
+        Publish::Staged => "staged: all outputs together, when the run has succeeded",
     };
-    table.row(["publishes", publish]);
     let keeps = match world.retention_days {
         None => "for ever".to_owned(),
         Some(1) => "for a day after they were last used".to_owned(),
         Some(days) => format!("for {days} days after they were last used"),
     };
-    table.row(["keeps files", &keeps]);
+    let books_held = world.unknown_cost == UnknownCost::Held;
+    let mut table = Table::bare(output);
+    table.facts([
+        ("world", Some(world.world.to_string())),
+        ("created", Some(moment::shown(world.created_at))),
+        ("limit", Some(limit_of(world))),
+        ("spent", Some(amount::dollars(world.spent_micro))),
+        ("held", Some(amount::dollars(world.held_micro))),
+        ("left", world.limit_micro.map(|_| left_of(world))),
+        ("held per attempt at least", Some(amount::dollars(world.default_hold_micro))),
+        ("unknown costs", books_held.then(|| "booked as what was held".to_owned())),
+        ("publishes", Some(publish.to_owned())),
+        ("keeps files", Some(keeps)),
+    ]);
     for (number, rule) in world.policy.iter().enumerate() {
         table.row([if number == 0 { "policy" } else { "" }, &rule_in_words(rule)]);
     }
     if let Some(usage) = usage {
-        table.row(["files", &holds(usage.files, usage.bytes)]);
-        if usage.local_files > 0 {
-            table.row(["of these local to runs", &holds(usage.local_files, usage.local_bytes)]);
-        }
+        let local = || holds(usage.local_files, usage.local_bytes);
+        table.facts([
+            ("files", Some(holds(usage.files, usage.bytes))),
+            ("of these local to runs", (usage.local_files > 0).then(local)),
+        ]);
     }
-    output.text(&table.text())
+    table.text()
 }
 
 /// So many files with so many bytes.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::*;
 use crate::files::partial::partial_path;
-use crate::scripted::{Reply, Request, Scripted};
+use crate::scripted::{Reply, Request, Scripted, ScriptedClient as _};
 
 const TEXT: &[u8] = b"what was written is what is read";
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
-use crate::scripted::{Reply, Request, Scripted};
+use crate::scripted::{Reply, Request, Scripted, ScriptedClient as _};
 
 /// Small sizes, so that much happens to few bytes.
 const SIZES: Sizes = Sizes { whole_bytes_max: 64 * 1024, part_bytes: 32 * 1024 };

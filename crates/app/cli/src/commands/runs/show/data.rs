@@ -5,8 +5,7 @@ use wharf_vocab::{Direction, Object};
 use wharf_wire::rest_v1::{Artifact, Run};
 
 use crate::commands::worlds::short;
-use crate::output::Output;
-use crate::table::Table;
+use crate::commands::{Output, Table};
 use crate::{amount, plain};
 
 /// A value that is longer is shown below the others, on lines of its own.
@@ -79,7 +78,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::table;
+    use crate::output;
 
     fn run(value: &Value) -> Run {
         let mut run = json!({"run_id": "r", "tool": "a/b", "world": "lab", "mode": "real",
@@ -88,7 +87,7 @@ mod tests {
         for (key, value) in value.as_object().expect("an object") {
             run[key] = value.clone();
         }
-        table::typed(run).expect("a run")
+        output::typed(run).expect("a run")
     }
 
     #[test]

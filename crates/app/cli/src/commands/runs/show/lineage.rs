@@ -6,8 +6,7 @@ use wharf_client::Client;
 use wharf_vocab::Direction;
 use wharf_wire::rest_v1::{Artifact, Run, Trace};
 
-use crate::output::Output;
-use crate::table::Table;
+use crate::commands::{Output, Table};
 use crate::{moment, plain};
 
 /// So many files are looked up; the others are left to `wharf artifacts trace`.
@@ -71,7 +70,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::table;
+    use crate::output;
 
     fn file(b3: &str, run: Option<&str>, direction: &str) -> Value {
         json!({"world": "lab", "path": "/x", "bytes": 1, "b3": b3, "media_type": "",
@@ -82,14 +81,14 @@ mod tests {
     fn t040_a_run_knows_its_neighbours() {
         let mut gone = file("dd", Some("r9"), "out");
         gone["gone_at"] = json!("2026-11-15T10:20:30.000Z");
-        let trace: Trace = table::typed(json!({
+        let trace: Trace = output::typed(json!({
             "world": "lab", "path": "/x", "cut": false, "made_from": [], "went_into": [],
             "written": [file("aa", None, "out"), file("bb", Some("r1"), "out"), gone],
             "read": [file("bb", Some("r2"), "in"), file("bb", Some("r3"), "in")],
         }))
         .expect("a trace");
         let told = |b3: &str, run: &str, direction: &str| {
-            let file: Artifact = table::typed(file(b3, Some(run), direction)).expect("a file");
+            let file: Artifact = output::typed(file(b3, Some(run), direction)).expect("a file");
             told(run, &file, &trace)
         };
         assert_eq!(told("bb", "r2", "in").as_deref(), Some("read here, written by run r1"));

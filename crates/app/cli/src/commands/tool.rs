@@ -1,4 +1,5 @@
-//! `wharf tool serve`: a tool server in the foreground until a signal stops it.
+//! `wharf tool serve`: serves one tool to any core over the run protocol, in the foreground until
+//! a signal stops it.
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
@@ -7,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::{EnvFilter, fmt};
+use wharf_server::Signals;
 use wharf_toolserver::Handler;
 use wharf_toolserver::server::{Error, Listen, Options, Profile, Server, Tls};
 use wharf_toolserver::transfer::Policy;
@@ -16,11 +17,25 @@ use wharf_toolserver::worker::{Apart, ExecHandler, PythonHandler, WorkerSettings
 use wharf_vocab::{Code, ToolId};
 use wharf_wire::run_v1::ToolName;
 
-use crate::cli::Context;
-use crate::exit::Exit;
-use crate::failure::{Failure, Result};
-use crate::output::Output;
+use crate::commands::{Context, Exit, Failure, Output, Result};
 use crate::{amount, plain};
+
+/// What `wharf tool` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf tool serve --handler handler.py
+  wharf tool serve --exec ./resize --listen 127.0.0.1:0")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Serve a tool until a signal stops it
+    Serve(Box<ServeArgs>),
+}
 
 /// What `wharf tool serve` takes.
 #[derive(Debug, clap::Args)]
@@ -34,7 +49,7 @@ Examples:
 
 The server answers GET /healthz and takes runs at /run. Callers on other machines need a token
 from the token file. Ctrl-C or SIGTERM waits for runs in progress; a second one does not.")]
-pub(crate) struct Args {
+struct ServeArgs {
     #[command(flatten)]
     what: What,
     /// Where to listen: HOST:PORT (port 0 picks a free one) or unix:PATH; a core that launches the
@@ -144,25 +159,31 @@ enum Dialect {
 }
 
 /// Serves until a signal comes.
-pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    let Command::Serve(args) = args.command;
     begin_log(&args.log, context.output)?;
     let handler = handler(&args)?;
-    let mut signals = Signals::new()?;
+    let unable = |error: std::io::Error| {
+        Failure::failed(Code::CoreInternal, format!("cannot wait for signals: {error}"))
+    };
+    let mut signals = Signals::new().map_err(unable)?;
     let digest = args.digest.clone().unwrap_or_else(|| handler.digest());
-    let server = Server::bind(options(args)).await.map_err(|error| refused(&error))?;
+    let server = Server::bind(options(*args)).await.map_err(|error| refused(&error))?;
     let address = server.address();
     handler.prepare().await.map_err(|failure| refused(&Error::Handler(failure)))?;
     // A server goes on even when nobody reads what it prints.
     let _ = greet(context.output, &address, &digest);
-    let mut again = Signals::new()?;
-    let stop = async move { signals.next().await };
+    let mut again = Signals::new().map_err(unable)?;
+    let stop = async move {
+        signals.next().await;
+    };
     tokio::select! {
         () = server.serve_prepared(handler, stop) => Ok(Exit::Done),
-        () = async { again.next().await; again.next().await } => Ok(Exit::Failed),
+        _ = async { again.next().await; again.next().await } => Ok(Exit::Failed),
     }
 }
 
-fn handler(args: &Args) -> Result<Arc<dyn Handler>> {
+fn handler(args: &ServeArgs) -> Result<Arc<dyn Handler>> {
     let mut settings = WorkerSettings::default();
     if let Some(memory) = args.bounds.memory {
         settings.memory_bytes_max = Some(memory);
@@ -185,7 +206,7 @@ fn handler(args: &Args) -> Result<Arc<dyn Handler>> {
     Ok(Arc::new(ExecHandler::new(argv, cwd, settings)))
 }
 
-fn options(args: Args) -> Options {
+fn options(args: ServeArgs) -> Options {
     let usual = Options::default();
     let Files { origins, allow_private, artifacts, scratch, proxy, trust, .. } = args.files;
     let files = Policy::default();
@@ -259,33 +280,6 @@ fn begin_log(level: &str, output: Output) -> Result<()> {
         lines.with_ansi(std::io::stderr().is_terminal()).try_init()
     };
     Ok(())
-}
-
-/// The signals that ask a server to stop.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn new() -> Result<Self> {
-        let listen = |kind| {
-            signal(kind).map_err(|error| {
-                Failure::failed(Code::CoreInternal, format!("cannot wait for signals: {error}"))
-            })
-        };
-        Ok(Self {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }
 
 /// The words of a command: split at spaces, unless they stand in quotes or behind a backslash.

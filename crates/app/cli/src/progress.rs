@@ -1,16 +1,19 @@
-//! Shows how much of a file has gone by, how fast, and how long the rest takes.
+//! Shows on a terminal that something is under way: what it is, how much of a file has gone by, how
+//! fast, and how long the rest takes.
 
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 use wharf_client::{Progress, Transfer};
 
 use crate::output::Output;
 use crate::{amount, plain};
 
-const TICK: Duration = Duration::from_millis(120);
+/// How often a bar moves.
+pub(crate) const TICK: Duration = Duration::from_millis(120);
 
+const BUSY: &str = "{spinner:.cyan} {elapsed:.dim} {wide_msg}";
 const KNOWN: &str = "{spinner:.cyan} [{bar:24.cyan/dim}] {percent:>3}% \
                      {binary_bytes:>10}/{binary_total_bytes} {binary_bytes_per_sec:>12} \
                      {eta:>4.dim} {wide_msg}";
@@ -18,8 +21,7 @@ const UNKNOWN: &str = "{spinner:.cyan} {binary_bytes:>10} {binary_bytes_per_sec:
                        {elapsed:.dim} {wide_msg}";
 const WAITING: &str = "{spinner:.cyan} {binary_bytes:>10} {wide_msg}";
 
-/// A bar on standard error that disappears when it is dropped. Off a terminal and for programs
-/// there is none.
+/// A bar on standard error for the bytes of a file.
 #[derive(Debug, Clone)]
 pub(crate) struct Meter {
     output: Output,
@@ -29,15 +31,7 @@ pub(crate) struct Meter {
 impl Meter {
     /// A bar for so many bytes, if that is known; `text` must be safe for a terminal already.
     pub(crate) fn new(output: Output, text: &str, total: Option<u64>) -> Self {
-        let shows = output.err_is_terminal() && !output.is_json();
-        let bar = shows.then(|| {
-            let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr())
-                .with_style(style(total))
-                .with_message(text.to_owned());
-            bar.enable_steady_tick(TICK);
-            bar
-        });
-        Self { output, bar }
+        Self { output, bar: bar(output, style(total), total, text) }
     }
 
     /// A bar that shows what happens to a file; `verb` says what became of resumed bytes.
@@ -112,11 +106,55 @@ impl Meter {
     }
 }
 
+/// A line on standard error that moves, and disappears when it is dropped.
+pub(crate) struct Spinner(Option<ProgressBar>);
+
+impl Spinner {
+    /// Shows `text`, which must be safe for a terminal already.
+    pub(crate) fn new(output: Output, text: &str) -> Self {
+        Self(bar(output, styled(BUSY), None, text))
+    }
+
+    /// Shows another text.
+    pub(crate) fn set(&self, text: &str) {
+        if let Some(bar) = &self.0 {
+            bar.set_message(text.to_owned());
+        }
+    }
+
+    /// Makes room while something else is written to standard error.
+    pub(crate) fn aside(&self, write: impl FnOnce()) {
+        match &self.0 {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
+}
+
+/// A bar that moves and disappears when it is dropped; off a terminal and for programs there is
+/// none.
+fn bar(
+    output: Output,
+    style: ProgressStyle,
+    total: Option<u64>,
+    text: &str,
+) -> Option<ProgressBar> {
+    (output.err_is_terminal() && !output.is_json()).then(|| {
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr())
+            .with_style(style)
+            .with_message(text.to_owned())
+            .with_finish(ProgressFinish::AndClear);
+        bar.enable_steady_tick(TICK);
+        bar
+    })
+}
+
 fn style(total: Option<u64>) -> ProgressStyle {
     styled(if total.is_some() { KNOWN } else { UNKNOWN })
 }
 
-fn styled(template: &str) -> ProgressStyle {
+/// A style with the usual signs.
+pub(crate) fn styled(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
         .progress_chars("=> ")
@@ -128,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_templates_can_be_read() {
-        for template in [KNOWN, UNKNOWN, WAITING] {
+        for template in [BUSY, KNOWN, UNKNOWN, WAITING] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
     }
