@@ -81,7 +81,6 @@ impl SqliteStore {
     }
 
     /// How many commits have added to the audit since the store was opened.
-    #[must_use]
     pub fn audit_growth(&self) -> u64 {
         self.audit_growth.load(Ordering::Acquire)
     }

@@ -1,13 +1,13 @@
 //! From the agent wire to the engine's words.
 
 use serde_json::Value;
-use wharf_domain::run::{AttemptError, AttemptReport, NewAsk};
+use wharf_domain::run::{AttemptError, NewAsk};
 use wharf_domain::{Audience, KeysKept, Level, Progress, ToolDef, json_weight};
-use wharf_engine::Handle;
+use wharf_engine::{AttemptEnd, AttemptOutputs, Handle, WrittenFile};
 use wharf_ports::providers::ProviderHealth;
 use wharf_protocol::agent::{CallEnd, CallOutcome};
 use wharf_vocab::{
-    AskKind, AttemptId, Code, Durability, Executed, Fault, Health, Object, Timestamp, ToolId,
+    AskKind, AttemptId, B3, Code, Durability, Executed, Fault, Health, Object, Timestamp, ToolId,
 };
 use wharf_wire::agent_v1::{
     Chunk, HealthStatus, IdempotencyKept, IdempotencyPromise, Notice, NoticeLevel, QuestionAsk,
@@ -117,19 +117,35 @@ pub(crate) fn notice(notice: Notice) -> Progress {
     Progress::Log { level, text: notice.text }
 }
 
+/// What an agent gives. An output that it has written to its place already is an object that says
+/// so: `{"$written": true}`, with its size and hash if the agent knows them.
+fn outputs(output: Object) -> AttemptOutputs {
+    let mut outputs = AttemptOutputs::default();
+    for (name, value) in output {
+        if value.get("$written") == Some(&Value::Bool(true)) {
+            let b3 = value.get("b3").and_then(Value::as_str).and_then(|text| B3::parse(text).ok());
+            let bytes = value.get("bytes").and_then(Value::as_u64);
+            outputs.written.insert(name, WrittenFile { bytes, b3 });
+        } else {
+            outputs.values.insert(name, value);
+        }
+    }
+    outputs
+}
+
 /// The end of a call. Whether it acted is what the session or the agent says; a plain failure
 /// reported by the agent itself counts as acted, unless it says that it wants an approval first or
 /// has no room for the call.
-pub(crate) fn ended(end: CallEnd) -> AttemptReport {
+pub(crate) fn ended(end: CallEnd) -> AttemptEnd {
     let result = match end.outcome {
-        CallOutcome::Succeeded(output) => Ok(output),
+        CallOutcome::Succeeded(output) => Ok(outputs(output)),
         CallOutcome::Canceled(fault) => Err(AttemptError::Canceled(fault)),
         CallOutcome::Failed(fault) => {
             let executed = executed(&fault);
             Err(AttemptError::Failed(fault, executed))
         }
     };
-    AttemptReport::new(result, end.cost_micro)
+    AttemptEnd::new(result, end.cost_micro)
 }
 
 fn executed(fault: &Fault) -> Executed {
@@ -157,5 +173,34 @@ pub(crate) fn question(attempt_id: AttemptId, question: &QuestionAsk, now: Times
         schema: Some(question.schema.clone()),
         audience: Audience::Any,
         deadline: question.deadline_ms.map(|ms| now.plus_ms(ms)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn t040_outputs_that_are_written_already_say_so() {
+        let hash = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
+        let sorted = |value: &Value| outputs(Object::from_iter([("x".to_owned(), value.clone())]));
+        for (said, bytes, b3) in [
+            (json!({ "$written": true }), None, None),
+            (json!({ "$written": true, "bytes": 3 }), Some(3), None),
+            (json!({ "$written": true, "b3": hash }), None, B3::parse(hash).ok()),
+            (json!({ "$written": true, "bytes": "3", "b3": "?" }), None, None),
+        ] {
+            let AttemptOutputs { values, written } = sorted(&said);
+            assert!(values.is_empty());
+            assert_eq!(written["x"], WrittenFile { bytes, b3 }, "{said}");
+        }
+        for other in
+            [json!({ "$written": false }), json!({ "$written": 1 }), json!({}), json!(true)]
+        {
+            let AttemptOutputs { values, written } = sorted(&other);
+            assert!(written.is_empty() && values["x"] == other, "{other}");
+        }
     }
 }

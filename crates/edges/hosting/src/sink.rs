@@ -3,9 +3,9 @@
 use std::sync::{Arc, Weak};
 
 use tokio::sync::oneshot;
-use wharf_domain::run::{AttemptError, AttemptReport};
+use wharf_domain::run::AttemptError;
 use wharf_domain::{Caller, ProviderInput, Resolution};
-use wharf_engine::{Attempt, Dispatch, Handle, ProviderSink, RoomFor};
+use wharf_engine::{Attempt, AttemptEnd, Dispatch, Handle, ProviderSink, RoomFor};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, ProviderId};
 
 use crate::files::{self, FileWatch};
@@ -165,9 +165,9 @@ fn halt(kind: &Arc<dyn HostedKind>, id: &ProviderId, reason: String) {
 async fn canceled(handle: Handle, dispatch: Dispatch) {
     let fault = Fault::new(Code::ToolCanceled, "The call was canceled before it was sent.")
         .executed(Executed::No);
-    let report = AttemptReport::new(Err(AttemptError::Canceled(fault)), 0);
+    let end = AttemptEnd::new(Err(AttemptError::Canceled(fault)), 0);
     // When the engine is gone there is nobody left to tell.
-    let _ = Attempt::new(handle, dispatch).ended(report).await;
+    let _ = Attempt::new(handle, dispatch).ended(end).await;
 }
 
 fn stopping() -> Fault {

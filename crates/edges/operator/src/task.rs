@@ -6,9 +6,9 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 use wharf_domain::permission::ToolPattern;
-use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, TaskRef};
+use wharf_domain::run::{AttemptError, NewAsk, TaskRef};
 use wharf_domain::{Audience, Resolution, WorkerKind};
-use wharf_engine::{Attempt, Dispatch, Handle};
+use wharf_engine::{Attempt, AttemptEnd, Dispatch, Handle};
 use wharf_vocab::limits::SEAT_DEADLINE_MS;
 use wharf_vocab::{AskKind, Code, Digest, Executed, Fault, Object, RunKey, SeatId, shown};
 
@@ -212,7 +212,7 @@ impl Task {
         if !self.close() {
             return Ok(());
         }
-        self.end(AttemptReport::new(Err(error), 0)).await
+        self.end(AttemptEnd::new(Err(error), 0)).await
     }
 
     /// Takes no final any more; `false` if there was one or it was over.
@@ -225,11 +225,12 @@ impl Task {
         true
     }
 
-    async fn end(&self, mut report: AttemptReport) -> Result<(), Fault> {
-        if let Stand::Final(given) = self.stand() {
-            report.delivery.given = Some(given);
-        }
-        self.attempt.conclude(report).await.map(drop)
+    async fn end(&self, end: AttemptEnd) -> Result<(), Fault> {
+        let given = match self.stand() {
+            Stand::Final(given) => Some(given),
+            _ => None,
+        };
+        self.attempt.conclude(end, given).await.map(drop)
     }
 
     /// Asks the senior what to make of a worker's failure.
@@ -254,10 +255,11 @@ impl Task {
     /// The senior answered, or nobody did.
     pub(crate) async fn senior_answered(&self, original: Value, resolution: &Resolution) {
         let result = match resolution {
-            Resolution::Answered { value } => Ok(Object::from_iter([
-                ("original".to_owned(), original),
-                ("senior_answer".to_owned(), value.clone()),
-            ])),
+            Resolution::Answered { value } => {
+                let answer = [("original", original), ("senior_answer", value.clone())];
+                let named = answer.map(|(name, value)| (name.to_owned(), value));
+                Ok(Object::from_iter(named).into())
+            }
             other => Err(AttemptError::Failed(
                 Fault::new(
                     Code::OperatorFailed,
@@ -269,7 +271,7 @@ impl Task {
                 Executed::Yes,
             )),
         };
-        if let Err(fault) = self.end(AttemptReport::new(result, 0)).await {
+        if let Err(fault) = self.end(AttemptEnd::new(result, 0)).await {
             tracing::warn!(task = %self.id, code = %fault.code, "an answer was not kept");
         }
     }
@@ -290,12 +292,12 @@ impl Task {
     }
 }
 
-fn report(given: &Final) -> AttemptReport {
+fn report(given: &Final) -> AttemptEnd {
     if given.ok {
-        return AttemptReport::new(Ok(given.outputs()), given.cost_micro);
+        return AttemptEnd::new(Ok(given.outputs().into()), given.cost_micro);
     }
     let fault = failed("The worker says that it failed.").with("value", given.value.clone());
-    AttemptReport::new(Err(AttemptError::Failed(fault, Executed::Yes)), given.cost_micro)
+    AttemptEnd::new(Err(AttemptError::Failed(fault, Executed::Yes)), given.cost_micro)
 }
 
 /// The operator or its worker says that the work failed.

@@ -23,11 +23,10 @@ use parking_lot::Mutex;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::Value;
-use wharf_domain::is_written;
 use wharf_domain::scope::WorldPath;
-use wharf_engine::AttemptData;
+use wharf_engine::{AttemptData, AttemptOutputs};
 use wharf_hosting::{FILES_MAX, Places, blocking, copy_in, copy_out, invalid_output, put_away};
-use wharf_vocab::{Code, Executed, Fault, Object, RunId, RunKey};
+use wharf_vocab::{Code, Executed, Fault, RunId, RunKey};
 
 /// Where a server finds the folder.
 const MOUNTED: &str = "/artifacts";
@@ -234,13 +233,15 @@ impl RunFolder {
     pub(crate) async fn empty(
         self: &Arc<Self>,
         data: &AttemptData,
-        outputs: &Object,
+        outputs: &AttemptOutputs,
         bytes_max: u64,
     ) -> Result<(), Fault> {
-        let says_so = |name: &&String| outputs.get(*name).is_some_and(is_written);
+        let AttemptOutputs { values, written } = outputs;
+        let says_so = |name: &&String| written.contains_key(*name);
         let mut names: Vec<String> = self.outputs.keys().filter(says_so).cloned().collect();
         // One that nothing was said of may have been written all the same.
-        let unsaid = |name: &&String| outputs.get(*name).is_none_or(Value::is_null);
+        let unsaid =
+            |name: &&String| !says_so(name) && values.get(*name).is_none_or(Value::is_null);
         for name in self.outputs.keys().filter(unsaid) {
             if self.open_output(name).is_ok() {
                 data.found(name);

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
-use wharf_domain::run::{AttemptError, AttemptReport};
+use wharf_domain::run::AttemptError;
 use wharf_domain::{Caller, Progress, ProviderInput, ToolDef};
-use wharf_engine::{Attempt, AttemptRef, Dispatch};
+use wharf_engine::{Attempt, AttemptEnd, AttemptOutputs, AttemptRef, Dispatch};
 use wharf_protocol::tool::value::Form;
 use wharf_protocol::tool::{Answer, CallError, ToolRequest, ToolSession};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object, RunKey, ToolId};
@@ -202,11 +202,8 @@ impl Operative {
     /// Tells the engine how an attempt ended, and what it has cost.
     fn end(&self, attempt: Attempt, result: Result<Object, AttemptError>, cost_micro: Micro) {
         self.shared.background.spawn(async move {
-            let told = match result {
-                Ok(outputs) => attempt.succeeded(outputs, cost_micro).await,
-                Err(error) => attempt.ended(AttemptReport::new(Err(error), cost_micro)).await,
-            };
-            if let Err(fault) = told {
+            let end = AttemptEnd::new(result.map(AttemptOutputs::from), cost_micro);
+            if let Err(fault) = attempt.ended(end).await {
                 tracing::debug!(code = %fault.code, "the engine stopped before an attempt ended");
             }
         });

@@ -41,7 +41,6 @@ pub struct InputChecks {
 
 impl InputChecks {
     /// How an agent's inputs are checked.
-    #[must_use]
     pub fn of_agent(&self, id: &ProviderId) -> InputCheck {
         self.by_id.get(id).copied().unwrap_or(self.agents)
     }

@@ -13,7 +13,6 @@ pub struct Seeded {
 
 impl Seeded {
     /// A source that repeats itself for the same seed.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { state: seed, now: Timestamp(0) }
     }

@@ -123,7 +123,6 @@ impl Hub {
 
     /// Shows a committed batch of a run; says whether the run takes or has written too much, it
     /// and all it belongs to together.
-    #[must_use]
     pub(crate) fn publish(&self, batch: Arc<Batch>, run: &Arc<Run>) -> bool {
         self.tell_of_asks(&batch, run);
         let bytes = batch.weight();

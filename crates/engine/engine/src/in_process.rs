@@ -17,14 +17,14 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::permission::ToolPattern;
-use wharf_domain::run::{AttemptError, AttemptReport, NewAsk};
+use wharf_domain::run::{AttemptError, NewAsk};
 use wharf_domain::{Audience, Availability, Level, Progress, Resolution, Run, ToolDef};
 use wharf_ports::{Dispatch, HistoryItem, ProviderSink, RoomFor};
 use wharf_vocab::{
     AskKind, AttemptId, Code, Executed, Fault, IdError, Object, ProviderId, Seq, ToolId,
 };
 
-use crate::{Attempt, AttemptData, AttemptRef, Handle, NewRun};
+use crate::{Attempt, AttemptData, AttemptEnd, AttemptRef, Handle, NewRun};
 
 /// Attempts that may be under way at once. Those that others have started count apart from those,
 /// or all places could be taken by tools that wait for each other.
@@ -100,7 +100,6 @@ impl InProcess {
     }
 
     /// Adds a tool whose inputs and outputs are plain objects. Its id begins with the provider's.
-    #[must_use]
     pub fn object_tool<F, R>(mut self, def: ToolDef, function: F) -> Self
     where
         F: Fn(Object, Cx) -> R + Send + Sync + 'static,
@@ -185,7 +184,7 @@ impl ProviderSink for Sink {
             all.lock().remove(&id);
             let told = match ended {
                 Ok(done) => attempt.succeeded(done.outputs, done.cost_micro).await,
-                Err(error) => attempt.ended(AttemptReport::new(Err(error), 0)).await,
+                Err(error) => attempt.ended(AttemptEnd::new(Err(error), 0)).await,
             };
             if let Err(fault) = told {
                 tracing::debug!(code = %fault.code, "the engine stopped before an attempt ended");
@@ -235,19 +234,16 @@ fn canceled() -> Result<Done, AttemptError> {
 
 impl Cx {
     /// The files of the attempt: inputs that are references, and where outputs go.
-    #[must_use]
     pub fn data(&self) -> AttemptData {
         self.attempt.data()
     }
 
     /// The attempt.
-    #[must_use]
     pub fn attempt(&self) -> &AttemptRef {
         &self.attempt
     }
 
     /// The engine.
-    #[must_use]
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
@@ -314,7 +310,6 @@ impl Cx {
     }
 
     /// Whether there is a tool of this name.
-    #[must_use]
     pub fn has_tool(&self, tool: &ToolId) -> bool {
         self.handle.providers().tool(tool).is_ok()
     }

@@ -24,11 +24,11 @@ pub use admission::{InputCheck, InputChecks};
 pub use catalog::CatalogTool;
 pub use fresh::Seeded;
 pub use handle::{
-    Accepted, AskCalls, AskFeed, AskNews, AskView, Attempt, AttemptData, AttemptRef, AuditCalls,
-    Collected, CostRequest, Costs, EventKind, FileCalls, FilePage, Follow, FollowEvent, Handle,
-    NameLimit, NameLimits, NewFile, NewRun, Options, ProviderCalls, PublicEvent, Reach, Retry,
-    RunCalls, RunEvent, RunSeats, SeatCalls, Trace, TrustCalls, UploadView, Watch, WorldCalls,
-    WorldView, progress_value,
+    Accepted, AskCalls, AskFeed, AskNews, AskView, Attempt, AttemptData, AttemptEnd,
+    AttemptOutputs, AttemptRef, AuditCalls, Collected, CostRequest, Costs, EventKind, FileCalls,
+    FilePage, Follow, FollowEvent, Handle, NameLimit, NameLimits, NewFile, NewRun, Options,
+    ProviderCalls, PublicEvent, Reach, Retry, RunCalls, RunEvent, RunSeats, SeatCalls, Trace,
+    TrustCalls, UploadRef, UploadView, Watch, WorldCalls, WorldView, WrittenFile, progress_value,
 };
 pub use redact::Redaction;
 pub use schema::check_schema;

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use parking_lot::RwLock;
-use wharf_domain::{LedgerOp, Price, ToolDef};
+use wharf_domain::{LedgerOp, Price};
 use wharf_vocab::{Digest, Micro, Mode, ToolId};
+
+use crate::catalog::CatalogTool;
 
 /// What tools have cost, by their definitions.
 #[derive(Debug, Default)]
@@ -40,13 +42,9 @@ impl Prices {
 
     /// Whether a tool counts as free, and what is held for an attempt of it: the largest of its
     /// price, the world's default and the most it has cost. What pretends costs nothing.
-    pub(crate) fn hold(
-        &self,
-        (def, hash): (&ToolDef, &Digest),
-        default: Micro,
-        mode: Mode,
-    ) -> (bool, Micro) {
-        let most = self.most(&def.tool, hash);
+    pub(crate) fn hold(&self, tool: &CatalogTool, default: Micro, mode: Mode) -> (bool, Micro) {
+        let def = &tool.def;
+        let most = self.most(&def.tool, &tool.hash);
         let free = def.free && most == 0;
         if free || mode == Mode::Mock {
             return (free, 0);

@@ -102,13 +102,11 @@ impl Turns {
 
     /// Whether a run may be handed over now: nobody waits before it, or it was told that it is
     /// its turn.
-    #[must_use]
     pub fn may_pass(&self, provider: &ProviderId, run: &RunKey) -> bool {
         self.lines.get(provider).is_none_or(|line| line.called.contains(run))
     }
 
     /// Whether anybody waits for room at a provider.
-    #[must_use]
     pub fn is_full(&self, provider: &ProviderId) -> bool {
         self.lines.contains_key(provider)
     }
@@ -132,13 +130,11 @@ impl Turns {
     }
 
     /// How many wait for room at a provider.
-    #[must_use]
     pub fn waiting(&self, provider: &ProviderId) -> usize {
         self.lines.get(provider).map_or(0, |line| line.waiting.len())
     }
 
     /// When somebody's turn may come at the earliest, if anybody waits.
-    #[must_use]
     pub fn next_at(&self) -> Option<Timestamp> {
         let lanes = self.lines.values().flat_map(|line| line.lanes.values());
         lanes.filter_map(|lane| lane.front()).map(|turn| turn.from).min()

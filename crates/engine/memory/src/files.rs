@@ -80,7 +80,6 @@ impl Files {
 
 impl MemoryState {
     /// Files that are there now, in the order of their paths.
-    #[must_use]
     pub fn files(&self, query: &FileQuery) -> Vec<FileRecord> {
         let prefix = query.prefix.as_deref().unwrap_or_default();
         let from = match &query.after {
@@ -99,7 +98,6 @@ impl MemoryState {
     }
 
     /// Who wrote and read files, oldest first.
-    #[must_use]
     pub fn trace(&self, query: &TraceQuery) -> Vec<FileRecord> {
         let fits = |file: &&Arc<FileRecord>| {
             file.artifact.world == query.world
@@ -112,7 +110,6 @@ impl MemoryState {
     }
 
     /// How much a world holds.
-    #[must_use]
     pub fn usage(&self, world: &WorldId) -> Usage {
         let mut usage = Usage::default();
         for (file, _) in self.files.here_from(world, Bound::Unbounded) {

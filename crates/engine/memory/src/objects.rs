@@ -68,7 +68,6 @@ struct Address {
 
 impl MemoryObjects {
     /// An empty store that reads this clock.
-    #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { inner: Arc::default(), clock, chance: RandomState::new() }
     }
@@ -84,13 +83,11 @@ impl MemoryObjects {
     }
 
     /// Every address that was made, so that a test can look for them where they must not be.
-    #[must_use]
     pub fn addresses(&self) -> Vec<String> {
         self.lock().addresses.keys().cloned().collect()
     }
 
     /// The keys of all objects, in order.
-    #[must_use]
     pub fn keys(&self) -> Vec<String> {
         self.lock().objects.keys().cloned().collect()
     }

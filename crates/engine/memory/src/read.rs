@@ -14,14 +14,12 @@ use wharf_ports::{
 
 impl MemoryState {
     /// The entries of one stream, without progress.
-    #[must_use]
     pub fn load(&self, stream: &StreamId) -> Option<Stored> {
         self.streams.get(stream).map(|stream| stored(stream))
     }
 
     /// All open streams of a kind in these shards, without progress and large inputs, oldest
     /// first.
-    #[must_use]
     pub fn load_open(&self, kind: StreamKind, shards: &[ShardId]) -> Vec<(StreamId, Stored)> {
         let lean = |stored: Stored| {
             let entries = stored.entries.into_iter().map(|(at, entry)| (at, entry.lean()));
@@ -34,7 +32,6 @@ impl MemoryState {
     }
 
     /// Entries and progress of one stream behind `after`.
-    #[must_use]
     pub fn history(&self, stream: &StreamId, after: Seq, limit: usize) -> Vec<HistoryRecord> {
         let Some(stream) = self.streams.get(stream) else { return Vec::new() };
         let mut records: Vec<HistoryRecord> = Vec::new();
@@ -53,7 +50,6 @@ impl MemoryState {
     }
 
     /// Runs, newest first.
-    #[must_use]
     pub fn runs(&self, query: &RunQuery) -> RunPage {
         let before = query.before.unwrap_or(u64::MAX);
         let mut page = RunPage::default();
@@ -82,7 +78,6 @@ impl MemoryState {
     }
 
     /// What runs have cost.
-    #[must_use]
     pub fn costs(&self, query: &CostQuery) -> Vec<CostRow> {
         let mut sums = CostSums::default();
         for run in self.streams.values().filter_map(|stream| stream.run.as_ref()) {
@@ -92,7 +87,6 @@ impl MemoryState {
     }
 
     /// Open asks, oldest first.
-    #[must_use]
     pub fn open_asks(&self, after: u64, limit: usize) -> Vec<OpenAsk> {
         self.open_of(StreamKind::Ask)
             .filter(|(_, stream)| stream.position > after)
@@ -108,13 +102,11 @@ impl MemoryState {
     }
 
     /// One account.
-    #[must_use]
     pub fn account(&self, id: &AccountId) -> Option<Account> {
         self.ledger.account(id).cloned()
     }
 
     /// The most that definitions of tools have cost.
-    #[must_use]
     pub fn prices(&self) -> Vec<Price> {
         self.ledger.prices()
     }
@@ -132,7 +124,6 @@ impl MemoryState {
     }
 
     /// Records of the audit behind `after`.
-    #[must_use]
     pub fn audit(&self, after: u64, limit: usize) -> Vec<SealedRecord> {
         let behind = usize::try_from(after).unwrap_or(usize::MAX);
         self.audit

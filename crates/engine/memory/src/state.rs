@@ -68,7 +68,6 @@ struct Claimed {
 
 impl MemoryState {
     /// An empty store that seals its audit with this key.
-    #[must_use]
     pub fn new(key: &AuditKey) -> Self {
         Self {
             sealer: Sealer::new(key),
@@ -253,7 +252,6 @@ impl MemoryState {
     }
 
     /// The signed heads of all audit chains that have records.
-    #[must_use]
     pub fn heads(&self) -> Vec<SignedHead> {
         self.shards
             .iter()

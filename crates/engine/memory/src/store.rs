@@ -50,13 +50,11 @@ struct Held {
 
 impl MemoryStore {
     /// An empty store that seals its audit with this key and reads this clock.
-    #[must_use]
     pub fn new(key: &AuditKey, clock: Arc<dyn Clock>) -> Self {
         Self::with_state(MemoryState::new(key), clock)
     }
 
     /// A store that begins with what another one held.
-    #[must_use]
     pub fn with_state(state: MemoryState, clock: Arc<dyn Clock>) -> Self {
         let leases = watch::Sender::new((false, 0));
         let loads = watch::Sender::new((None, 0));
@@ -65,7 +63,6 @@ impl MemoryStore {
     }
 
     /// What the store holds now.
-    #[must_use]
     pub fn state(&self) -> MemoryState {
         self.inner.lock().state.clone()
     }
@@ -87,7 +84,6 @@ impl MemoryStore {
     }
 
     /// How many calls of `commit` are held back.
-    #[must_use]
     pub fn commits_held(&self) -> usize {
         self.inner.lock().held.as_ref().map_or(0, VecDeque::len)
     }

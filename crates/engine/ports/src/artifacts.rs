@@ -19,7 +19,6 @@ pub struct FileRecord {
 
 impl FileRecord {
     /// Whether it stands for a file that is there now.
-    #[must_use]
     pub fn is_here(&self) -> bool {
         self.artifact.direction == Direction::Out && self.gone_at.is_none()
     }
@@ -44,7 +43,6 @@ pub struct FileQuery {
 
 impl FileQuery {
     /// The first files of a world, without local files of runs.
-    #[must_use]
     pub fn new(world: WorldId, limit: usize) -> Self {
         Self { world, prefix: None, locals: false, after: None, unused_since: None, limit }
     }

@@ -30,7 +30,6 @@ pub struct Batch {
 
 impl Batch {
     /// About how many bytes it takes in memory.
-    #[must_use]
     pub fn weight(&self) -> u64 {
         self.appends.iter().map(|append| append.body.weight()).sum()
     }
@@ -61,7 +60,6 @@ pub enum Body {
 
 impl Body {
     /// How many numbers it takes.
-    #[must_use]
     pub fn len(&self) -> usize {
         match self {
             Self::Entries(entries) => entries.len(),
@@ -70,7 +68,6 @@ impl Body {
     }
 
     /// About how many bytes it takes in memory.
-    #[must_use]
     pub fn weight(&self) -> u64 {
         match self {
             Self::Entries(entries) => entries.iter().map(Entry::weight).sum(),
@@ -79,13 +76,11 @@ impl Body {
     }
 
     /// Whether one of its entries replaces earlier ones of its stream.
-    #[must_use]
     pub fn replaces_earlier(&self) -> bool {
         matches!(self, Self::Entries(entries) if entries.iter().any(Entry::replaces_earlier))
     }
 
     /// Whether there is nothing in it.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -38,7 +38,6 @@ pub struct ManualClock(AtomicU64);
 
 impl ManualClock {
     /// A clock that shows this moment.
-    #[must_use]
     pub fn at(now: Timestamp) -> Self {
         Self(AtomicU64::new(now.0))
     }

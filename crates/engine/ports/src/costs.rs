@@ -54,7 +54,6 @@ pub enum CostKey {
 
 impl CostKey {
     /// The row that a run belongs to.
-    #[must_use]
     pub fn of(by: CostBy, run: &RunSummary) -> Self {
         match by {
             CostBy::Tool => Self::Tool(run.tool.clone()),
@@ -91,7 +90,6 @@ pub struct CostSum {
 
 impl CostSum {
     /// What one run counts for.
-    #[must_use]
     pub fn of(run: &RunSummary) -> Self {
         Self {
             runs: 1,
@@ -117,7 +115,6 @@ impl CostSum {
 }
 
 /// How long a run took from its first attempt to its end; 0 if it has not begun or is not over.
-#[must_use]
 pub fn wall_ms(run: &RunSummary) -> u64 {
     let (Some(started), Some(ended)) = (run.started_at, run.ended_at) else { return 0 };
     ended.ms_since(started)
@@ -152,7 +149,6 @@ impl CostSums {
     }
 
     /// The rows: days in their order, all else by what it cost, the dearest first.
-    #[must_use]
     pub fn into_rows(self) -> Vec<CostRow> {
         let mut rows: Vec<_> = self.0.into_iter().map(|(key, sum)| CostRow { key, sum }).collect();
         // Rows come by key; the sort keeps that order among those that cost the same.

@@ -203,7 +203,6 @@ pub enum LogSource {
 
 impl LogSource {
     /// The word that stands in the file.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stdout => "out",
@@ -213,7 +212,6 @@ impl LogSource {
     }
 
     /// Reads back what [`LogSource::as_str`] wrote.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Stdout, Self::Stderr, Self::Launcher]
             .into_iter()
@@ -234,7 +232,6 @@ pub struct Exit {
 
 impl Exit {
     /// Whether the program ended by itself and says that all went well.
-    #[must_use]
     pub fn is_success(&self) -> bool {
         self.how == ExitHow::Code(0)
     }

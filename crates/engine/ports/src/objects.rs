@@ -198,7 +198,6 @@ pub struct ObjectVersion {
 
 impl ObjectVersion {
     /// The version of which this is known. A tag matters only where there is no version.
-    #[must_use]
     pub fn of(key: String, info: ObjectInfo) -> Self {
         let ObjectInfo { bytes, b3, media_type, tag, version, .. } = info;
         let tag = version.is_none().then_some(tag);
@@ -206,7 +205,6 @@ impl ObjectVersion {
     }
 
     /// What is known of it, as of a whole object.
-    #[must_use]
     pub fn into_info(self, written_at: Timestamp) -> ObjectInfo {
         let Self { bytes, b3, media_type, version, tag, .. } = self;
         let tag = tag.or_else(|| version.clone()).unwrap_or_default();
@@ -290,7 +288,6 @@ pub struct ObjectError {
 
 impl ObjectError {
     /// An error of this kind.
-    #[must_use]
     pub fn new(kind: ObjectErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }

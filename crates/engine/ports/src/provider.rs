@@ -49,7 +49,6 @@ impl Dispatch {
     /// The key under which a provider must not act twice, whatever the number of attempts: the
     /// caller's own, else the run's id wherever acting twice would matter. Keys of child runs are
     /// unique within their parent only, so their providers know them by the run's id.
-    #[must_use]
     pub fn idempotency_key(&self) -> Option<&str> {
         let spec = &self.spec;
         match (&spec.idempotency_key, &spec.parent) {

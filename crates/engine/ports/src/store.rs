@@ -185,7 +185,6 @@ impl RunPlace {
     pub const FIRST: Self = Self { stored: i64::MAX as u64, memory: u64::MAX };
 
     /// Reads a place as it is written.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (stored, memory) = text.split_once('.')?;
         Some(Self { stored: stored.parse().ok()?, memory: memory.parse().ok()? })

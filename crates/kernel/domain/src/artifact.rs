@@ -1,7 +1,7 @@
 //! Files of a world: who wrote them, who read them.
 
 use serde::{Deserialize, Serialize};
-use wharf_vocab::{B3, Digest, Direction, Object, RunId, WorldId};
+use wharf_vocab::{B3, Digest, Direction, RunId, WorldId};
 
 use crate::scope::WorldPath;
 
@@ -81,7 +81,6 @@ pub struct Metered {
 
 impl Metered {
     /// Whether nothing was measured.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -99,11 +98,4 @@ impl Metered {
             bytes_out: self.bytes_out.saturating_add(other.bytes_out),
         }
     }
-}
-
-/// Whether a value of a result says that the output was written to its place already.
-#[must_use]
-pub fn is_written(value: &serde_json::Value) -> bool {
-    let marker: Option<&Object> = value.as_object();
-    marker.is_some_and(|marker| marker.get("$written") == Some(&serde_json::Value::Bool(true)))
 }

@@ -62,13 +62,11 @@ pub struct AskSpec {
 
 impl AskSpec {
     /// The number of the attempt that asks, or that waits to begin.
-    #[must_use]
     pub fn attempt(&self) -> u32 {
         self.task.as_ref().map_or(1, |task| task.attempt)
     }
 
     /// Who may decide at a moment.
-    #[must_use]
     pub fn audience_at(&self, now: Timestamp) -> Audience {
         match (&self.audience, self.escalates) {
             (Audience::Seat(_), Some(at)) if now >= at => self.after_seat(),
@@ -156,7 +154,6 @@ impl Resolution {
     pub const ALLOW: Self = Self::Allow { scope: Scope::Run };
 
     /// How the ask ended, without what was said.
-    #[must_use]
     pub fn outcome(&self) -> AskOutcome {
         match self {
             Self::Allow { .. } => AskOutcome::Allow,
@@ -171,7 +168,6 @@ impl Resolution {
     }
 
     /// The word for it in every API.
-    #[must_use]
     pub fn as_str(&self) -> &'static str {
         self.outcome().as_str()
     }
@@ -215,13 +211,11 @@ pub struct Ask {
 
 impl Ask {
     /// An ask that was raised just now.
-    #[must_use]
     pub fn raised(spec: AskSpec, created_at: Timestamp) -> Self {
         Self { spec, created_at, resolved: None }
     }
 
     /// Reads an ask back from its stream.
-    #[must_use]
     pub fn replay(entries: impl IntoIterator<Item = (Timestamp, AskEntry)>) -> Option<Self> {
         let mut ask: Option<Self> = None;
         for (at, entry) in entries {
@@ -237,7 +231,6 @@ impl Ask {
     }
 
     /// Whether nobody has decided yet.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         self.resolved.is_none()
     }

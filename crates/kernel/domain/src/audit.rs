@@ -21,7 +21,6 @@ macro_rules! audit_text {
 
         impl $name {
             /// The text.
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -150,13 +149,11 @@ provider_events! {
 
 impl AuditEvent {
     /// Something that happens to a provider.
-    #[must_use]
     pub fn of(provider: ProviderType, event: ProviderEvent) -> Self {
         Self(format!("{}.{}", provider.as_str(), event.as_str()).into())
     }
 
     /// An event by its name, as it is stored.
-    #[must_use]
     pub fn named(name: &str) -> Self {
         Self(name.to_owned().into())
     }
@@ -194,13 +191,11 @@ impl Subject {
     pub const COSTS: Self = Self(Cow::Borrowed("costs"));
 
     /// A provider, by what it is.
-    #[must_use]
     pub fn provider(provider: ProviderType, id: &ProviderId) -> Self {
         Self(format!("{}:{id}", provider.as_str()).into())
     }
 
     /// A way in, by its pattern and never by what was asked for.
-    #[must_use]
     pub fn route(route: &str) -> Self {
         Self(format!("route:{route}").into())
     }
@@ -243,7 +238,6 @@ pub struct AuditRecord {
 
 impl AuditRecord {
     /// A record of ordinary work.
-    #[must_use]
     pub fn new(event: AuditEvent, actor: impl Into<Actor>, subject: impl Into<Subject>) -> Self {
         Self {
             event,
@@ -255,7 +249,6 @@ impl AuditRecord {
     }
 
     /// Somebody was refused.
-    #[must_use]
     pub fn denied(actor: impl Into<Actor>, subject: impl Into<Subject>) -> Self {
         Self::new(AuditEvent::SECURITY_DENIED, actor, subject)
     }

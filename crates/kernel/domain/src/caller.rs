@@ -47,19 +47,16 @@ pub enum CallerKind {
 
 impl Caller {
     /// The owner of this Wharf, a person with every right.
-    #[must_use]
     pub fn owner() -> Self {
         Self { person: true, links: Vec::new(), ..Self::token("owner", Rights::all()) }
     }
 
     /// The core itself, which may decide nothing that is left to people.
-    #[must_use]
     pub fn core() -> Self {
         Self::token("core", Rights::all())
     }
 
     /// The bearer of a plain grant. The name must be a valid id.
-    #[must_use]
     pub fn token(grant: &str, rights: Rights) -> Self {
         let grant = GrantId::new(grant).expect("a valid id");
         Self {
@@ -76,59 +73,56 @@ impl Caller {
 
     /// An agent that works on a run started by `above`: the same rights or fewer, and only the
     /// tools that the agent's own permissions name.
-    #[must_use]
     pub fn agent(id: &ProviderId, above: &CallerRef, tools: Vec<ToolPattern>) -> Self {
         let narrowing = Narrowing { tools: Some(tools), ..Narrowing::default() };
-        let rights = above.rights();
-        let grant = agent_grant(id);
+        let grant = grant_named("agent", id.as_str());
+        Self { kind: CallerKind::Agent, ..Self::below(above, above.links(), grant, &narrowing) }
+    }
+
+    /// An operator on its seat: what its maker may do, as far as it concerns asks and workers. One
+    /// that is no person's stands in the chain of what its maker starts, also if that is a person.
+    pub fn seat(seat: &Seat) -> Self {
+        let above = maker(seat);
+        let verbs = [Verb::Answer, Verb::Approve, Verb::Read, Verb::Operate];
+        let narrowing =
+            Narrowing { verbs: Some(verbs.into_iter().collect()), ..Narrowing::default() };
         let mut links = above.links();
+        if above.person && seat.person == Some(false) {
+            links.push(above.grant.clone());
+        }
+        let person = seat.person == Some(true);
+        let caller = Self::below(&above, links, seat_grant(&seat.id), &narrowing);
+        Self { kind: CallerKind::Seat, person, ..caller }
+    }
+
+    /// Somebody with a part of the rights of `above`, whose chain begins with `links`.
+    fn below(
+        above: &CallerRef,
+        mut links: Vec<GrantId>,
+        grant: GrantId,
+        narrowing: &Narrowing,
+    ) -> Self {
+        let rights = above.rights().narrowed(narrowing);
+        debug_assert!(above.rights().covers(&rights), "nobody below has more rights");
         links.push(grant.clone());
         Self {
             grant,
             links,
             root: above.root.clone().or_else(|| above.person.then(|| above.grant.clone())),
             person: false,
-            kind: CallerKind::Agent,
+            kind: CallerKind::Client,
             account: None,
-            rights: Arc::new(rights.narrowed(&narrowing)),
-            stands_in: None,
-        }
-    }
-
-    /// An operator on its seat: what its maker may do, as far as it concerns asks and workers. One
-    /// that is no person's stands in the chain of what its maker starts, also if that is a person.
-    #[must_use]
-    pub fn seat(seat: &Seat) -> Self {
-        let above = maker(seat);
-        let verbs = [Verb::Answer, Verb::Approve, Verb::Read, Verb::Operate];
-        let narrowing =
-            Narrowing { verbs: Some(verbs.into_iter().collect()), ..Narrowing::default() };
-        let grant = seat_grant(&seat.id);
-        let mut links = above.links();
-        if above.person && seat.person == Some(false) {
-            links.push(above.grant.clone());
-        }
-        links.push(grant.clone());
-        Self {
-            grant,
-            links,
-            root: above.root.clone().or_else(|| above.person.then(|| above.grant.clone())),
-            person: seat.person == Some(true),
-            kind: CallerKind::Seat,
-            account: None,
-            rights: Arc::new(above.rights().narrowed(&narrowing)),
+            rights: Arc::new(rights),
             stands_in: None,
         }
     }
 
     /// Every grant that stands behind what this caller executes, its own among them.
-    #[must_use]
     pub fn behind(&self) -> Vec<GrantId> {
         joined(self.links.clone(), [&self.grant])
     }
 
     /// Every grant that stands behind what a seat executes: its own, and those it was made with.
-    #[must_use]
     pub fn behind_seat(seat: &Seat) -> Vec<GrantId> {
         let above = maker(seat);
         joined(above.links(), [&above.grant, &seat_grant(&seat.id)])
@@ -142,7 +136,6 @@ impl Caller {
 
     /// Whose share of names this caller takes: a token has one together with all that were made
     /// or narrowed from it. A person's own may have all.
-    #[must_use]
     pub fn share(&self) -> Option<&GrantId> {
         match self.person {
             true => None,
@@ -151,7 +144,6 @@ impl Caller {
     }
 
     /// Whether the caller sits on this seat.
-    #[must_use]
     pub fn sits_on(&self, seat: &SeatId) -> bool {
         self.kind == CallerKind::Seat && self.grant == seat_grant(seat)
     }
@@ -163,7 +155,6 @@ impl Caller {
     }
 
     /// Whether a run was started by this caller, or by somebody whose rights come from it.
-    #[must_use]
     pub fn owns(&self, run: &CallerRef) -> bool {
         if self.person {
             return run.grant == self.grant || run.root.as_ref() == Some(&self.grant);
@@ -173,7 +164,6 @@ impl Caller {
     }
 
     /// What a run remembers of its caller.
-    #[must_use]
     pub fn to_ref(&self) -> CallerRef {
         let everything = *self.rights == Rights::all();
         CallerRef {
@@ -206,19 +196,14 @@ fn joined<'a>(
 
 /// The name under which a seat acts.
 fn seat_grant(id: &SeatId) -> GrantId {
-    let named = GrantId::new(format!("seat.{id}"));
-    named.unwrap_or_else(|_| {
-        let digest = Digest::of(&[id.as_str().as_bytes()]);
-        GrantId::new(format!("seat.{}", &digest.as_str()[..32])).expect("hex is a valid id")
-    })
+    grant_named("seat", id.as_str())
 }
 
-/// The name under which an agent acts.
-fn agent_grant(id: &ProviderId) -> GrantId {
-    let named = GrantId::new(format!("agent.{id}"));
-    named.unwrap_or_else(|_| {
-        let digest = Digest::of(&[id.as_str().as_bytes()]);
-        GrantId::new(format!("agent.{}", &digest.as_str()[..32])).expect("hex is a valid id")
+/// The name under which somebody acts who has no token; a digest stands for an id that is too long.
+fn grant_named(kind: &str, id: &str) -> GrantId {
+    GrantId::new(format!("{kind}.{id}")).unwrap_or_else(|_| {
+        let digest = Digest::of(&[id.as_bytes()]);
+        GrantId::new(format!("{kind}.{}", &digest.as_str()[..32])).expect("hex is a valid id")
     })
 }
 
@@ -242,7 +227,6 @@ pub struct CallerRef {
 
 impl CallerRef {
     /// Every grant in the chain that is not a person's own.
-    #[must_use]
     pub fn links(&self) -> Vec<GrantId> {
         match (self.links.is_empty(), self.person) {
             // Written before chains were remembered.
@@ -252,13 +236,11 @@ impl CallerRef {
     }
 
     /// The same with more grants in its chain.
-    #[must_use]
     pub fn executed_by(&self, behind: &[GrantId]) -> Self {
         Self { links: joined(self.links(), behind), ..self.clone() }
     }
 
     /// Whose share of names it takes; see [`Caller::share`].
-    #[must_use]
     pub fn share(&self) -> Option<GrantId> {
         match self.person {
             true => None,
@@ -267,7 +249,6 @@ impl CallerRef {
     }
 
     /// What the caller may do.
-    #[must_use]
     pub fn rights(&self) -> Arc<Rights> {
         self.rights.clone().unwrap_or_else(|| Arc::new(Rights::all()))
     }

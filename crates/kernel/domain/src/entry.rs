@@ -1,7 +1,5 @@
 //! One entry of any stream.
 
-use wharf_vocab::StreamKind;
-
 use crate::run::Created;
 use crate::{
     AskEntry, GrantEntry, NoticeEntry, ProviderEntry, RunEntry, RunSpec, SeatEntry, WorldEntry,
@@ -41,7 +39,6 @@ impl Entry {
 
     /// Whether earlier entries of its kind in its stream need not be kept whole: see
     /// [`Entry::replaced`].
-    #[must_use]
     pub fn replaces_earlier(&self) -> bool {
         match self {
             Self::Provider(entry) => entry.replaces_earlier(),
@@ -51,7 +48,6 @@ impl Entry {
     }
 
     /// Whether a later entry has taken its place.
-    #[must_use]
     pub fn is_replaced(&self) -> bool {
         match self {
             Self::Provider(entry) => entry.is_replaced(),
@@ -61,26 +57,11 @@ impl Entry {
     }
 
     /// What is kept of an entry when a later one takes its place; `None` if it stays as it is.
-    #[must_use]
     pub fn replaced(&self) -> Option<Self> {
         match self {
             Self::Provider(entry) => entry.replaced().map(|entry| Self::Provider(Box::new(entry))),
             Self::Seat(entry) => entry.replaced().map(Self::Seat),
             _ => None,
-        }
-    }
-
-    /// The kind of stream the entry belongs to.
-    #[must_use]
-    pub fn stream_kind(&self) -> StreamKind {
-        match self {
-            Self::Run(_) => StreamKind::Run,
-            Self::Ask(_) => StreamKind::Ask,
-            Self::World(_) => StreamKind::World,
-            Self::Provider(_) => StreamKind::Provider,
-            Self::Seat(_) => StreamKind::Seat,
-            Self::Grant(_) => StreamKind::Grant,
-            Self::Notice(_) => StreamKind::Notice,
         }
     }
 }

@@ -120,7 +120,9 @@ impl OpenHold {
     pub fn grown(self, cost: Micro) -> (Self, Micro) {
         let more = cost.saturating_sub(self.amount);
         let reported = self.reported.max(cost);
-        (Self { amount: self.amount.saturating_add(more), reported, ..self }, more)
+        let amount = self.amount.saturating_add(more);
+        debug_assert!(amount >= reported, "what was reported is held");
+        (Self { amount, reported, ..self }, more)
     }
 }
 
@@ -148,13 +150,11 @@ pub struct Account {
 
 impl Account {
     /// What is left, or `None` if there is no limit.
-    #[must_use]
     pub fn available(&self) -> Option<Micro> {
         self.limit.map(|limit| limit.saturating_sub(self.held).saturating_sub(self.spent))
     }
 
     /// By how much more is spent and set aside than the limit allows.
-    #[must_use]
     pub fn over(&self) -> Micro {
         let taken = self.held.saturating_add(self.spent);
         self.limit.map_or(0, |limit| taken.saturating_sub(limit))
@@ -162,7 +162,6 @@ impl Account {
 
     /// By how much the limit would have to be higher for `amount` to be held; `None` if it can
     /// be. More may have been spent than the limit, since providers may report more than was held.
-    #[must_use]
     pub fn missing(&self, amount: Micro) -> Option<Micro> {
         let bound = u128::from(self.held) + u128::from(amount);
         let missing = match self.limit {
@@ -218,7 +217,6 @@ impl Ledger {
     }
 
     /// One account.
-    #[must_use]
     pub fn account(&self, id: &AccountId) -> Option<&Account> {
         self.accounts.get(id)
     }
@@ -229,7 +227,6 @@ impl Ledger {
     }
 
     /// The most that definitions of tools have cost.
-    #[must_use]
     pub fn prices(&self) -> Vec<Price> {
         let of = |(tool, known): (&ToolId, &Vec<(Digest, Micro)>)| {
             let price = |(tool_hash, cost_micro): &(Digest, Micro)| Price {

@@ -54,7 +54,6 @@ pub enum NoticeEnd {
 
 impl Notice {
     /// Reads a notice back from its stream; `None` once it is owed no more.
-    #[must_use]
     pub fn replay<'a>(entries: impl IntoIterator<Item = &'a NoticeEntry>) -> Option<Self> {
         entries.into_iter().fold(None, |_, entry| match entry {
             NoticeEntry::Owed(notice) => Some(Self::clone(notice)),

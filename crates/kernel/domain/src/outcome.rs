@@ -31,7 +31,6 @@ pub enum Outcome {
 
 impl Outcome {
     /// The run's last status.
-    #[must_use]
     pub fn status(&self) -> RunStatus {
         match self {
             Self::Succeeded { .. } => RunStatus::Succeeded,
@@ -42,7 +41,6 @@ impl Outcome {
     }
 
     /// The error, unless the run succeeded.
-    #[must_use]
     pub fn error(&self) -> Option<&Fault> {
         match self {
             Self::Succeeded { .. } => None,

@@ -124,7 +124,6 @@ pub struct Patience {
 
 impl Gate {
     /// The approval of a seat that whoever starts a run has named.
-    #[must_use]
     pub fn of_seat(seat: SeatId, patience: Patience) -> Self {
         Self {
             audience: Audience::Seat(seat),
@@ -138,7 +137,6 @@ impl Gate {
 impl Policy {
     /// Whether a run of a tool must be approved first. `allowed` says that somebody has allowed
     /// the tool, as it is defined now, in the run's world.
-    #[must_use]
     pub fn gate(&self, tool: &ToolDef, hold_micro: Micro, allowed: bool) -> Option<Gate> {
         self.gate_in(&[], tool, hold_micro, allowed)
     }
@@ -146,7 +144,6 @@ impl Policy {
     /// The same in a world that has rules of its own, which come before the owner's. They may ask
     /// for more approvals and spare the one that a strict policy asks for by default; an approval
     /// that a rule of the owner demands stays, for those whom the owner's rule names.
-    #[must_use]
     pub fn gate_in(
         &self,
         world: &[Rule],

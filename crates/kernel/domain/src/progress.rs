@@ -50,7 +50,6 @@ pub enum Progress {
 
 impl Progress {
     /// What the piece weighs in a run's byte budget.
-    #[must_use]
     pub fn weight(&self) -> u64 {
         let bytes = match self {
             Self::Text { channel, text } => channel.len() + text.len(),
@@ -79,7 +78,6 @@ impl Progress {
 }
 
 /// About how many bytes an object takes as JSON text.
-#[must_use]
 pub fn json_weight(object: &Object) -> usize {
     object.iter().map(|(key, item)| key.len() + value_weight(item) + 4).sum::<usize>() + 2
 }

@@ -37,7 +37,6 @@ pub struct SeatOffered {
 
 impl SeatEntry {
     /// What is kept of an entry when a later one takes its place; `None` if it stays as it is.
-    #[must_use]
     pub fn replaced(&self) -> Option<Self> {
         match self {
             Self::Offered(SeatOffered { tools, replaced: None }) => {
@@ -136,7 +135,6 @@ pub struct Seat {
 
 impl Seat {
     /// Whether it can still be taken.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         self.closed.is_none()
     }
@@ -191,7 +189,6 @@ impl Seat {
     }
 
     /// The seat after an entry; `None` if the entry cannot follow.
-    #[must_use]
     pub fn apply(
         seat: Option<Self>,
         id: &SeatId,
@@ -254,14 +251,12 @@ fn check_tools(tools: &[ToolDef]) -> Result<(), Fault> {
 }
 
 /// There is no such seat, and the name could not even be one.
-#[must_use]
 pub fn unknown_text(text: &str) -> Fault {
     let shown = shown(text, 60);
     Fault::new(Code::SeatNotFound, format!("There is no seat {shown}."))
 }
 
 /// There is no such seat.
-#[must_use]
 pub fn unknown(id: &SeatId) -> Fault {
     Fault::new(Code::SeatNotFound, format!("There is no seat {id}."))
 }

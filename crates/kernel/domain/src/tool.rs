@@ -72,7 +72,6 @@ pub struct KeysKept {
 
 impl ToolDef {
     /// A tool with cautious defaults: it acts, cannot pretend and is never repeated by itself.
-    #[must_use]
     pub fn new(tool: ToolId, description: impl Into<String>, input_schema: Value) -> Self {
         Self {
             tool,
@@ -97,7 +96,6 @@ impl ToolDef {
 
     /// Whether an input is never an address, however much it looks like one: its schema says
     /// `"x-wharf-literal": true`.
-    #[must_use]
     pub fn is_literal(&self, name: &str) -> bool {
         let properties = self.input_schema.get("properties").and_then(Value::as_object);
         let property = properties.and_then(|properties| properties.get(name));
@@ -105,7 +103,6 @@ impl ToolDef {
     }
 
     /// A digest of several definitions, in their order.
-    #[must_use]
     pub fn digest_of(tools: &[Self]) -> Digest {
         let hashes: Vec<Digest> = tools.iter().map(Self::hash).collect();
         let parts: Vec<&[u8]> = hashes.iter().map(|hash| hash.as_str().as_bytes()).collect();
@@ -114,7 +111,6 @@ impl ToolDef {
 
     /// The hash that stands for all of the definition that somebody approves: not for what is
     /// only shown, nor for how long keys are kept.
-    #[must_use]
     pub fn hash(&self) -> Digest {
         let plain =
             self.keys_kept.is_none() && self.capabilities.is_empty() && self.tags.is_empty();

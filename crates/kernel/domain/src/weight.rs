@@ -4,7 +4,6 @@
 use serde_json::Value;
 use wharf_vocab::Object;
 
-use crate::provider::ToolsOffered;
 use crate::run::{Addresses, NewAsk, RunEntry};
 use crate::scope::Bindings;
 use crate::{
@@ -24,7 +23,6 @@ const RUN_BYTES: u64 = 2_048;
 const ENTRY_BYTES: u64 = 256;
 
 /// About how many bytes an object takes in memory.
-#[must_use]
 pub fn memory_weight(object: &Object) -> u64 {
     object.iter().map(|(key, value)| SLOT_BYTES + key.len() as u64 + value_weight(value)).sum()
 }
@@ -41,7 +39,6 @@ fn value_weight(value: &Value) -> u64 {
 
 impl RunSpec {
     /// About how many bytes it takes in memory; inputs that are not here take none.
-    #[must_use]
     pub fn weight(&self) -> u64 {
         let here = if self.inputs.away().is_some() { 0 } else { self.inputs.bytes() };
         let context = self.context.ui.as_ref().map_or(0, memory_weight);
@@ -71,7 +68,6 @@ impl Addresses {
 
 impl Run {
     /// About how many bytes it takes in memory.
-    #[must_use]
     pub fn weight(&self) -> u64 {
         let asks: u64 = self.asks.iter().map(|raised| raised.ask.weight()).sum();
         let publishing = self.publishing.as_ref().map_or(0, |begun| memory_weight(&begun.outputs));
@@ -93,7 +89,6 @@ impl Outcome {
 
 impl Ask {
     /// About how many bytes it takes in memory.
-    #[must_use]
     pub fn weight(&self) -> u64 {
         let resolved = self.resolved.as_ref().map_or(0, |(resolution, _)| resolution.weight());
         self.spec.weight() + resolved
@@ -102,25 +97,23 @@ impl Ask {
 
 impl AskSpec {
     fn weight(&self) -> u64 {
-        let texts = self.key.len() + self.title.len();
-        let values = self.detail.iter().chain(&self.schema);
-        ENTRY_BYTES + texts as u64 + values.map(value_weight).sum::<u64>()
+        ask_weight(&self.key, &self.title, self.detail.iter().chain(&self.schema))
     }
 }
 
 impl NewAsk {
     /// About how many bytes it takes in memory.
-    #[must_use]
     pub fn weight(&self) -> u64 {
-        let texts = self.key.len() + self.title.len();
-        let values = self.detail.iter().chain(&self.schema);
-        ENTRY_BYTES + texts as u64 + values.map(value_weight).sum::<u64>()
+        ask_weight(&self.key, &self.title, self.detail.iter().chain(&self.schema))
     }
+}
+
+fn ask_weight<'a>(key: &str, title: &str, values: impl Iterator<Item = &'a Value>) -> u64 {
+    ENTRY_BYTES + (key.len() + title.len()) as u64 + values.map(value_weight).sum::<u64>()
 }
 
 impl Resolution {
     /// About how many bytes it takes in memory.
-    #[must_use]
     pub fn weight(&self) -> u64 {
         match self {
             Self::Answered { value } => value_weight(value),
@@ -132,7 +125,6 @@ impl Resolution {
 
 impl ToolDef {
     /// About how many bytes it takes in memory.
-    #[must_use]
     pub fn weight(&self) -> u64 {
         let schemas = std::iter::once(&self.input_schema).chain(&self.output_schema);
         let words = self.capabilities.iter().chain(&self.tags);
@@ -145,24 +137,23 @@ impl ToolDef {
 
 impl Entry {
     /// About how many bytes it takes in memory.
-    #[must_use]
     pub fn weight(&self) -> u64 {
         let more = match self {
             Self::Run(entry) => entry.weight(),
             Self::Ask(AskEntry::Raised(spec)) => spec.weight(),
             Self::Provider(entry) => match &**entry {
-                ProviderEntry::ToolsOffered(ToolsOffered { tools, .. }) => {
-                    tools.iter().map(ToolDef::weight).sum()
-                }
+                ProviderEntry::ToolsOffered(offered) => tools_weight(&offered.tools),
                 _ => 0,
             },
-            Self::Seat(SeatEntry::Offered(offered)) => {
-                offered.tools.iter().map(ToolDef::weight).sum()
-            }
+            Self::Seat(SeatEntry::Offered(offered)) => tools_weight(&offered.tools),
             _ => 0,
         };
         ENTRY_BYTES + more
     }
+}
+
+fn tools_weight(tools: &[ToolDef]) -> u64 {
+    tools.iter().map(ToolDef::weight).sum()
 }
 
 impl RunEntry {

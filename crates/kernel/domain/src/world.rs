@@ -33,17 +33,17 @@ pub struct WorldSettings {
     pub unknown_cost: UnknownCost,
 }
 
-fn direct() -> Publish {
+pub(crate) fn direct() -> Publish {
     Publish::Direct
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_direct(publish: &Publish) -> bool {
+pub(crate) fn is_direct(publish: &Publish) -> bool {
     *publish == Publish::Direct
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_reported(unknown: &UnknownCost) -> bool {
+pub(crate) fn is_reported(unknown: &UnknownCost) -> bool {
     *unknown == UnknownCost::Reported
 }
 
@@ -62,7 +62,6 @@ impl Default for WorldSettings {
 
 impl WorldSettings {
     /// A world with a budget and nothing else that is not usual.
-    #[must_use]
     pub fn budget(limit_micro: Option<Micro>, default_hold_micro: Micro) -> Self {
         Self { limit_micro, default_hold_micro, ..Self::default() }
     }
@@ -98,7 +97,6 @@ pub struct WorldPatch {
 
 impl WorldPatch {
     /// The settings with those replaced that are named here.
-    #[must_use]
     pub fn applied_to(&self, settings: &WorldSettings) -> WorldSettings {
         let Self { limit_micro, default_hold_micro, publish, retention_days, .. } = self;
         WorldSettings {
@@ -272,14 +270,12 @@ impl World {
     }
 
     /// The approval that lets a tool be used here without asking, while its definition is this.
-    #[must_use]
     pub fn allows(&self, tool: &ToolId, tool_hash: &Digest) -> Option<&AskId> {
         let known = self.allowed.get(tool).filter(|known| known.tool_hash == *tool_hash);
         known.map(|known| &known.ask_id)
     }
 
     /// The world after an entry; `None` if the entry cannot follow.
-    #[must_use]
     pub fn apply(
         world: Option<Self>,
         id: &WorldId,

@@ -15,7 +15,6 @@ use crate::shape::{
 const PIECE_BYTES: usize = 512;
 
 /// Packs the entries of one append in one row.
-#[must_use]
 pub fn encode(entries: &[Entry]) -> Vec<u8> {
     let mut row = Row::of(entries.len());
     for entry in entries {
@@ -33,7 +32,6 @@ pub fn encode(entries: &[Entry]) -> Vec<u8> {
 }
 
 /// Packs the progress of one append in one row.
-#[must_use]
 pub fn encode_progress(pieces: &[Progress]) -> Vec<u8> {
     let mut row = Row::of(pieces.len());
     for piece in pieces {

@@ -51,7 +51,6 @@ pub enum Error {
 
 impl Error {
     /// Whether a newer version of Wharf would understand it.
-    #[must_use]
     pub fn is_newer(&self) -> bool {
         matches!(self, Self::FutureVersion { .. })
     }

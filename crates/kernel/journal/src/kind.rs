@@ -11,7 +11,6 @@ macro_rules! kinds {
 
         impl Kind {
             /// The version that is written now; versions begin at 1.
-            #[must_use]
             pub fn newest(self) -> u32 {
                 match self { $(Self::$variant => $newest),+ }
             }

@@ -59,7 +59,6 @@ impl Seaweed {
     /// # Panics
     ///
     /// If the program is not there, or does not start.
-    #[must_use]
     pub fn start() -> Self {
         let weed = program();
         for _ in 0..TRIES {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use wharf_domain::provider::ProviderLimits;
-use wharf_domain::run::{AttemptError, AttemptReport};
+use wharf_domain::run::AttemptError;
 use wharf_domain::{Level, Progress, json_weight};
-use wharf_engine::{Attempt, AttemptRef, Dispatch, InputCheck, Reach};
+use wharf_engine::{Attempt, AttemptEnd, AttemptOutputs, AttemptRef, Dispatch, InputCheck, Reach};
 use wharf_hosting::{Assignment, CallFolder, CallFolders, Permit};
 use wharf_protocol::agent::{CallEnd, Cancel};
 use wharf_socket::Owner as _;
-use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object};
+use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro};
 use wharf_wire::agent_v1::CallId;
 
 use super::AgentConnection;
@@ -186,7 +186,7 @@ impl AgentConnection {
         if end.unresponsive {
             permit.unresponsive();
         }
-        let AttemptReport { result, cost_micro, .. } = from_wire::ended(end);
+        let AttemptEnd { result, cost_micro } = from_wire::ended(end);
         match result {
             Ok(outputs) if deliver::takes_time(&attempt, &outputs) => {
                 self.deliver(OpenCall { attempt, room, permit }, outputs, cost_micro);
@@ -201,13 +201,13 @@ impl AgentConnection {
                 self.leave(room, false);
                 drop(permit);
                 self.remember(&attempt);
-                let _ = attempt.ended(AttemptReport::new(Err(error), cost_micro)).await;
+                let _ = attempt.ended(AttemptEnd::new(Err(error), cost_micro)).await;
             }
         }
     }
 
     /// Ends a call that has to do with files, beside the connection.
-    fn deliver(&self, call: OpenCall, outputs: Object, cost_micro: u64) {
+    fn deliver(&self, call: OpenCall, outputs: AttemptOutputs, cost_micro: u64) {
         let Some(peer) = &self.peer else { return };
         let OpenCall { attempt, room, permit } = call;
         let delivering = Delivery {
@@ -254,5 +254,5 @@ async fn call_off(Assignment { attempt, permit }: Assignment) {
         .executed(Executed::No);
     let result = Err(AttemptError::Canceled(fault));
     // When the engine is gone there is nobody left to tell.
-    let _ = attempt.ended(AttemptReport::new(result, 0)).await;
+    let _ = attempt.ended(AttemptEnd::new(result, 0)).await;
 }

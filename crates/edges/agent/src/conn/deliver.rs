@@ -4,17 +4,16 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use wharf_domain::is_written;
-use wharf_domain::run::{AttemptError, AttemptReport};
-use wharf_engine::{Attempt, AttemptData, Handle, Reach};
+use wharf_domain::run::AttemptError;
+use wharf_engine::{Attempt, AttemptData, AttemptEnd, AttemptOutputs, Handle, Reach};
 use wharf_hosting::{CallFolder, Permit, Places, blocking, copy_out, over, unwanted};
-use wharf_vocab::{Executed, Fault, Object};
+use wharf_vocab::{Executed, Fault};
 
 /// A call that has ended well, as far as its agent is concerned.
 pub(super) struct Delivery {
     pub(super) attempt: Attempt,
     pub(super) room: Option<CallFolder>,
-    pub(super) outputs: Object,
+    pub(super) outputs: AttemptOutputs,
     pub(super) cost_micro: u64,
     pub(super) reach: Reach,
     /// What the files of a call may have together.
@@ -26,8 +25,8 @@ pub(super) struct Delivery {
 }
 
 /// Whether ending a call takes more than telling the engine.
-pub(super) fn takes_time(attempt: &Attempt, outputs: &Object) -> bool {
-    !attempt.data().is_empty() || outputs.values().any(is_written)
+pub(super) fn takes_time(attempt: &Attempt, outputs: &AttemptOutputs) -> bool {
+    !attempt.data().is_empty() || !outputs.written.is_empty()
 }
 
 /// Takes the files of a call to the artifact store and ends the attempt.
@@ -51,7 +50,7 @@ pub(super) async fn deliver(handle: Handle, delivering: Delivery) {
         Ok(()) => attempt.succeeded(outputs, cost_micro).await,
         Err(fault) => {
             let result = Err(AttemptError::Failed(fault, Executed::Yes));
-            attempt.ended(AttemptReport::new(result, cost_micro)).await
+            attempt.ended(AttemptEnd::new(result, cost_micro)).await
         }
     };
     if let Some(room) = room {
@@ -64,22 +63,25 @@ pub(super) async fn deliver(handle: Handle, delivering: Delivery) {
 /// where they were to be written. What went to an address is looked for by the engine.
 fn names_of_files(
     data: &AttemptData,
-    outputs: &Object,
+    outputs: &AttemptOutputs,
     reach: Reach,
     room: Option<&CallFolder>,
 ) -> Vec<String> {
     let bound = data.output_names();
-    let is_file = |(name, value): &(&String, &Value)| {
-        if !bound.contains(name) {
-            return is_written(value);
-        }
-        let echoed = || room.is_some_and(|room| value.as_str() == Some(&room.output_path(name)));
-        reach == Reach::Folder && data.place(name).is_some() && (is_written(value) || echoed())
+    let AttemptOutputs { values, written } = outputs;
+    let in_folder = |name: &String| reach == Reach::Folder && data.place(name).is_some();
+    let is_file = |name: &&String| !bound.contains(name) || in_folder(name);
+    let is_echo = |(name, value): &(&String, &Value)| {
+        let here = room.is_some_and(|room| value.as_str() == Some(&room.output_path(name)));
+        bound.contains(name) && in_folder(name) && here
     };
-    let mut names: Vec<_> = outputs.iter().filter(is_file).map(|(name, _)| name.clone()).collect();
+    let echoed = values.iter().filter(is_echo).map(|(name, _)| name);
+    let mut names: Vec<_> = written.keys().filter(is_file).chain(echoed).cloned().collect();
     // One that nothing was said of may have been written all the same.
     if let (Reach::Folder, Some(room)) = (reach, room) {
-        let unsaid = |name: &String| outputs.get(name).is_none_or(Value::is_null);
+        let unsaid = |name: &String| {
+            !written.contains_key(name) && values.get(name).is_none_or(Value::is_null)
+        };
         let is_there = |name: &String| data.place(name).is_some() && room.open_output(name).is_ok();
         for name in bound.iter().filter(|name| unsaid(name) && is_there(name)) {
             data.found(name);

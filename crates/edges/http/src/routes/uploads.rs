@@ -3,9 +3,9 @@
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode};
 use wharf_domain::Caller;
-use wharf_domain::scope::WorldPath;
+use wharf_engine::UploadRef;
+use wharf_vocab::Verb;
 use wharf_vocab::limits::UPLOAD_PART_BYTES_MAX;
-use wharf_vocab::{Verb, WorldId};
 use wharf_wire::rest_v1::{self as wire, BeginUpload, CompleteUpload};
 
 use super::table::{ApiCall, delete, get, post, put, routes};
@@ -64,10 +64,9 @@ async fn begin(
 }
 
 async fn show(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
-    let named = Named::of(&caller, &segments, &params)?;
-    let Named { world, path, id } = &named;
-    let upload = app.handle.files().upload(&caller, world, path, id).await?;
-    answer::ok(&wharf_views::upload(world, &upload))
+    let named = named(&caller, &segments, &params)?;
+    let upload = app.handle.files().upload(&caller, &named).await?;
+    answer::ok(&wharf_views::upload(&named.world, &upload))
 }
 
 async fn put_part(
@@ -76,7 +75,7 @@ async fn put_part(
     params: Params,
     (headers, body): (HeaderMap, Body),
 ) -> Answer {
-    let named = Named::of(&caller, &segments, &params)?;
+    let upload = named(&caller, &segments, &params)?;
     let number = from_wire::part_number(segments.get("part"))?;
     from_wire::unconditional(&headers)?;
     let limits = &app.options.limits;
@@ -89,9 +88,7 @@ async fn put_part(
     let (pieces, broken) = arriving::arriving(body, bounds);
     let handle = app.handle.clone();
     let part = to_its_end(async move {
-        let Named { world, path, id } = &named;
-        let upload = (world, path, id.as_str());
-        handle.files().put_part(&caller, upload, (number, bytes), pieces).await
+        handle.files().put_part(&caller, &upload, number, bytes, pieces).await
     });
     let part = part.await.map_err(|fault| broken.or(fault))?;
     answer::ok(&wharf_views::upload_part(&part))
@@ -103,7 +100,7 @@ async fn complete(
     params: Params,
     OptionalJsonBody(request): OptionalJsonBody<CompleteUpload>,
 ) -> Answer {
-    let Named { world, path, id } = Named::of(&caller, &segments, &params)?;
+    let UploadRef { world, path, id } = named(&caller, &segments, &params)?;
     let new = from_wire::complete_upload(world, path, request.unwrap_or_default())?;
     let handle = app.handle.clone();
     let file =
@@ -112,23 +109,15 @@ async fn complete(
 }
 
 async fn abort(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
-    let Named { world, path, id } = Named::of(&caller, &segments, &params)?;
-    app.handle.files().abort_upload(&caller, &world, &path, &id).await?;
+    let upload = named(&caller, &segments, &params)?;
+    app.handle.files().abort_upload(&caller, &upload).await?;
     answer::done()
 }
 
 /// The upload that a request names, once it is known that its world is within reach.
-struct Named {
-    world: WorldId,
-    path: WorldPath,
-    id: String,
-}
-
-impl Named {
-    fn of(caller: &Caller, segments: &Segments, params: &Params) -> Result<Self, Refused> {
-        let world = access::world_in(caller, Verb::Run, segments)?;
-        let path = from_wire::path_param(params)?;
-        let id = from_wire::upload_id(segments.get("upload_id"))?.to_owned();
-        Ok(Self { world, path, id })
-    }
+fn named(caller: &Caller, segments: &Segments, params: &Params) -> Result<UploadRef, Refused> {
+    let world = access::world_in(caller, Verb::Run, segments)?;
+    let path = from_wire::path_param(params)?;
+    let id = from_wire::upload_id(segments.get("upload_id"))?.to_owned();
+    Ok(UploadRef { world, path, id })
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use wharf_domain::run::{AttemptError, AttemptReport};
+use wharf_domain::run::AttemptError;
 use wharf_domain::{Availability, Resolution, ToolDef};
-use wharf_engine::{Attempt, Dispatch, Handle, ProviderSink};
+use wharf_engine::{Attempt, AttemptEnd, Dispatch, Handle, ProviderSink};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, Object, ProviderId, ToolId};
 
 use crate::support::{Edge, eventually};
@@ -23,9 +23,9 @@ impl ProviderSink for Dear {
             let result = if fails {
                 Err(AttemptError::Failed(fault, Executed::Yes))
             } else {
-                Ok(Object::new())
+                Ok(Object::new().into())
             };
-            let report = AttemptReport::new(result, cost_micro);
+            let report = AttemptEnd::new(result, cost_micro);
             attempt.ended(report.clone()).await.expect("told");
             // Said twice, it counts once.
             let _ = attempt.ended(report).await;

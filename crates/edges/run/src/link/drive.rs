@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_domain::run::{AttemptError, AttemptReport};
-use wharf_engine::Attempt;
+use wharf_domain::run::AttemptError;
+use wharf_engine::{Attempt, AttemptEnd};
 use wharf_protocol::run::client::{Event, RunClient};
 use wharf_protocol::{Incoming, Moment, Session as _};
 use wharf_socket::{Finished, Owner, Patience, linger, pump, sleep_until, split_frames};
@@ -51,7 +51,7 @@ pub(super) struct Drive<'a> {
     in_vain: Option<Instant>,
     /// The pauses between connections.
     pauses: Backoff,
-    report: Option<AttemptReport>,
+    report: Option<AttemptEnd>,
 }
 
 /// What is done about a connection that is not there.
@@ -96,7 +96,7 @@ impl<'a> Drive<'a> {
         })
     }
 
-    pub(super) async fn run(mut self) -> AttemptReport {
+    pub(super) async fn run(mut self) -> AttemptEnd {
         let mut connected = self.attempt.dispatch().reattach;
         loop {
             let socket = if connected { self.again().await } else { self.first().await };
@@ -143,7 +143,7 @@ impl<'a> Drive<'a> {
             }
             Err(fault) => {
                 let result = Err(AttemptError::Failed(fault, Executed::No));
-                self.report = Some(AttemptReport::new(result, 0));
+                self.report = Some(AttemptEnd::new(result, 0));
                 None
             }
         }
@@ -276,7 +276,7 @@ impl<'a> Drive<'a> {
     /// The engine is stopping: the attempt is taken up again by the next one.
     fn untold(&mut self, fault: Fault) {
         let result = Err(AttemptError::Failed(fault, Executed::Maybe));
-        self.report = Some(AttemptReport::new(result, self.session.cost_micro()));
+        self.report = Some(AttemptEnd::new(result, self.session.cost_micro()));
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
-use wharf_domain::run::{AttemptError, AttemptReport};
+use serde_json::Value;
+use wharf_domain::run::AttemptError;
 use wharf_domain::{Level, Progress};
+use wharf_engine::{AttemptEnd, AttemptOutputs, WrittenFile};
 use wharf_protocol::run::client::{Ended, Event};
-use wharf_vocab::{Code, Executed, Fault, FaultCode, Micro, Object};
+use wharf_vocab::{B3, Code, Executed, Fault, FaultCode, Micro};
 use wharf_wire::run_v1::{LogLevel, Written, close, code};
 
 use super::is_same_place;
@@ -41,9 +42,10 @@ pub(super) fn ended(
     cost_micro: Micro,
     canceled: bool,
     places: &BTreeMap<String, String>,
-) -> AttemptReport {
+) -> AttemptEnd {
     let result = match ended {
-        Ended::Succeeded { mut outputs, written, .. } => {
+        Ended::Succeeded { outputs, written, .. } => {
+            let mut outputs = AttemptOutputs::from(outputs);
             for (name, place) in places {
                 mark_written(&mut outputs, name, place, written.get(name));
             }
@@ -65,7 +67,7 @@ pub(super) fn ended(
         }
         Ended::Lost { cause, asked } => Err(lost(&cause, asked, canceled)),
     };
-    AttemptReport::new(result, cost_micro)
+    AttemptEnd::new(result, cost_micro)
 }
 
 /// An attempt whose server is gone.
@@ -81,15 +83,18 @@ pub(super) fn lost(cause: &str, asked: bool, canceled: bool) -> AttemptError {
 
 /// Says of an output that it is where it was to go, if the server says so: by its size and hash,
 /// or by repeating the place.
-fn mark_written(outputs: &mut Object, name: &str, place: &str, written: Option<&Written>) {
-    let marker = match written {
-        Some(written) => json!({"$written": true, "bytes": written.bytes, "b3": written.b3}),
-        None => match outputs.get(name).and_then(Value::as_str) {
-            Some(said) if is_same_place(said, place) => json!({"$written": true}),
+fn mark_written(outputs: &mut AttemptOutputs, name: &str, place: &str, written: Option<&Written>) {
+    let file = match written {
+        Some(Written { bytes, b3 }) => {
+            WrittenFile { bytes: Some(*bytes), b3: B3::parse(b3.as_str()).ok() }
+        }
+        None => match outputs.values.get(name).and_then(Value::as_str) {
+            Some(said) if is_same_place(said, place) => WrittenFile::default(),
             _ => return,
         },
     };
-    outputs.insert(name.to_owned(), marker);
+    outputs.values.remove(name);
+    outputs.written.insert(name.to_owned(), file);
 }
 
 /// What a server's own code means.

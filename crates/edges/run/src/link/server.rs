@@ -10,8 +10,8 @@ use parking_lot::{Mutex, MutexGuard};
 use rustls::ClientConfig;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use wharf_domain::run::{AttemptError, AttemptReport};
-use wharf_engine::{Attempt, Handle};
+use wharf_domain::run::AttemptError;
+use wharf_engine::{Attempt, AttemptEnd, Handle};
 use wharf_protocol::Moment;
 use wharf_socket::Clock;
 use wharf_vocab::{Code, Executed, Fault};
@@ -121,7 +121,7 @@ impl Server {
         attempt: &Attempt,
         files: &FileAccess,
         stop: &StopSignal,
-    ) -> AttemptReport {
+    ) -> AttemptEnd {
         if stop.is_wanted() {
             return never_sent();
         }
@@ -134,7 +134,7 @@ impl Server {
         let reattach = attempt.dispatch().reattach;
         let executed = if reattach { Executed::Maybe } else { Executed::No };
         driven.await.unwrap_or_else(|fault: Fault| {
-            AttemptReport::new(Err(AttemptError::Failed(fault, executed)), 0)
+            AttemptEnd::new(Err(AttemptError::Failed(fault, executed)), 0)
         })
     }
 
@@ -253,8 +253,8 @@ pub(super) fn away(why: &str) -> Fault {
     Fault::new(Code::ToolUnavailable, message)
 }
 
-fn never_sent() -> AttemptReport {
+fn never_sent() -> AttemptEnd {
     let fault = Fault::new(Code::ToolCanceled, "The run was canceled before it was sent.")
         .executed(Executed::No);
-    AttemptReport::new(Err(AttemptError::Canceled(fault)), 0)
+    AttemptEnd::new(Err(AttemptError::Canceled(fault)), 0)
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use wharf_domain::run::{AttemptError, AttemptReport};
-use wharf_engine::{Attempt, Handle};
+use wharf_domain::run::AttemptError;
+use wharf_engine::{Attempt, AttemptEnd, Handle};
 use wharf_hosting::{Permit, Places, over, unwanted};
 use wharf_ports::launcher::Launched;
 use wharf_vocab::{Code, Executed, Fault};
@@ -38,7 +38,7 @@ impl AttemptWork {
     pub(super) async fn run(self) {
         let (report, folder) = match self.prepare().await {
             Ok(folder) => (self.drive(folder.as_ref()).await, folder),
-            Err(error) => (AttemptReport::new(Err(error), 0), None),
+            Err(error) => (AttemptEnd::new(Err(error), 0), None),
         };
         // There is room before others learn of the end.
         drop(self.permit);
@@ -85,7 +85,7 @@ impl AttemptWork {
         }
     }
 
-    async fn drive(&self, folder: Option<&Arc<RunFolder>>) -> AttemptReport {
+    async fn drive(&self, folder: Option<&Arc<RunFolder>>) -> AttemptEnd {
         let files = match (folder, &self.shelf) {
             (Some(folder), _) => {
                 FileAccess::Paths { inputs: folder.input_paths(), outputs: folder.output_paths() }
@@ -113,7 +113,7 @@ impl AttemptWork {
                     Ok(()) => report,
                     Err(fault) => {
                         let result = Err(AttemptError::Failed(fault, Executed::Yes));
-                        AttemptReport::new(result, report.cost_micro)
+                        AttemptEnd::new(result, report.cost_micro)
                     }
                 }
             }

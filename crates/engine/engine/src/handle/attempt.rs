@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, RunInput};
-use wharf_domain::{Audience, Caller, Entry, Progress, Run, RunEntry};
+use wharf_domain::{Audience, Caller, Delivery, Entry, Progress, Run, RunEntry};
 use wharf_ports::{Dispatch, HistoryItem, Lifeline, WeakLifeline};
 use wharf_vocab::{
-    AttemptId, Code, Executed, Fault, GrantId, Micro, Object, ProviderId, RunKey, Seq,
+    AttemptId, Code, Digest, Executed, Fault, GrantId, Micro, Object, ProviderId, RunKey, Seq,
 };
 
 use super::data::Work;
+use super::outputs::{AttemptEnd, AttemptOutputs};
 use super::watch::PAGE_RECORDS;
 use super::{Accepted, Handle, NewRun, RunCalls};
 use crate::clean::Clean;
@@ -52,7 +53,6 @@ impl Deref for Attempt {
 
 impl Attempt {
     /// Takes an attempt that was dispatched.
-    #[must_use]
     pub fn new(handle: Handle, mut dispatch: Dispatch) -> Self {
         let lifeline = std::mem::take(&mut dispatch.lifeline);
         let shared = AttemptRef {
@@ -74,39 +74,36 @@ impl Attempt {
 
     /// Says that the attempt succeeded. Outputs that go to files are durable before anybody is
     /// told; outputs that are too large or do not fit the tool's schema fail it.
-    pub async fn succeeded(&self, outputs: Object, cost_micro: u64) -> Result<(), Fault> {
-        let report = self.delivered(outputs, cost_micro).await;
-        self.tell_end(report).await
+    pub async fn succeeded(
+        &self,
+        outputs: impl Into<AttemptOutputs>,
+        cost_micro: Micro,
+    ) -> Result<(), Fault> {
+        self.ended(AttemptEnd::new(Ok(outputs.into()), cost_micro)).await
     }
 
     /// Says that the attempt failed.
     pub async fn failed(&self, fault: Fault, executed: Executed) -> Result<(), Fault> {
-        let result = Err(AttemptError::Failed(fault, executed));
-        self.ended(AttemptReport::new(result, 0)).await
+        self.ended(AttemptEnd::new(Err(AttemptError::Failed(fault, executed)), 0)).await
     }
 
     /// Says how the attempt ended.
-    pub async fn ended(&self, report: AttemptReport) -> Result<(), Fault> {
-        match report {
-            AttemptReport { result: Ok(outputs), cost_micro, .. } => {
-                self.succeeded(outputs, cost_micro).await
-            }
-            report => self.tell_end(report).await,
-        }
+    pub async fn ended(&self, end: AttemptEnd) -> Result<(), Fault> {
+        let input = self.end(end, None).await;
+        self.shared.handle.tell(self.dispatch().run.shard(), input).await?;
+        self.lifeline.told();
+        Ok(())
     }
 
     /// Says how the attempt ended, and answers once that is kept for good: with the run as it is
-    /// then. An attempt that was over already changes nothing.
-    pub async fn conclude(&self, report: AttemptReport) -> Result<Arc<Run>, Fault> {
-        let report = match report {
-            AttemptReport { result: Ok(outputs), cost_micro, delivery } => {
-                let mut report = self.delivered(outputs, cost_micro).await;
-                report.delivery.given = delivery.given;
-                report
-            }
-            report => report,
-        };
-        let input = self.end(report).await;
+    /// then. An attempt that was over already changes nothing. `given` tells a repeat of the result
+    /// from another one.
+    pub async fn conclude(
+        &self,
+        end: AttemptEnd,
+        given: Option<Digest>,
+    ) -> Result<Arc<Run>, Fault> {
+        let input = self.end(end, given).await;
         let reply = self.shared.handle.ask(self.dispatch().run.shard(), input).await?;
         self.lifeline.told();
         match reply {
@@ -114,18 +111,10 @@ impl Attempt {
             _ => self.shared.handle.runs().get(&self.dispatch().run).await,
         }
     }
-
-    async fn tell_end(&self, report: AttemptReport) -> Result<(), Fault> {
-        let input = self.end(report).await;
-        self.shared.handle.tell(self.dispatch().run.shard(), input).await?;
-        self.lifeline.told();
-        Ok(())
-    }
 }
 
 impl AttemptRef {
     /// What was dispatched.
-    #[must_use]
     pub fn dispatch(&self) -> &Dispatch {
         &self.dispatch
     }
@@ -147,7 +136,6 @@ impl AttemptRef {
     }
 
     /// What people call whoever started the run, if anything is known of it.
-    #[must_use]
     pub fn caller_display(&self) -> Option<String> {
         self.handle.trust().display_of(&self.dispatch.spec.caller.grant)
     }
@@ -211,7 +199,6 @@ impl AttemptRef {
     /// the run, or fewer. A seat with those it was made with, and the token that a connection was
     /// made with, stand in the chain of all that is started so: they decide nothing about it, and
     /// nothing is started once one of them is revoked.
-    #[must_use]
     pub fn caller(&self, tools: Vec<ToolPattern>) -> Caller {
         let provider = self.provider();
         let caller = Caller::agent(&provider, &self.dispatch.spec.caller, tools);
@@ -249,22 +236,21 @@ impl AttemptRef {
         Err(Fault::new(Code::PermissionDenied, message))
     }
 
-    async fn delivered(&self, mut outputs: Object, cost_micro: u64) -> AttemptReport {
+    async fn delivered(
+        &self,
+        mut outputs: AttemptOutputs,
+    ) -> Result<(Object, Delivery), AttemptError> {
         // Before they are written to files, too.
         if let Some(secrets) = self.handle.inner.redactor.only_secrets() {
-            secrets.object(&mut outputs);
+            secrets.object(&mut outputs.values);
+            let clean = |(name, file): (String, _)| (secrets.clean(&name).unwrap_or(name), file);
+            outputs.written = outputs.written.into_iter().map(clean).collect();
         }
-        match Box::pin(self.deliver(outputs)).await {
-            Ok((outputs, delivery)) => AttemptReport { result: Ok(outputs), cost_micro, delivery },
-            Err(fault) => {
-                let result = Err(AttemptError::Failed(fault, Executed::Yes));
-                AttemptReport::new(result, cost_micro)
-            }
-        }
+        let delivered = Box::pin(self.deliver(outputs)).await;
+        delivered.map_err(|fault| AttemptError::Failed(fault, Executed::Yes))
     }
 
     /// Whether the tool says what its outputs look like.
-    #[must_use]
     pub fn has_output_schema(&self) -> bool {
         let tool = self.handle.inner.catalog.tool(&self.dispatch.spec.tool);
         tool.is_some_and(|tool| tool.def.output_schema.is_some())
@@ -284,31 +270,41 @@ impl AttemptRef {
     }
 
     /// What the shard is told about the attempt's end, with nothing in it that must not be kept.
-    async fn end(&self, mut report: AttemptReport) -> Input {
-        let given = self.work.given();
-        match &mut report.result {
-            Ok(outputs) => given.object(outputs),
+    async fn end(&self, end: AttemptEnd, given: Option<Digest>) -> Input {
+        let delivered = match end.result {
+            Ok(outputs) => self.delivered(outputs).await,
+            Err(error) => Err(error),
+        };
+        let (mut result, delivery) = match delivered {
+            Ok((outputs, delivery)) => (Ok(outputs), delivery),
+            Err(error) => (Err(error), Delivery::default()),
+        };
+        let addresses = self.work.given();
+        match &mut result {
+            Ok(outputs) => addresses.object(outputs),
             Err(
                 AttemptError::Failed(fault, _)
                 | AttemptError::Refused(fault)
                 | AttemptError::Canceled(fault),
             ) => {
-                given.fault(fault);
+                addresses.fault(fault);
                 self.handle.inner.redactor.fault(fault);
             }
         }
         // When the engine is gone there is nobody left to tell.
         let _ = self.write(self.work.rest(&self.handle.inner.redactor)).await;
-        if report.delivery.metered.is_empty() {
-            report.delivery.metered = self.work.metered();
+        let mut delivery = Delivery { given, ..delivery };
+        if delivery.metered.is_empty() {
+            delivery.metered = self.work.metered();
         }
         self.record_reads().await;
-        if report.result.is_err() {
+        if result.is_err() {
             self.discard();
             self.record_direct().await;
         }
         let key = self.dispatch.run.clone();
         let attempt_id = self.dispatch.attempt_id.clone();
+        let report = AttemptReport { result, cost_micro: end.cost_micro, delivery };
         let input = RunInput::AttemptEnded { attempt_id, report };
         Input::Run { key, input, ticket: None }
     }

@@ -40,6 +40,12 @@ pub struct Collected {
     pub unrecorded: u64,
 }
 
+/// What is being cleared away; with `dry` it is only counted.
+struct Sweep {
+    dry: bool,
+    collected: Collected,
+}
+
 impl FileCalls<'_> {
     /// Removes from a world what its retention lets go, and what runs and uploads left behind.
     /// With `dry`, it only says what would go. Needs the verb `admin`.
@@ -51,9 +57,10 @@ impl FileCalls<'_> {
     ) -> Result<Collected, Fault> {
         self.may_use_files(caller, Verb::Admin, world)?;
         let found = self.0.inner.records.worlds.here(world).ok_or_else(|| no_world(world))?;
-        let mut collected = Collected::default();
-        self.collect_old(caller, &found, dry, &mut collected).await?;
-        self.collect_leftovers(world, dry, &mut collected).await?;
+        let mut sweep = Sweep { dry, collected: Collected::default() };
+        self.collect_old(caller, &found, &mut sweep).await?;
+        self.collect_leftovers(world, &mut sweep).await?;
+        let mut collected = sweep.collected;
         if dry {
             return Ok(collected);
         }
@@ -108,8 +115,7 @@ impl FileCalls<'_> {
         self,
         caller: &Caller,
         world: &World,
-        dry: bool,
-        collected: &mut Collected,
+        sweep: &mut Sweep,
     ) -> Result<(), Fault> {
         let Some(days) = world.settings.retention_days else { return Ok(()) };
         let since = self.0.now().0.saturating_sub(u64::from(days).saturating_mul(DAY_MS));
@@ -122,7 +128,7 @@ impl FileCalls<'_> {
             let page = self.0.inner.store.files(query.clone()).await?;
             let Some(last) = page.last() else { return Ok(()) };
             query.after = Some(last.artifact.path.clone());
-            self.remove_unused(caller, &world.id, page, (dry, collected)).await?;
+            self.remove_unused(caller, &world.id, page, sweep).await?;
         }
     }
 
@@ -132,7 +138,7 @@ impl FileCalls<'_> {
         caller: &Caller,
         world: &WorldId,
         files: Vec<FileRecord>,
-        (dry, collected): (bool, &mut Collected),
+        Sweep { dry, collected }: &mut Sweep,
     ) -> Result<(), Fault> {
         let place = |file: &FileRecord| (world.clone(), file.artifact.path.clone());
         let (_removing, free) = self.0.inner.in_use.remove(files.iter().map(place).collect());
@@ -146,7 +152,7 @@ impl FileCalls<'_> {
         for file in &gone {
             collected.bytes = collected.bytes.saturating_add(file.artifact.bytes);
         }
-        if dry || gone.is_empty() {
+        if *dry || gone.is_empty() {
             return Ok(());
         }
         let record = AuditRecord::new(AuditEvent::ARTIFACT_REMOVED, &caller.grant, world)
@@ -225,9 +231,9 @@ impl FileCalls<'_> {
     async fn collect_leftovers(
         self,
         world: &WorldId,
-        dry: bool,
-        collected: &mut Collected,
+        Sweep { dry, collected }: &mut Sweep,
     ) -> Result<(), Fault> {
+        let dry = *dry;
         let objects = self.0.objects()?;
         let (mut after, mut rows) = (None, Rows::new(world.clone(), dry));
         let mut over = BTreeMap::new();

@@ -15,7 +15,7 @@ use super::scope::Resolved;
 use super::{RunCalls, misfit, no_world, stopped};
 use crate::admission::{self, InputCheck};
 use crate::catalog::CatalogTool;
-use crate::shard::{Create, Input, Reply, conflict};
+use crate::shard::{ClaimValue, Create, Input, Reply, conflict};
 
 impl RunCalls<'_> {
     pub(super) async fn try_create(self, caller: &Caller, new: NewRun) -> Result<Accepted, Fault> {
@@ -47,7 +47,7 @@ impl RunCalls<'_> {
         let claim = spec.idempotency_key.as_ref().map(|name| Claim {
             scope: claim_scope(&key, spec.parent.as_ref(), caller),
             key: name.clone(),
-            value: format!("{} {}", spec.digest, key.run),
+            value: ClaimValue::of(&spec, &key).to_string(),
         });
         let parent = spec.parent.clone();
         let bytes = spec.weight();
@@ -126,9 +126,8 @@ impl RunCalls<'_> {
         let cap = tool.def.timeout_ms.unwrap_or(TIMEOUT_MAX_MS);
         let default = tool.def.timeout_ms.unwrap_or(TIMEOUT_DEFAULT_MS);
         let default_hold = world.settings.default_hold_micro;
-        let (free, hold_micro) =
-            self.0.inner.prices.hold((&tool.def, &tool.hash), default_hold, new.mode);
-        let (gate, approval) = self.gate(caller, tool, hold_micro, (&world, parent.as_deref()));
+        let (free, hold_micro) = self.0.inner.prices.hold(tool, default_hold, new.mode);
+        let (gate, approval) = self.gate(caller, tool, hold_micro, &world, parent.as_deref());
         let gate = self.with_seats(gate, approval.is_some(), &new.seats)?;
         let (digest, provider) = (digest_of(&new, tool), new.tool.provider());
         let home = self.0.inner.home.as_deref();
@@ -184,7 +183,8 @@ impl RunCalls<'_> {
         caller: &Caller,
         tool: &CatalogTool,
         hold_micro: Micro,
-        (world, parent): (&World, Option<&Run>),
+        world: &World,
+        parent: Option<&Run>,
     ) -> (Option<Gate>, Option<AskId>) {
         let known = world.allows(&tool.def.tool, &tool.hash);
         let gated = |allowed: bool| {

@@ -180,7 +180,6 @@ impl Work {
 
 impl AttemptRef {
     /// The files of the attempt.
-    #[must_use]
     pub fn data(&self) -> AttemptData {
         AttemptData { attempt: self.clone() }
     }
@@ -213,13 +212,11 @@ impl AttemptRef {
 
 impl AttemptData {
     /// Whether there is anything to fetch or to write.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.spec().bindings.is_empty()
     }
 
     /// Names of inputs that are references, in order.
-    #[must_use]
     pub fn refs(&self) -> Vec<String> {
         self.spec().bindings.reads.keys().cloned().collect()
     }
@@ -291,7 +288,6 @@ impl AttemptData {
     }
 
     /// The inputs that are files of the world: their names and sizes. Others stand as they are.
-    #[must_use]
     pub fn input_files(&self) -> Vec<(String, u64)> {
         let reads = self.spec().bindings.reads.iter();
         reads
@@ -303,7 +299,6 @@ impl AttemptData {
     }
 
     /// The file that an input stands for, as it was when the run was accepted.
-    #[must_use]
     pub fn input(&self, name: &str) -> Option<&ReadObject> {
         match self.spec().bindings.reads.get(name)? {
             Bound::Object(read) => Some(read),
@@ -312,7 +307,6 @@ impl AttemptData {
     }
 
     /// The names of outputs that go to files or addresses.
-    #[must_use]
     pub fn output_names(&self) -> Vec<String> {
         self.spec().bindings.writes.keys().cloned().collect()
     }
@@ -387,7 +381,6 @@ impl AttemptData {
     }
 
     /// Where an output goes, if that is a file.
-    #[must_use]
     pub fn place(&self, name: &str) -> Option<WorldPath> {
         place(self.spec(), &self.attempt.dispatch().run.run, name).ok()
     }

@@ -81,7 +81,6 @@ pub enum EventKind {
 
 impl RunEvent {
     /// The event as readers are shown it, if they are.
-    #[must_use]
     pub fn public(self, run_id: &RunId) -> Option<PublicEvent> {
         let Self { seq, at, item, retry, ended } = self;
         let kind = match item {
@@ -133,7 +132,6 @@ impl Retry {
 }
 
 /// A piece of progress as one JSON value. A value that a tool gave stands as it is; a gap has none.
-#[must_use]
 pub fn progress_value(piece: Progress) -> Option<Value> {
     Some(match piece {
         Progress::Partial { key: None, value } => value,

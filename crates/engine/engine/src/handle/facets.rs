@@ -10,7 +10,6 @@ macro_rules! facets {
 
         impl Handle {
             $(#[$doc])*
-            #[must_use]
             pub fn $facet(&self) -> $name<'_> {
                 $name(self)
             }

@@ -7,10 +7,9 @@ use wharf_domain::grant::{Keyring, NewGrant, Token, WorkerGrant, token, worker};
 use wharf_domain::{Caller, CallerKind, Grant, GrantInput, Provider};
 use wharf_vocab::{Code, Fault, GrantId, Object, ProviderId, Verb};
 
+use super::TrustCalls;
 use super::names::Named;
-use super::{TrustCalls, misfit};
 use crate::clean::Clean;
-use crate::shard::RecordInput;
 
 impl TrustCalls<'_> {
     /// Who bears a token; it must be sealed by this core, in time and not revoked, and neither
@@ -58,7 +57,7 @@ impl TrustCalls<'_> {
         let _place = self.0.inner.names.take(Named::Tokens, caller, shares)?;
         let id = GrantId::new(format!("g-{}", Uuid::now_v7().simple()))
             .map_err(|_| Fault::new(Code::CoreInternal, "The grant could not be named."))?;
-        let grant = self.change_grant(caller, id, GrantInput::Make(Box::new(new))).await?;
+        let grant: Grant = self.0.change(caller, id, GrantInput::Make(Box::new(new))).await?;
         let token = token::mint(&self.keyring(), &grant);
         Ok((grant, token))
     }
@@ -66,11 +65,10 @@ impl TrustCalls<'_> {
     /// Makes a grant and every token narrowed from it worthless.
     pub async fn revoke_grant(self, caller: &Caller, id: GrantId) -> Result<Grant, Fault> {
         caller.rights.check_verb(Verb::Admin)?;
-        self.change_grant(caller, id, GrantInput::Revoke).await
+        self.0.change(caller, id, GrantInput::Revoke).await
     }
 
     /// All grants, revoked ones too, oldest first.
-    #[must_use]
     pub fn grants(self) -> Vec<Grant> {
         let mut grants = self.0.inner.records.grants.all();
         grants.sort_by_key(|grant| grant.made_at);
@@ -78,7 +76,6 @@ impl TrustCalls<'_> {
     }
 
     /// What the bearer of a grant is called by people, if anything is known of it.
-    #[must_use]
     pub fn display_of(self, grant: &GrantId) -> Option<String> {
         if let Some(agent) = grant.as_str().strip_prefix("agent.") {
             let name = |agent: &Provider| agent.manifest.name.clone();
@@ -103,25 +100,21 @@ impl TrustCalls<'_> {
     }
 
     /// A line of a log without what must not be shown, if it had any of it.
-    #[must_use]
     pub fn redacted(self, line: &str) -> Option<String> {
         self.0.inner.redactor.clean(line)
     }
 
     /// The long form of a worker's right to an attempt.
-    #[must_use]
     pub fn mint_worker(self, grant: &WorkerGrant) -> String {
         grant.mint(&self.keyring())
     }
 
     /// The short form of a worker's right to an attempt.
-    #[must_use]
     pub fn worker_handle(self, task_id: &str, attempt: u32) -> Option<String> {
         worker::handle(&self.keyring(), task_id, attempt)
     }
 
     /// What the long form of a worker's right gives, if this core sealed it.
-    #[must_use]
     pub fn verify_worker(self, text: &str) -> Option<WorkerGrant> {
         WorkerGrant::verify(&self.keyring(), text)
     }
@@ -133,16 +126,6 @@ impl TrustCalls<'_> {
 
     fn keyring(self) -> Arc<Keyring> {
         Arc::clone(&self.0.inner.keyring.read())
-    }
-
-    async fn change_grant(
-        self,
-        caller: &Caller,
-        id: GrantId,
-        input: GrantInput,
-    ) -> Result<Grant, Fault> {
-        let changed = self.0.change(caller, RecordInput::Grant(id, input)).await?;
-        changed.into_grant().ok_or_else(misfit)
     }
 }
 

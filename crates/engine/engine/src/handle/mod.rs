@@ -57,10 +57,11 @@ pub use facets::{
 pub use files::{FilePage, NewFile};
 pub use follow::{Follow, FollowEvent};
 pub use names::{NameLimit, NameLimits};
+pub use outputs::{AttemptEnd, AttemptOutputs, WrittenFile};
 pub use request::{NewRun, RunSeats};
 pub use runs::Accepted;
 pub use trace::Trace;
-pub use uploads::UploadView;
+pub use uploads::{UploadRef, UploadView};
 pub use watch::Watch;
 pub use worlds::WorldView;
 
@@ -71,7 +72,7 @@ use crate::hub::Hub;
 use crate::prices::Prices;
 use crate::records::Records;
 use crate::redact::{Redaction, Redactor};
-use crate::shard::{AnyRecord, Input, RecordInput, Reply};
+use crate::shard::{Input, Record, Reply};
 use crate::shell::{Message, Parts, ROOM_BYTES, Room, Shell};
 use crate::storage;
 use audit::Denials;
@@ -120,7 +121,6 @@ pub struct Options {
 
 impl Options {
     /// An engine that knows no token and has no rules.
-    #[must_use]
     pub fn new(node: NodeId, store: Arc<dyn Store>, clock: Arc<dyn Clock>, seed: u64) -> Self {
         let (keyring, policy) = (Keyring::none(), Policy::default());
         Self {
@@ -258,19 +258,16 @@ impl Handle {
     }
 
     /// Whether the engine takes no new runs any more.
-    #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.inner.stopping.load(Ordering::SeqCst) || self.inner.messages.is_closed()
     }
 
     /// The moment it is now.
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         self.inner.clock.now()
     }
 
     /// About how many bytes open runs and attempts under way take in memory.
-    #[must_use]
     pub fn held_bytes(&self) -> u64 {
         self.inner.held.bytes() + self.inner.attempts.bytes()
     }
@@ -294,10 +291,16 @@ impl Handle {
     }
 
     /// Asks something of a world, a provider, a grant or a seat and waits until it is committed.
-    async fn change(&self, caller: &Caller, input: RecordInput) -> Result<AnyRecord, Fault> {
-        let (shard, by) = (input.stream().shard(), caller.to_ref());
+    async fn change<R: Record>(
+        &self,
+        caller: &Caller,
+        id: R::Id,
+        input: R::Input,
+    ) -> Result<R, Fault> {
+        let (input, by) = (R::input(id, input), caller.to_ref());
+        let shard = input.stream().shard();
         match self.ask(shard, Input::Record { input, by, ticket: None }).await? {
-            Reply::Record(record) => Ok(record),
+            Reply::Record(record) => R::taken(record).ok_or_else(misfit),
             _ => Err(misfit()),
         }
     }
@@ -318,7 +321,9 @@ impl Handle {
     }
 }
 
+/// A shard answered something else than it was asked, which it never does.
 fn misfit() -> Fault {
+    debug_assert!(false, "the answer of a shard does not fit");
     Fault::new(Code::CoreInternal, "The answer does not fit.")
 }
 

@@ -7,14 +7,15 @@ use base64::Engine as _;
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::Value;
+use wharf_domain::json_weight;
+use wharf_domain::run::AttemptError;
 use wharf_domain::scope::{Target, WorldPath, without_secrets};
 use wharf_domain::{
     Actor, Artifact, ArtifactOp, AuditEvent, AuditRecord, Delivery, Level, Move, Progress,
 };
-use wharf_domain::{is_written, json_weight};
 use wharf_ports::{ObjectError, ObjectInfo, ObjectStore};
 use wharf_vocab::limits::VALUE_BYTES_MAX;
-use wharf_vocab::{B3, Code, Fault, Object, Publish, Timestamp};
+use wharf_vocab::{B3, Code, Fault, Micro, Object, Publish, Timestamp};
 
 use super::AttemptRef;
 use super::agree::{SKEW_MS, agrees};
@@ -27,13 +28,48 @@ const OUTPUTS_AT_ONCE: usize = 8;
 /// How long a file may be read to learn its hash, at most.
 const HASHING_MAX: Duration = Duration::from_secs(600);
 
+/// How an attempt ended, as its provider tells it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AttemptEnd {
+    pub result: Result<AttemptOutputs, AttemptError>,
+    pub cost_micro: Micro,
+}
+
+impl AttemptEnd {
+    pub fn new(result: Result<AttemptOutputs, AttemptError>, cost_micro: Micro) -> Self {
+        Self { result, cost_micro }
+    }
+}
+
+/// What an attempt gives when it succeeds.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AttemptOutputs {
+    /// Outputs by their names.
+    pub values: Object,
+    /// Outputs that the provider has written to their places itself, by their names.
+    pub written: BTreeMap<String, WrittenFile>,
+}
+
+impl From<Object> for AttemptOutputs {
+    fn from(values: Object) -> Self {
+        Self { values, written: BTreeMap::new() }
+    }
+}
+
+/// What a provider says of a file that it has written itself, as far as it says anything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WrittenFile {
+    pub bytes: Option<u64>,
+    pub b3: Option<B3>,
+}
+
 /// What a provider says of an output that goes to a file.
 #[derive(Debug)]
 enum Said {
     /// It handed the bytes over.
     HandedOver(Box<Written>),
     /// It wrote the file itself.
-    Wrote { bytes: Option<u64>, b3: Option<B3> },
+    Wrote(WrittenFile),
     /// It gave the value, to be written for it.
     Value(Value),
     /// Nothing. It may have written the file all the same, if it was given an address.
@@ -56,9 +92,13 @@ enum Settled {
 impl AttemptRef {
     /// Makes sure that every output is where it belongs or will be, and says what records hold of
     /// it all.
-    pub(super) async fn deliver(&self, mut outputs: Object) -> Result<(Object, Delivery), Fault> {
+    pub(super) async fn deliver(
+        &self,
+        outputs: AttemptOutputs,
+    ) -> Result<(Object, Delivery), Fault> {
+        let AttemptOutputs { values: mut outputs, written } = outputs;
         check_size(&outputs)?;
-        let (said, elsewhere) = self.sort(&mut outputs)?;
+        let (said, elsewhere) = self.sort(&mut outputs, written)?;
         self.check(&outputs, &said, &elsewhere).await?;
         let missing = elsewhere.iter().filter(|(_, value)| value.is_null());
         let mut lines: Vec<_> = missing.map(|(name, _)| note(Level::Warn, name, MISSING)).collect();
@@ -120,31 +160,37 @@ impl AttemptRef {
 
     /// Takes what goes to files out of the outputs, and what goes elsewhere, each as it will be
     /// shown.
-    fn sort(&self, outputs: &mut Object) -> Result<(BTreeMap<String, Said>, Object), Fault> {
+    fn sort(
+        &self,
+        outputs: &mut Object,
+        mut written: BTreeMap<String, WrittenFile>,
+    ) -> Result<(BTreeMap<String, Said>, Object), Fault> {
         let spec = &self.dispatch().spec;
         let mut handed_over = self.work().written();
         let (mut said, mut elsewhere) = (BTreeMap::new(), Object::new());
         for (name, target) in &spec.bindings.writes {
             let value = outputs.remove(name).unwrap_or(Value::Null);
-            let wrote = is_written(&value) || self.is_echo(name, &value);
-            let one = match (handed_over.remove(name), target) {
-                (Some(written), _) => Said::HandedOver(Box::new(written)),
-                (None, Target::Uri) => {
-                    let text = || shown(&spec.outputs, name).into();
-                    elsewhere.insert(name.clone(), if wrote { text() } else { value });
+            let echo = || self.is_echo(name, &value).then(WrittenFile::default);
+            let wrote = written.remove(name).or_else(echo);
+            let one = match (handed_over.remove(name), target, wrote) {
+                (Some(file), ..) => Said::HandedOver(Box::new(file)),
+                (None, Target::Uri, wrote) => {
+                    let text = |_| shown(&spec.outputs, name).into();
+                    elsewhere.insert(name.clone(), wrote.map_or(value, text));
                     continue;
                 }
-                (None, Target::Object { .. }) if wrote => reported(&value),
-                (None, Target::Object { .. }) if value.is_null() => Said::Nothing,
-                (None, Target::Object { .. }) => Said::Value(value),
+                (None, Target::Object { .. }, Some(file)) => Said::Wrote(file),
+                (None, Target::Object { .. }, None) if value.is_null() => Said::Nothing,
+                (None, Target::Object { .. }, None) => Said::Value(value),
             };
             said.insert(name.clone(), one);
         }
-        for (name, written) in handed_over {
+        for (name, file) in handed_over {
             outputs.remove(&name);
-            said.insert(name, Said::HandedOver(Box::new(written)));
+            written.remove(&name);
+            said.insert(name, Said::HandedOver(Box::new(file)));
         }
-        if let Some((name, _)) = outputs.iter().find(|(_, value)| is_written(value)) {
+        if let Some(name) = written.keys().next() {
             let message =
                 format!("The output `{name}` is said to be written, but was given no place.");
             return Err(Fault::new(Code::ToolInvalidOutput, message).with("key", name.as_str()));
@@ -248,7 +294,7 @@ impl AttemptRef {
                 let info = storage::put_bytes(&*objects, &key, kind, bytes).await.map_err(told)?;
                 Written { at, place, info }
             }
-            Said::Wrote { bytes, b3 } => {
+            Said::Wrote(WrittenFile { bytes, b3 }) => {
                 let found = storage::head(&*objects, &key, Patience::Long).await.map_err(told)?;
                 // A place of the attempt's own cannot hold anything older.
                 let fresh =
@@ -382,12 +428,6 @@ fn check_size(outputs: &Object) -> Result<(), Fault> {
         return Err(Fault::new(Code::ToolOutputTooLarge, message));
     }
     Ok(())
-}
-
-/// What a provider says of a file that it wrote itself.
-fn reported(value: &Value) -> Said {
-    let b3 = value.get("b3").and_then(Value::as_str).and_then(|text| B3::parse(text).ok());
-    Said::Wrote { bytes: value.get("bytes").and_then(Value::as_u64), b3 }
 }
 
 /// What a file holds whose value was given: text as it is, bytes that were encoded for JSON, else

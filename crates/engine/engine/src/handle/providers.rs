@@ -9,9 +9,8 @@ use wharf_ports::ProviderSink;
 use wharf_vocab::{Code, Fault, ProviderId, ToolId};
 
 use super::names::{Named, Place};
-use super::{ProviderCalls, misfit, stopped};
+use super::{ProviderCalls, stopped};
 use crate::catalog::{CatalogTool, not_found};
-use crate::shard::RecordInput;
 use crate::shell::Message;
 
 impl<'a> ProviderCalls<'a> {
@@ -63,7 +62,6 @@ impl<'a> ProviderCalls<'a> {
     }
 
     /// All tools.
-    #[must_use]
     pub fn tools(self) -> Vec<CatalogTool> {
         self.0.inner.catalog.tools()
     }
@@ -92,8 +90,7 @@ impl<'a> ProviderCalls<'a> {
             }
             other => other,
         };
-        let input = RecordInput::Provider(id.clone(), Box::new(input));
-        self.0.change(caller, input).await?.into_provider().ok_or_else(misfit)
+        self.0.change(caller, id.clone(), input).await
     }
 
     /// A place among the names that operatives serve.
@@ -108,7 +105,6 @@ impl<'a> ProviderCalls<'a> {
     }
 
     /// All agents that have not been removed.
-    #[must_use]
     pub fn list(self) -> Vec<Provider> {
         self.0.inner.records.providers.all().into_iter().filter(|agent| !agent.removed).collect()
     }

@@ -65,7 +65,6 @@ pub struct RunSeats {
 
 impl NewRun {
     /// A request with nothing but a tool and inputs.
-    #[must_use]
     pub fn new(tool: ToolId, inputs: Object, world: WorldId) -> Self {
         Self {
             tool,

@@ -27,7 +27,6 @@ pub struct Accepted {
 
 impl RunCalls<'_> {
     /// A fresh id for all that one connection starts.
-    #[must_use]
     pub fn new_session(self) -> String {
         format!("session:{}", Uuid::now_v7())
     }
@@ -190,13 +189,11 @@ impl RunCalls<'_> {
     }
 
     /// A run that is under way, as it was last committed.
-    #[must_use]
     pub fn live(self, key: &RunKey) -> Option<Arc<Run>> {
         self.0.inner.hub.run(key)
     }
 
     /// How many runs are open.
-    #[must_use]
     pub fn open_count(self) -> usize {
         self.0.inner.hub.live_runs()
     }

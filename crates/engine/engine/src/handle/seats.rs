@@ -5,9 +5,8 @@ use wharf_domain::{Caller, CallerRef, NewSeat, Seat, SeatInput, ToolDef};
 use wharf_vocab::limits::OFFER_BYTES_MAX;
 use wharf_vocab::{Code, Digest, Fault, ProviderId, SeatId, ToolId, Verb, WorldId};
 
+use super::SeatCalls;
 use super::names::Named;
-use super::{SeatCalls, misfit};
-use crate::shard::RecordInput;
 
 /// How long a seat that was given up counts among those of whoever made it.
 const SEAT_COUNTS_MS: u64 = 60_000;
@@ -24,7 +23,7 @@ impl SeatCalls<'_> {
         let shares =
             self.0.inner.records.seats.find(|seat| counts(seat).then(|| whose(seat))).into_iter();
         let _place = self.0.inner.names.take(Named::Seats, caller, shares)?;
-        self.change_seat(caller, id, SeatInput::Create(Box::new(new))).await
+        self.0.change(caller, id, SeatInput::Create(Box::new(new))).await
     }
 
     /// Whether a seat may be given work of a world, or of a tool, now: whoever made it still could
@@ -44,7 +43,7 @@ impl SeatCalls<'_> {
         if !made && !caller.sits_on(id) {
             caller.rights.check_verb(Verb::Admin)?;
         }
-        self.change_seat(caller, id.clone(), SeatInput::Close { reason }).await
+        self.0.change(caller, id.clone(), SeatInput::Close { reason }).await
     }
 
     /// Lets a seat execute these tools, and no others.
@@ -62,7 +61,7 @@ impl SeatCalls<'_> {
             let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
             return Err(Fault::new(Code::CoreBusy, message).with("retry_after_ms", wait_ms));
         }
-        self.change_seat(&Caller::core(), id.clone(), SeatInput::Offer { tools }).await
+        self.0.change(&Caller::core(), id.clone(), SeatInput::Offer { tools }).await
     }
 
     /// A seat that can be taken.
@@ -71,7 +70,6 @@ impl SeatCalls<'_> {
     }
 
     /// All seats that can be taken, oldest first.
-    #[must_use]
     pub fn list(self) -> Vec<Seat> {
         let mut seats = self.0.inner.records.seats.all();
         seats.retain(Seat::is_open);
@@ -103,19 +101,8 @@ impl SeatCalls<'_> {
     }
 
     /// Whether a provider is a seat, or was one.
-    #[must_use]
     pub fn is_seat(self, provider: &ProviderId) -> bool {
         SeatId::new(provider.as_str())
             .is_ok_and(|id| self.0.inner.records.seats.look(&id, |_| ()).is_some())
-    }
-
-    async fn change_seat(
-        self,
-        caller: &Caller,
-        id: SeatId,
-        input: SeatInput,
-    ) -> Result<Seat, Fault> {
-        let changed = self.0.change(caller, RecordInput::Seat(id, input)).await?;
-        changed.into_seat().ok_or_else(misfit)
     }
 }

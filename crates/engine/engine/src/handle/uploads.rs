@@ -13,6 +13,15 @@ use super::files::NewFile;
 use super::{FileCalls, no_world};
 use crate::storage::{self, Patience};
 
+/// Which upload somebody means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UploadRef {
+    pub world: WorldId,
+    /// The file it becomes.
+    pub path: WorldPath,
+    pub id: String,
+}
+
 /// An upload in parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UploadView {
@@ -37,27 +46,23 @@ impl FileCalls<'_> {
     }
 
     /// What has arrived of an upload.
-    pub async fn upload(
-        self,
-        caller: &Caller,
-        world: &WorldId,
-        path: &WorldPath,
-        id: &str,
-    ) -> Result<UploadView, Fault> {
-        self.may_upload(caller, world, path)?;
+    pub async fn upload(self, caller: &Caller, upload: &UploadRef) -> Result<UploadView, Fault> {
+        self.may_upload(caller, upload)?;
+        let UploadRef { world, path, id } = upload;
         let parts = self.parts_of(&self.begun(world, path, id)?).await?;
-        Ok(UploadView { id: id.to_owned(), path: path.clone(), parts })
+        Ok(UploadView { id: id.clone(), path: path.clone(), parts })
     }
 
     /// Takes one part of an upload.
     pub async fn put_part(
         self,
         caller: &Caller,
-        (world, path, id): (&WorldId, &WorldPath, &str),
-        (number, bytes): (u32, u64),
+        upload: &UploadRef,
+        number: u32,
+        bytes: u64,
         body: ByteStream,
     ) -> Result<UploadPart, Fault> {
-        self.may_upload(caller, world, path)?;
+        self.may_upload(caller, upload)?;
         if !(1..=UPLOAD_PARTS_MAX).contains(&number) || bytes > UPLOAD_PART_BYTES_MAX {
             let message = format!(
                 "A part has a number from 1 to {UPLOAD_PARTS_MAX} and {UPLOAD_PART_BYTES_MAX} \
@@ -66,7 +71,7 @@ impl FileCalls<'_> {
             return Err(Fault::new(Code::RequestInvalid, message));
         }
         let stream = storage::counted(body, storage::count_written);
-        let upload = self.begun(world, path, id)?;
+        let upload = self.begun(&upload.world, &upload.path, &upload.id)?;
         let put = self.0.objects()?.put_part(upload, number, bytes, stream);
         put.await.map_err(told)
     }
@@ -94,21 +99,16 @@ impl FileCalls<'_> {
     }
 
     /// Gives an upload up.
-    pub async fn abort_upload(
-        self,
-        caller: &Caller,
-        world: &WorldId,
-        path: &WorldPath,
-        id: &str,
-    ) -> Result<(), Fault> {
-        self.may_upload(caller, world, path)?;
-        let (objects, upload) = (self.0.objects()?, self.begun(world, path, id)?);
+    pub async fn abort_upload(self, caller: &Caller, upload: &UploadRef) -> Result<(), Fault> {
+        self.may_upload(caller, upload)?;
+        let upload = self.begun(&upload.world, &upload.path, &upload.id)?;
+        let objects = self.0.objects()?;
         let abort = || objects.abort_upload(upload.clone());
         storage::patiently(Patience::Short, abort).await.map_err(told)
     }
 
-    fn may_upload(self, caller: &Caller, world: &WorldId, path: &WorldPath) -> Result<(), Fault> {
-        let (world, path) = (world.clone(), path.clone());
+    fn may_upload(self, caller: &Caller, upload: &UploadRef) -> Result<(), Fault> {
+        let (world, path) = (upload.world.clone(), upload.path.clone());
         self.may_put(caller, &NewFile { world, path, media_type: None, bytes: None, b3: None })
     }
 

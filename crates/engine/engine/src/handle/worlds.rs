@@ -9,7 +9,6 @@ use wharf_vocab::{AccountId, Code, Fault, Verb, WorldId};
 
 use super::names::Named;
 use super::{WorldCalls, no_world};
-use crate::shard::RecordInput;
 use crate::storage;
 
 /// The world of requests that name none.
@@ -96,7 +95,7 @@ impl WorldCalls<'_> {
         id: WorldId,
         input: WorldInput,
     ) -> Result<WorldView, Fault> {
-        self.0.change(caller, RecordInput::World(id.clone(), input)).await?;
+        self.0.change::<World>(caller, id.clone(), input).await?;
         self.get(&id).await
     }
 
@@ -144,8 +143,7 @@ impl WorldCalls<'_> {
             return Err(fault.with("files", usage.files).with("bytes", usage.bytes));
         }
         self.empty_world(caller, id).await?;
-        let input = RecordInput::World(id.clone(), WorldInput::Remove);
-        self.0.change(caller, input).await.map(drop)
+        self.0.change::<World>(caller, id.clone(), WorldInput::Remove).await.map(drop)
     }
 
     /// Removes all files of a world, and whatever else the artifact store has under its name.

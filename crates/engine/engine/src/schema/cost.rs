@@ -87,7 +87,7 @@ impl<'a> Count<'a> {
             Value::Array(items) => self.ask_items(part, items, left)?,
             Value::Object(fields) => {
                 for (name, field) in fields {
-                    self.ask_field(part, (name, field), left)?;
+                    self.ask_field(part, name, field, left)?;
                 }
             }
             _ => {}
@@ -117,7 +117,7 @@ impl<'a> Count<'a> {
         Some(())
     }
 
-    fn ask_field(&mut self, part: Part, (name, field): (&str, &Value), left: usize) -> Option<()> {
+    fn ask_field(&mut self, part: Part, name: &str, field: &Value, left: usize) -> Option<()> {
         let shape = self.graph.shape(part);
         self.spend(shape.pattern_fields.len() as u64 * read(name))?;
         let named = shape.fields.get(name);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use wharf_domain::{Progress, Run};
 use wharf_ports::{Refusal, StoreError, StoreErrorKind};
 use wharf_vocab::limits::COMMIT_RETRY_MS;
-use wharf_vocab::{Code, CommitNo, Digest, Durability, Fault, RunId, RunKey, Timestamp};
+use wharf_vocab::{Code, CommitNo, Digest, Durability, Fault, RunKey, Timestamp};
 
 use super::late;
 use super::runs::{conflict, repeats, reply};
 use super::slot::{Cause, Pending, Waiting};
-use super::{Effect, Output, Owner, Reply, Shard};
+use super::{ClaimValue, Effect, Output, Owner, Reply, Shard};
 
 /// Nobody's batches that may wait for a store that cannot take them.
 const NOBODYS_WAITING_MAX: usize = 1024;
@@ -253,17 +253,15 @@ impl Shard {
     }
 }
 
-/// The answer to a second request under one idempotency key. The claim's value is the digest of
-/// the first request and the id of the run it made.
+/// The answer to a second request under one idempotency key.
 fn repeated(
     key: &RunKey,
     digest: &Digest,
     taken: &str,
     idempotency_key: Option<String>,
 ) -> Result<Reply, Fault> {
-    let first = taken.split_once(' ').filter(|(first, _)| *first == digest.as_str());
-    match first.and_then(|(_, run)| RunId::new(run).ok()) {
-        Some(run) => Ok(Reply::Repeated(RunKey { world: key.world.clone(), run })),
+    match ClaimValue::parse(taken).filter(|first| first.digest == *digest) {
+        Some(first) => Ok(Reply::Repeated(RunKey { world: key.world.clone(), run: first.run })),
         None => Err(Fault::new(
             Code::RunConflict,
             format!(

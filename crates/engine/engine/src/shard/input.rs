@@ -1,5 +1,6 @@
 //! What goes into a shard and what comes out.
 
+use std::fmt;
 use std::sync::Arc;
 
 use wharf_domain::run::RunInput;
@@ -9,7 +10,8 @@ use wharf_domain::{
 };
 use wharf_ports::{Batch, Claim, Dispatch, Refusal, StoreError};
 use wharf_vocab::{
-    AskId, AttemptId, CommitNo, Epoch, Fault, ProviderId, RunKey, Seq, ShardId, StreamId,
+    AskId, AttemptId, CommitNo, Digest, Epoch, Fault, ProviderId, RunId, RunKey, Seq, ShardId,
+    StreamId,
 };
 
 use super::records::{AnyRecord, RecordInput};
@@ -118,7 +120,6 @@ pub enum Input {
 
 impl Input {
     /// About how many bytes of somebody else's it takes in memory.
-    #[must_use]
     pub fn weight(&self) -> u64 {
         match self {
             Self::Create(create) => create.spec.weight(),
@@ -137,7 +138,6 @@ impl Input {
     }
 
     /// Who waits for the answer.
-    #[must_use]
     pub fn ticket(&self) -> Option<Ticket> {
         match self {
             Self::Create(create) => create.ticket,
@@ -172,6 +172,32 @@ pub struct Create {
     pub claim: Option<Claim>,
     /// Who waits for the answer.
     pub ticket: Option<Ticket>,
+}
+
+/// What the claim on an idempotency key stands for: the digest of the request that came first, and
+/// the run that it made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimValue {
+    pub digest: Digest,
+    pub run: RunId,
+}
+
+impl ClaimValue {
+    pub fn of(spec: &RunSpec, key: &RunKey) -> Self {
+        Self { digest: spec.digest.clone(), run: key.run.clone() }
+    }
+
+    /// Reads the text that the store has for it.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (digest, run) = text.split_once(' ')?;
+        Some(Self { digest: Digest::parse(digest)?, run: RunId::new(run).ok()? })
+    }
+}
+
+impl fmt::Display for ClaimValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.digest, self.run)
+    }
 }
 
 /// What an attempt of a run has cost that is not in memory any more.
@@ -302,7 +328,6 @@ pub enum Effect {
 
 impl Effect {
     /// Calls a child off because its parent was.
-    #[must_use]
     pub fn cancel_child(child: &RunKey) -> Self {
         super::runs::cancel_child(child)
     }

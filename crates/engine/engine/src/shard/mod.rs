@@ -25,9 +25,9 @@ use wharf_vocab::{
     AskId, CommitNo, Epoch, HoldId, ProviderId, RunKey, Seq, ShardId, StreamId, Timestamp,
 };
 
-pub use input::{Create, Effect, Input, LateCost, Output, Reply, Ticket};
+pub use input::{ClaimValue, Create, Effect, Input, LateCost, Output, Reply, Ticket};
 pub use providers::Providers;
-pub use records::{AnyRecord, RecordInput};
+pub use records::{AnyRecord, Record, RecordInput};
 pub use recover::Restored;
 pub(crate) use runs::{conflict, is_called_off};
 pub use slot::RunView;
@@ -76,7 +76,6 @@ enum Owner {
 
 impl Shard {
     /// An empty shard under a lease, beside others that know the same providers.
-    #[must_use]
     pub fn new(lease: Lease, seed: u64, providers: Providers) -> Self {
         Self {
             id: lease.shard,
@@ -99,37 +98,31 @@ impl Shard {
     }
 
     /// The shard's number.
-    #[must_use]
     pub fn id(&self) -> ShardId {
         self.id
     }
 
     /// The epoch of the lease the shard writes under.
-    #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }
 
     /// How many runs are open.
-    #[must_use]
     pub fn open_runs(&self) -> usize {
         self.runs.len()
     }
 
     /// How many batches are on their way to the store.
-    #[must_use]
     pub fn batches_on_the_way(&self) -> usize {
         self.on_the_way.len()
     }
 
     /// How much progress waits for a commit.
-    #[must_use]
     pub fn progress_waiting_bytes(&self) -> usize {
         self.progress_waiting_bytes
     }
 
     /// One open run, as the shard remembers it.
-    #[must_use]
     pub fn run(&self, key: &RunKey) -> Option<RunView<'_>> {
         self.runs.get(key).map(Slot::view)
     }
@@ -140,7 +133,6 @@ impl Shard {
     }
 
     /// When the shard wants to be woken by a [`Input::Tick`].
-    #[must_use]
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let runs = self.timetable.first().map(|(at, _)| *at);
         let again = self.again.keys().next().map(|(at, _)| *at);
@@ -148,7 +140,6 @@ impl Shard {
     }
 
     /// The open run an ask belongs to.
-    #[must_use]
     pub fn run_of_ask(&self, ask_id: &AskId) -> Option<&RunKey> {
         self.asks.get(ask_id)
     }
@@ -296,7 +287,6 @@ impl Shard {
     }
 
     /// Whether any open run is of this provider.
-    #[must_use]
     pub fn has_runs_of(&self, provider: &ProviderId) -> bool {
         self.by_provider.contains_key(provider)
     }

@@ -41,12 +41,10 @@ impl Providers {
     }
 
     /// Whether a provider can take attempts; one that nobody knows yet may be on its way.
-    #[must_use]
     pub fn availability(&self, provider: &ProviderId) -> Availability {
         self.0.read().availability.get(provider).cloned().unwrap_or(Availability::Coming)
     }
 
-    #[must_use]
     pub fn is_full(&self, provider: &ProviderId) -> bool {
         self.0.read().full.contains(provider)
     }

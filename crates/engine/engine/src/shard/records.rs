@@ -32,17 +32,6 @@ pub enum RecordInput {
 }
 
 impl RecordInput {
-    /// The stream of the record that it happens to.
-    #[must_use]
-    pub fn stream(&self) -> StreamId {
-        match self {
-            Self::World(id, _) => StreamId::World(id.clone()),
-            Self::Provider(id, _) => StreamId::Provider(id.clone()),
-            Self::Grant(id, _) => StreamId::Grant(id.clone()),
-            Self::Seat(id, _) => StreamId::Seat(id.clone()),
-        }
-    }
-
     pub(super) fn weight(&self) -> u64 {
         match self {
             Self::Provider(_, input) => match &**input {
@@ -55,16 +44,6 @@ impl RecordInput {
 }
 
 impl AnyRecord {
-    #[must_use]
-    pub fn stream(&self) -> StreamId {
-        match self {
-            Self::World(world) => StreamId::World(world.id.clone()),
-            Self::Provider(provider) => StreamId::Provider(provider.id.clone()),
-            Self::Grant(grant) => StreamId::Grant(grant.id.clone()),
-            Self::Seat(seat) => StreamId::Seat(seat.id.clone()),
-        }
-    }
-
     /// Reads a record back from the entries of its stream.
     pub fn replay<'a>(
         stream: &StreamId,
@@ -77,33 +56,6 @@ impl AnyRecord {
         record
     }
 
-    fn apply(
-        current: Option<Self>,
-        stream: &StreamId,
-        at: Timestamp,
-        entry: &Entry,
-    ) -> Option<Self> {
-        Some(match (stream, entry) {
-            (StreamId::World(id), Entry::World(entry)) => {
-                let current = current.and_then(Self::into_world);
-                Self::World(Box::new(World::apply(current, id, at, entry)?))
-            }
-            (StreamId::Provider(id), Entry::Provider(entry)) => {
-                let current = current.and_then(Self::into_provider);
-                Self::Provider(Box::new(Provider::apply(current, id, at, entry)?))
-            }
-            (StreamId::Grant(id), Entry::Grant(entry)) => {
-                let current = current.and_then(Self::into_grant);
-                Self::Grant(Box::new(Grant::apply(current, id, at, entry)?))
-            }
-            (StreamId::Seat(id), Entry::Seat(entry)) => {
-                let current = current.and_then(Self::into_seat);
-                Self::Seat(Box::new(Seat::apply(current, id, at, entry)?))
-            }
-            _ => return current,
-        })
-    }
-
     /// The change an input asks for; none if everything is as it should be.
     fn decide(
         current: Option<&Self>,
@@ -112,7 +64,7 @@ impl AnyRecord {
     ) -> Result<Option<Change>, Fault> {
         Ok(match input {
             RecordInput::World(id, input) => {
-                let current = current.and_then(Self::as_world);
+                let current = current.and_then(World::seen);
                 World::decide(current, id, input, by)?.map(|(entry, op, record)| {
                     let mut ledger: Vec<LedgerOp> = op.into_iter().collect();
                     // The account of a world that was removed is still there, with what was spent
@@ -124,21 +76,21 @@ impl AnyRecord {
                 })
             }
             RecordInput::Provider(id, input) => {
-                let decided = Provider::decide(current.and_then(Self::as_provider), id, input, by)?;
+                let decided = Provider::decide(current.and_then(Provider::seen), id, input, by)?;
                 decided.map(|(entry, record)| {
                     let entry = Entry::Provider(Box::new(entry));
                     Change { entry, ledger: Vec::new(), record }
                 })
             }
             RecordInput::Grant(id, input) => {
-                let decided = Grant::decide(current.and_then(Self::as_grant), id, input, by)?;
+                let decided = Grant::decide(current.and_then(Grant::seen), id, input, by)?;
                 decided.map(|(entry, ledger, record)| {
                     let entry = Entry::Grant(entry);
                     Change { entry, ledger, record }
                 })
             }
             RecordInput::Seat(id, input) => {
-                let decided = Seat::decide(current.and_then(Self::as_seat), id, input, by)?;
+                let decided = Seat::decide(current.and_then(Seat::seen), id, input, by)?;
                 decided.map(|(entry, record)| {
                     let entry = Entry::Seat(entry);
                     Change { entry, ledger: Vec::new(), record }
@@ -148,35 +100,78 @@ impl AnyRecord {
     }
 }
 
-/// What a record is, if it is of that kind.
-macro_rules! kinds {
-    ($($kind:ident, $as:ident, $into:ident;)*) => {
-        impl AnyRecord {
-            $(
-                fn $as(&self) -> Option<&$kind> {
-                    match self {
-                        Self::$kind(record) => Some(&**record),
-                        _ => None,
-                    }
-                }
+/// A kind of record.
+pub trait Record: Sized {
+    type Id;
+    type Input;
 
-                #[must_use]
-                pub fn $into(self) -> Option<$kind> {
-                    match self {
-                        Self::$kind(record) => Some(*record),
-                        _ => None,
-                    }
+    /// Something that happens to a record of this kind.
+    fn input(id: Self::Id, input: Self::Input) -> RecordInput;
+
+    /// The record, if it is of this kind.
+    fn taken(record: AnyRecord) -> Option<Self>;
+
+    fn seen(record: &AnyRecord) -> Option<&Self>;
+}
+
+macro_rules! kinds {
+    ($($kind:ident $id:ident $input:ident,)*) => {
+        $(impl Record for $kind {
+            type Id = $id;
+            type Input = $input;
+
+            fn input(id: $id, input: $input) -> RecordInput {
+                RecordInput::$kind(id, input.into())
+            }
+
+            fn taken(record: AnyRecord) -> Option<Self> {
+                if let AnyRecord::$kind(record) = record { Some(*record) } else { None }
+            }
+
+            fn seen(record: &AnyRecord) -> Option<&Self> {
+                if let AnyRecord::$kind(record) = record { Some(record) } else { None }
+            }
+        })*
+
+        impl RecordInput {
+            /// The stream of the record that it happens to.
+            pub fn stream(&self) -> StreamId {
+                match self {
+                    $(Self::$kind(id, _) => StreamId::$kind(id.clone()),)*
                 }
-            )*
+            }
+        }
+
+        impl AnyRecord {
+            pub fn stream(&self) -> StreamId {
+                match self {
+                    $(Self::$kind(record) => StreamId::$kind(record.id.clone()),)*
+                }
+            }
+
+            fn apply(
+                current: Option<Self>,
+                stream: &StreamId,
+                at: Timestamp,
+                entry: &Entry,
+            ) -> Option<Self> {
+                match (stream, entry) {
+                    $((StreamId::$kind(id), Entry::$kind(entry)) => {
+                        let next = $kind::apply(current.and_then($kind::taken), id, at, entry)?;
+                        Some(Self::$kind(Box::new(next)))
+                    })*
+                    _ => current,
+                }
+            }
         }
     };
 }
 
 kinds! {
-    World, as_world, into_world;
-    Provider, as_provider, into_provider;
-    Grant, as_grant, into_grant;
-    Seat, as_seat, into_seat;
+    World WorldId WorldInput,
+    Provider ProviderId ProviderInput,
+    Grant GrantId GrantInput,
+    Seat SeatId SeatInput,
 }
 
 /// A change on its way.

@@ -158,7 +158,6 @@ impl Shard {
 
     /// News of this shard's open runs for their parents in a shard that was loaded anew and has
     /// forgotten its children.
-    #[must_use]
     pub fn children_of(&self, loaded: ShardId) -> Vec<Effect> {
         let is_child = |slot: &Slot| parent_of(slot).is_some_and(|key| key.shard() == loaded);
         let children = self.runs_where(is_child);

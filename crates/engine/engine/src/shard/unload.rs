@@ -36,7 +36,6 @@ struct LeftRun {
 
 impl Shard {
     /// Gives up the shard and says what is to be taken to the next one.
-    #[must_use]
     pub fn unload(mut self) -> Left {
         let keys = self.runs_where(|slot| slot.run.is_some());
         let slots = keys.into_iter().filter_map(|key| Some((self.runs.remove(&key)?, key)));

@@ -94,7 +94,7 @@ async fn t041_what_a_failed_run_cost_is_booked_and_the_rest_is_free() {
         Fault::new(Code::ToolFailed, "No."),
         Executed::Yes,
     ));
-    attempt.ended(wharf_domain::run::AttemptReport::new(result, 7)).await.expect("told");
+    attempt.ended(wharf_engine::AttemptEnd::new(result, 7)).await.expect("told");
     assert_eq!(bench.end_of(&run.key).await.status(), RunStatus::Failed);
     let now = account(&bench).await;
     assert_eq!((now.held, now.spent, now.available()), (0, 7, Some(93)));

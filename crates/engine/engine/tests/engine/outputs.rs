@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crate::peer::{Peer, succeed, tool};
-use crate::support::{Bench, object, outputs_of, stream};
+use crate::support::{Bench, object, outputs_of, stream, written};
 use serde_json::{Value, json};
 use wharf_domain::{Level, Progress, Run, ToolDef};
-use wharf_engine::{Attempt, HistoryItem};
+use wharf_engine::{Attempt, AttemptOutputs, HistoryItem, WrittenFile};
 use wharf_ports::{ManualClock, ObjectErrorKind};
-use wharf_vocab::{Code, RunStatus, Timestamp};
+use wharf_vocab::{B3, Code, RunStatus, Timestamp};
 
 struct Stage {
     bench: Bench,
@@ -32,7 +32,11 @@ impl Stage {
     }
 
     async fn end(&self, run: &Run, attempt: &Attempt, outputs: Value) -> Arc<Run> {
-        attempt.succeeded(object(outputs), 0).await.expect("told");
+        self.end_with(run, attempt, object(outputs).into()).await
+    }
+
+    async fn end_with(&self, run: &Run, attempt: &Attempt, outputs: AttemptOutputs) -> Arc<Run> {
+        attempt.succeeded(outputs, 0).await.expect("told");
         self.bench.end_of(&run.key).await
     }
 
@@ -88,7 +92,7 @@ async fn t028_what_was_asked_for_and_not_produced_is_null_with_a_warning() {
     });
     let (run, attempt) = stage.start(outputs).await;
     attempt.data().output_addresses().expect("made");
-    let run = stage.end(&run, &attempt, json!({"b": null, "c": {"$written": true}})).await;
+    let run = stage.end_with(&run, &attempt, written(json!({"b": null}), &["c"])).await;
     assert_eq!(outputs_of(&run), json!({"a": null, "b": null, "c": null, "d": null}));
     let warnings = stage.warnings(&run).await;
     for key in ["a", "b", "c", "d"] {
@@ -113,7 +117,7 @@ async fn t028_a_file_from_before_the_attempt_was_not_produced_by_it() {
         if writes {
             bench.objects.put_at(&address, "new").expect("good");
         }
-        attempt.succeeded(object(json!({"a": {"$written": true}})), 0).await.expect("told");
+        attempt.succeeded(written(json!({}), &["a"]), 0).await.expect("told");
         shown.push(outputs_of(&*bench.end_of(&run.expect("accepted").key).await)["a"].clone());
     }
     assert_eq!(shown, [json!(null), json!("world://default/a")]);
@@ -141,11 +145,14 @@ async fn t035_an_echo_of_an_address_or_of_its_reference_says_that_it_was_written
 async fn t030_a_file_that_is_not_what_the_tool_says_it_wrote_fails_the_attempt() {
     let stage = Stage::new().await;
     let hash = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
-    for said in [json!({"$written": true, "bytes": 4}), json!({"$written": true, "b3": hash})] {
+    let b3 = Some(B3::parse(hash).expect("a hash"));
+    for said in [WrittenFile { bytes: Some(4), b3: None }, WrittenFile { bytes: None, b3 }] {
         let (run, attempt) = stage.start(json!({"a.world": "/a"})).await;
         let address = attempt.data().output_addresses().expect("made")["a"].clone();
         stage.bench.objects.put_at(&address, "three").expect("good");
-        let run = stage.end(&run, &attempt, json!({"a": said})).await;
+        let written = [("a".to_owned(), said)].into();
+        let given = AttemptOutputs { written, ..AttemptOutputs::default() };
+        let run = stage.end_with(&run, &attempt, given).await;
         assert!(error(&run).is(Code::ArtifactChecksum), "{run:?}");
         assert_eq!(error(&run).details["key"], "a");
     }
@@ -161,13 +168,13 @@ async fn an_output_that_nobody_asked_for_becomes_a_local_file_if_it_was_handed_o
         let fault = data.write(bad, 0, stream("")).await.expect_err("no name of a file");
         assert!(fault.is(Code::ToolInvalidOutput), "{fault}");
     }
-    let run = stage.end(&run, &attempt, json!({"log.txt": {"$written": true}})).await;
+    let run = stage.end_with(&run, &attempt, written(json!({}), &["log.txt"])).await;
     let at = format!("/@{}/log.txt", run.key.run);
     assert_eq!(outputs_of(&run), json!({"log.txt": format!("world://default{at}")}));
     assert_eq!(stage.bench.get(&at).await.as_deref(), Some("hi"));
 
     let (run, attempt) = stage.start(json!({})).await;
-    let run = stage.end(&run, &attempt, json!({"x": {"$written": true}})).await;
+    let run = stage.end_with(&run, &attempt, written(json!({}), &["x"])).await;
     assert!(error(&run).is(Code::ToolInvalidOutput), "{run:?}");
     assert_eq!(error(&run).details["key"], "x");
 }
@@ -200,13 +207,13 @@ async fn r124_outputs_that_are_files_need_not_fit_the_schema_and_all_others_must
     assert_eq!(run.status(), RunStatus::Succeeded, "{run:?}");
 
     for (outputs, given) in [
-        (json!({"image.world": "/i"}), json!({"image": {"$written": true}, "n": "one"})),
-        (json!({"image.world": "/i"}), json!({"image": "text", "n": 1})),
-        (json!({}), json!({"n": 1})),
+        (json!({"image.world": "/i"}), written(json!({"n": "one"}), &["image"])),
+        (json!({"image.world": "/i"}), written(json!({"image": "text", "n": 1}), &[])),
+        (json!({}), written(json!({"n": 1}), &[])),
     ] {
         let before = stage.bench.get("/i").await;
         let (run, attempt) = stage.start(outputs).await;
-        let run = stage.end(&run, &attempt, given).await;
+        let run = stage.end_with(&run, &attempt, given).await;
         assert!(error(&run).is(Code::ToolInvalidOutput), "{run:?}");
         assert_eq!(stage.bench.get("/i").await, before, "nothing is written that does not fit");
     }
@@ -274,7 +281,7 @@ async fn t028_an_output_that_was_written_and_not_named_is_found_and_taken_on() {
     for (name, holds) in [("text", "hello"), ("usage", "{}")] {
         stage.bench.objects.put_at(&addresses[name], holds).expect("good");
     }
-    let run = stage.end(&run, &attempt, json!({"text": {"$written": true}})).await;
+    let run = stage.end_with(&run, &attempt, written(json!({}), &["text"])).await;
     let (text, usage) = ("world://default/text", "world://default/usage.json");
     assert_eq!(outputs_of(&run), json!({"text": text, "usage": usage, "c": null}));
     assert_eq!(stage.bench.listed().await, ["/text", "/usage.json"]);

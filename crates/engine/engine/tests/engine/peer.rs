@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use wharf_domain::run::{AttemptError, AttemptReport};
+use wharf_domain::run::AttemptError;
 use wharf_domain::{Availability, Resolution, ToolDef};
-use wharf_engine::{Attempt, Dispatch, Handle, ProviderSink};
+use wharf_engine::{Attempt, AttemptEnd, Dispatch, Handle, ProviderSink};
 use wharf_vocab::{AttemptId, Executed, Fault, Object, ProviderId, ToolId};
 
 use crate::support::LONG;
@@ -97,5 +97,5 @@ pub(crate) async fn succeed(attempt: &Attempt, cost_micro: u64) {
 
 pub(crate) async fn fail(attempt: &Attempt, fault: Fault) {
     let result = Err(AttemptError::Failed(fault, Executed::No));
-    attempt.ended(AttemptReport::new(result, 0)).await.expect("told");
+    attempt.ended(AttemptEnd::new(result, 0)).await.expect("told");
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::peer::{Peer, succeed, tool};
-use crate::support::{Bench, default_world, new, object, outputs_of, owner, path, stream};
+use crate::support::{Bench, default_world, new, object, outputs_of, owner, path, stream, written};
 use serde_json::{Value, json};
 use wharf_domain::grant::Narrowing;
 use wharf_domain::permission::ToolPattern;
@@ -61,7 +61,7 @@ async fn t032_a_reference_becomes_an_address_for_one_file_and_one_thing() {
     let put = data.output_addresses().expect("made")["out"].clone();
     bench.objects.get_at(&put).expect_err("for writing only");
     bench.objects.put_at(&put, "done").expect("good");
-    attempt.succeeded(object(json!({"out": {"$written": true}})), 0).await.expect("told");
+    attempt.succeeded(written(json!({}), &["out"]), 0).await.expect("told");
     let run = bench.end_of(&run.key).await;
     assert_eq!(outputs_of(&run), json!({"out": "world://default/out.txt"}));
     assert_eq!(bench.get("/out.txt").await.as_deref(), Some("done"));

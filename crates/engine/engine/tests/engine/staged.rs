@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::peer::{Peer, fail, tool};
-use crate::support::{Bench, LONG, default_world, object, outputs_of, owner, stream};
+use crate::support::{Bench, LONG, default_world, object, outputs_of, owner, stream, written};
 use serde_json::json;
 use wharf_domain::{Entry, Run, RunEntry, ToolDef, WorldSettings};
 use wharf_engine::Attempt;
@@ -53,7 +53,7 @@ async fn t047_nothing_is_seen_before_the_end_and_then_all_of_it() {
     assert_eq!(bench.get(&local("b.txt")).await, None);
     assert_eq!(bench.listed().await, ["/a.txt"]);
 
-    attempt.succeeded(object(json!({"a": {"$written": true}})), 0).await.expect("told");
+    attempt.succeeded(written(json!({}), &["a"]), 0).await.expect("told");
     let run = bench.end_of(&run.key).await;
     assert_eq!(outputs_of(&run)["a"], "world://default/a.txt");
     assert_eq!(bench.get("/a.txt").await.as_deref(), Some("new"));
@@ -186,7 +186,7 @@ async fn t047_a_staged_output_that_was_not_named_is_published_with_the_others() 
     for name in ["a", "b"] {
         bench.objects.put_at(&addresses[name], name).expect("good");
     }
-    attempt.succeeded(object(json!({"a": {"$written": true}})), 0).await.expect("told");
+    attempt.succeeded(written(json!({}), &["a"]), 0).await.expect("told");
     let run = bench.end_of(&run.key).await;
     let local = format!("/@{}/b.txt", run.key.run);
     assert_eq!(outputs_of(&run)["b"], format!("world://default{local}"));

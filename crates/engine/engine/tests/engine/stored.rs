@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use wharf_domain::run::{AttemptError, AttemptReport};
+use wharf_domain::run::AttemptError;
 use wharf_domain::{Availability, Outcome, Resolution};
-use wharf_engine::{Attempt, Dispatch, ProviderSink};
+use wharf_engine::{Attempt, AttemptEnd, Dispatch, ProviderSink};
 use wharf_memory::{MemoryState, MemoryStore};
 use wharf_vocab::{AttemptId, Executed, Fault, FaultCode, Mode, ProviderId, RunStatus};
 
@@ -81,7 +81,7 @@ async fn t038_a_run_is_stored_before_it_is_dispatched_and_with_all_its_fields() 
     let fault =
         Fault::with_code(FaultCode::parse("acme.sold_out").expect("a code"), "Sold out.", false);
     let failed = AttemptError::Failed(fault, Executed::Yes);
-    attempt.ended(AttemptReport::new(Err(failed), 1_200)).await.expect("told");
+    attempt.ended(AttemptEnd::new(Err(failed), 1_200)).await.expect("told");
     bench.end_of(&accepted.key).await;
     let found = bench.killed().await;
     let ended = found.handle.runs().get(&accepted.key).await.expect("stored");

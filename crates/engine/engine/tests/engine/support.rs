@@ -10,8 +10,8 @@ use wharf_domain::grant::Keyring;
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{AuditRecord, Caller, Outcome, Policy, Run, WorldSettings};
 use wharf_engine::{
-    Accepted, ByteStream, FileQuery, Handle, HistoryItem, NewFile, NewRun, ObjectBody, Options,
-    RunEvent,
+    Accepted, AttemptOutputs, ByteStream, FileQuery, Handle, HistoryItem, NewFile, NewRun,
+    ObjectBody, Options, RunEvent, UploadRef, WrittenFile,
 };
 use wharf_journal::audit::AuditKey;
 use wharf_memory::{MemoryObjects, MemoryState, MemoryStore};
@@ -152,6 +152,16 @@ pub(crate) fn owner() -> Caller {
 
 pub(crate) fn default_world() -> WorldId {
     WorldId::new("default").expect("valid")
+}
+
+pub(crate) fn upload_of(file: &NewFile, id: &str) -> UploadRef {
+    UploadRef { world: file.world.clone(), path: file.path.clone(), id: id.to_owned() }
+}
+
+/// Outputs of a provider that has written some of them to their places itself.
+pub(crate) fn written(values: Value, names: &[&str]) -> AttemptOutputs {
+    let files = names.iter().map(|name| ((*name).to_owned(), WrittenFile::default()));
+    AttemptOutputs { values: object(values), written: files.collect() }
 }
 
 pub(crate) fn object(value: Value) -> Object {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::peer::{Peer, tool};
-use crate::support::{Bench, default_world, new_file, object, outputs_of, owner, path, stream};
+use crate::support::{
+    Bench, default_world, new_file, object, outputs_of, owner, path, stream, written,
+};
 use futures::StreamExt as _;
 use serde_json::json;
 use wharf_engine::{Handle, ObjectError, ObjectErrorKind, Options, RunQuery};
@@ -48,7 +50,7 @@ async fn a_store_that_stumbles_is_asked_again() {
     let address = attempt.data().output_addresses().expect("made")["b"].clone();
     bench.objects.put_at(&address, "b").expect("good");
     bench.objects.fail_next(2, ObjectErrorKind::Unavailable);
-    let given = object(json!({"a": "a", "b": {"$written": true}}));
+    let given = written(json!({"a": "a"}), &["b"]);
     attempt.succeeded(given, 0).await.expect("told");
     let run = bench.end_of(&run.key).await;
     assert_eq!(outputs_of(&run), json!({"a": "world://default/a", "b": "world://default/b"}));

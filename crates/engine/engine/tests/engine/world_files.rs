@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::peer::{Peer, fail, tool};
-use crate::support::{Bench, all, default_world, new, new_file, object, owner, path, stream};
+use crate::support::{
+    Bench, all, default_world, new, new_file, object, owner, path, stream, upload_of,
+};
 use serde_json::json;
 use wharf_domain::grant::{Narrowing, Rights};
 use wharf_domain::permission::ToolPattern;
@@ -340,26 +342,21 @@ async fn an_upload_in_parts_becomes_a_file_once_all_of_it_is_there() {
     let file = NewFile { bytes: Some(whole), ..new_file(world.clone(), "/big.bin") };
     let handle = &bench.handle;
     let upload = handle.files().begin_upload(&owner(), file.clone()).await.expect("begun");
-    let place = (&world, &file.path, upload.id.as_str());
+    let place = upload_of(&file, &upload.id);
     let size = UPLOAD_PART_BYTES_MIN;
-    handle
-        .files()
-        .put_part(&owner(), place, (1, size), stream(first.clone()))
-        .await
-        .expect("taken");
+    handle.files().put_part(&owner(), &place, 1, size, stream(first.clone())).await.expect("taken");
     let fault =
         handle.files().complete_upload(&owner(), file.clone(), &upload.id).await.expect_err("half");
     assert!(fault.is(Code::ArtifactChecksum), "{fault}");
     for (number, bytes) in [(0, 1), (10_001, 1), (2, u64::MAX)] {
-        let fault = handle.files().put_part(&owner(), place, (number, bytes), stream("x")).await;
+        let fault = handle.files().put_part(&owner(), &place, number, bytes, stream("x")).await;
         assert!(fault.expect_err("no such part").is(Code::RequestInvalid));
     }
     let fault =
-        handle.files().put_part(&owner(), place, (2, 3), stream("lo")).await.expect_err("short");
+        handle.files().put_part(&owner(), &place, 2, 3, stream("lo")).await.expect_err("short");
     assert!(fault.is(Code::ArtifactChecksum), "{fault}");
-    handle.files().put_part(&owner(), place, (2, 2), stream("lo")).await.expect("taken");
-    let known =
-        handle.files().upload(&owner(), &world, &file.path, &upload.id).await.expect("known");
+    handle.files().put_part(&owner(), &place, 2, 2, stream("lo")).await.expect("taken");
+    let known = handle.files().upload(&owner(), &place).await.expect("known");
     assert_eq!(known.parts.iter().map(|part| part.bytes).collect::<Vec<_>>(), [size, 2]);
     assert_eq!(bench.listed().await, [] as [&str; 0]);
     let done =
@@ -367,12 +364,12 @@ async fn an_upload_in_parts_becomes_a_file_once_all_of_it_is_there() {
     assert_eq!((done.artifact.bytes, done.artifact.b3.is_some()), (whole, true));
     assert_eq!(bench.get("/big.bin").await, Some(first + "lo"));
 
-    let gone = handle.files().upload(&owner(), &world, &file.path, &upload.id).await;
+    let gone = handle.files().upload(&owner(), &place).await;
     assert!(gone.expect_err("done").is(Code::UploadNotFound));
     let upload = handle.files().begin_upload(&owner(), file.clone()).await.expect("begun");
-    handle.files().abort_upload(&owner(), &world, &file.path, &upload.id).await.expect("given up");
-    let place = (&world, &file.path, upload.id.as_str());
-    let gone = handle.files().put_part(&owner(), place, (1, 1), stream("x")).await;
+    let place = upload_of(&file, &upload.id);
+    handle.files().abort_upload(&owner(), &place).await.expect("given up");
+    let gone = handle.files().put_part(&owner(), &place, 1, 1, stream("x")).await;
     assert!(gone.expect_err("given up").is(Code::UploadNotFound));
 }
 
@@ -391,9 +388,9 @@ async fn t040_parts_with_a_gap_or_too_small_make_no_file() {
         let file = new_file(world.clone(), "/big");
         let upload = handle.files().begin_upload(&owner(), file.clone()).await.expect("begun");
         for (number, text) in parts {
-            let place = (&world, &file.path, upload.id.as_str());
+            let place = upload_of(&file, &upload.id);
             let (bytes, body) = (text.len() as u64, stream(text.to_owned()));
-            handle.files().put_part(&owner(), place, (number, bytes), body).await.expect("taken");
+            handle.files().put_part(&owner(), &place, number, bytes, body).await.expect("taken");
         }
         let fault =
             handle.files().complete_upload(&owner(), file, &upload.id).await.expect_err("no file");

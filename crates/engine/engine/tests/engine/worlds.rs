@@ -1,7 +1,7 @@
 //! Worlds: made, removed, and made again.
 
 use crate::peer::{Peer, succeed, tool};
-use crate::support::{Bench, default_world, new, new_file, object, owner, stream};
+use crate::support::{Bench, default_world, new, new_file, object, owner, stream, upload_of};
 use serde_json::json;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::{Audience, Rule, When, WorldSettings};
@@ -102,9 +102,8 @@ async fn t040_a_world_made_again_gets_nothing_of_the_one_before() {
     let handle = &bench.handle;
     let file = new_file(world(), "/big");
     let upload = handle.files().begin_upload(&owner(), file.clone()).await.expect("begun").id;
-    let (at, world_id) = (file.path.clone(), world());
-    let place = (&world_id, &at, upload.as_str());
-    handle.files().put_part(&owner(), place, (1, 3), stream("old")).await.expect("taken");
+    let place = upload_of(&file, &upload);
+    handle.files().put_part(&owner(), &place, 1, 3, stream("old")).await.expect("taken");
     let late = bench.objects.presign(Method::Put, "w/late", 60);
     let early = bench.objects.presign(Method::Put, "default/late", 60);
     handle.worlds().remove(&owner(), &world(), false).await.expect("empty");
@@ -114,21 +113,18 @@ async fn t040_a_world_made_again_gets_nothing_of_the_one_before() {
     handle.worlds().create(&owner(), world(), WorldSettings::default()).await.expect("made again");
     assert_eq!(bench.objects.keys(), ["default/late"], "only its own leftovers");
     for gone in [
-        handle.files().put_part(&owner(), place, (2, 1), stream("x")).await.map(drop),
+        handle.files().put_part(&owner(), &place, 2, 1, stream("x")).await.map(drop),
         handle.files().complete_upload(&owner(), file.clone(), &upload).await.map(drop),
-        handle.files().upload(&owner(), &world(), &at, &upload).await.map(drop),
-        handle.files().abort_upload(&owner(), &world(), &at, &upload).await,
+        handle.files().upload(&owner(), &place).await.map(drop),
+        handle.files().abort_upload(&owner(), &place).await,
     ] {
         let fault = gone.expect_err("of the world before");
         assert!(fault.is(Code::UploadNotFound), "{fault}");
     }
     assert_eq!(bench.objects.keys(), ["default/late"]);
     let upload = handle.files().begin_upload(&owner(), file.clone()).await.expect("begun").id;
-    handle
-        .files()
-        .put_part(&owner(), (&world_id, &at, &upload), (1, 3), stream("new"))
-        .await
-        .expect("ok");
+    let place = upload_of(&file, &upload);
+    handle.files().put_part(&owner(), &place, 1, 3, stream("new")).await.expect("ok");
 
     // The next start of the core knows them apart, too.
     let bench = bench.killed().await;

@@ -56,13 +56,11 @@ struct State {
 
 impl SteadyClock {
     /// A clock that begins with the machine's.
-    #[must_use]
     pub fn system() -> Self {
         Self::of(Machine(Instant::now()))
     }
 
     /// A clock with these sources.
-    #[must_use]
     pub fn of(sources: impl Sources) -> Self {
         let (passed, now) = (sources.passed(), sources.wall());
         let slept = sources.uptime().map(|uptime| uptime.saturating_sub(passed));

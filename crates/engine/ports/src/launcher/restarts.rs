@@ -64,7 +64,6 @@ pub struct Restarts {
 
 impl Restarts {
     /// No crash so far.
-    #[must_use]
     pub fn new(policy: RestartPolicy) -> Self {
         let ms = Duration::from_millis;
         let pauses = Backoff::new(ms(policy.pause_ms), ms(policy.pause_max_ms));

@@ -175,7 +175,6 @@ impl Grant {
     }
 
     /// The grant after an entry; `None` if the entry cannot follow.
-    #[must_use]
     pub fn apply(
         grant: Option<Self>,
         id: &GrantId,
@@ -200,13 +199,11 @@ impl Grant {
 
     /// Every grant its rights come from that is not a person's own, but for itself: whoever made
     /// it with a token that is not a person's stands in the chain of all that it starts.
-    #[must_use]
     pub fn makers(&self) -> Vec<GrantId> {
         self.by.links()
     }
 
     /// The account its runs are paid from, when it has one.
-    #[must_use]
     pub fn account(&self) -> Option<AccountId> {
         self.budget_micro.map(|_| AccountId::of_grant(&self.id))
     }

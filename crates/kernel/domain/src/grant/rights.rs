@@ -43,20 +43,17 @@ pub struct Narrowing {
 
 impl Rights {
     /// Everything, everywhere, for ever.
-    #[must_use]
     pub fn all() -> Self {
         let verbs = Verb::ALL.iter().copied().collect();
         Self { verbs, worlds: None, tools: Vec::new(), until: None }
     }
 
     /// Nothing.
-    #[must_use]
     pub fn none() -> Self {
         Self { verbs: BTreeSet::new(), ..Self::all() }
     }
 
     /// The rights that are left.
-    #[must_use]
     pub fn narrowed(&self, by: &Narrowing) -> Self {
         let mut left = self.clone();
         if let Some(verbs) = &by.verbs {
@@ -77,7 +74,6 @@ impl Rights {
     }
 
     /// Whether `other` gives nothing that this does not give.
-    #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let worlds = match (&self.worlds, &other.worlds) {
             (None, _) => true,
@@ -97,7 +93,6 @@ impl Rights {
     }
 
     /// The world, if it is exactly one.
-    #[must_use]
     pub fn only_world(&self) -> Option<&WorldId> {
         let worlds = self.worlds.as_ref().filter(|worlds| worlds.len() == 1)?;
         worlds.first()
@@ -123,7 +118,6 @@ impl Rights {
     }
 
     /// Whether a world is within reach.
-    #[must_use]
     pub fn in_world(&self, world: &WorldId) -> bool {
         self.worlds.as_ref().is_none_or(|worlds| worlds.contains(world))
     }

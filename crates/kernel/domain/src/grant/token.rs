@@ -52,7 +52,6 @@ pub struct Keyring {
 
 impl Keyring {
     /// No key at all: no token is good.
-    #[must_use]
     pub fn none() -> Self {
         Self { current: String::new(), keys: BTreeMap::new() }
     }
@@ -70,7 +69,6 @@ pub struct Token(String);
 
 impl Token {
     /// The text, for the one answer that hands it out.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -129,7 +127,6 @@ struct Narrowed {
 }
 
 /// Makes the token of a grant. Without a key that seals now it is one that is never good.
-#[must_use]
 pub fn mint(keyring: &Keyring, grant: &Grant) -> Token {
     let kid = keyring.current.as_str();
     let Some(key) = keyring.keys.get(kid).filter(|_| is_key_name(kid)) else {

@@ -115,7 +115,6 @@ struct Sealed {
 
 impl WorkerGrant {
     /// Whether it lets its bearer call a tool.
-    #[must_use]
     pub fn may_invoke(&self, tool: &ToolId) -> bool {
         let fits = |scope: &WorkerScope| match scope {
             WorkerScope::Invoke(pattern) => pattern.matches(tool),
@@ -125,7 +124,6 @@ impl WorkerGrant {
     }
 
     /// The patterns of tools that it lets its bearer call.
-    #[must_use]
     pub fn tools(&self) -> Vec<ToolPattern> {
         let pattern = |scope: &WorkerScope| match scope {
             WorkerScope::Invoke(pattern) => Some(pattern.clone()),
@@ -135,7 +133,6 @@ impl WorkerGrant {
     }
 
     /// The long form. Without a key that seals now it is one that is never good.
-    #[must_use]
     pub fn mint(&self, keyring: &Keyring) -> String {
         let sig_hex = match keyring.keys.get(&keyring.current) {
             Some(key) => hex(&self.mac(key).finalize().into_bytes()),
@@ -159,7 +156,6 @@ impl WorkerGrant {
 
     /// Reads the long form back if one of the keys sealed it. Time and fences are for the caller
     /// to check.
-    #[must_use]
     pub fn verify(keyring: &Keyring, text: &str) -> Option<Self> {
         if text.len() > CREDENTIAL_BYTES_MAX {
             return None;
@@ -208,7 +204,6 @@ impl WorkerGrant {
 }
 
 /// The short form for a task and an attempt; the same as long as the core's key is.
-#[must_use]
 pub fn handle(keyring: &Keyring, task_id: &str, attempt: u32) -> Option<String> {
     let mut mac = keyed(keyring.keys.get(&keyring.current)?);
     mac.update(DERIVED);

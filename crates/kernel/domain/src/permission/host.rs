@@ -51,7 +51,6 @@ impl HostPattern {
     }
 
     /// Whether it fits a host, by name or address, at a port.
-    #[must_use]
     pub fn matches(&self, host: &str, port: u16) -> bool {
         if port == 0 || self.port.is_some_and(|wanted| wanted != port) {
             return false;
@@ -65,13 +64,11 @@ impl HostPattern {
     }
 
     /// Whether every host that `narrow` fits is fit by this one too.
-    #[must_use]
     pub fn covers(&self, narrow: &Self) -> bool {
         self.host.covers(&narrow.host) && (self.port.is_none() || self.port == narrow.port)
     }
 
     /// Whether it names one address or the machine itself, so that private addresses are meant.
-    #[must_use]
     pub fn is_literal(&self) -> bool {
         match &self.host {
             Host::Address(_) => true,

@@ -79,7 +79,6 @@ impl Permission {
     }
 
     /// Whether everything that `other` allows is allowed by this one too.
-    #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Read(wide) | Self::Write(wide), Self::Read(narrow))
@@ -91,7 +90,6 @@ impl Permission {
     }
 
     /// What it lets its holder do, in a sentence for people.
-    #[must_use]
     pub fn describe(&self) -> String {
         match self {
             Self::Read(glob) => describe_files("Read", glob),
@@ -108,26 +106,22 @@ impl Permission {
 
     /// Whether it lets its holder read at a canonical, absolute path. Patterns from `~` must be
     /// [`at_home`](PathGlob::at_home) before.
-    #[must_use]
     pub fn allows_read(&self, path: &str) -> bool {
         matches!(self, Self::Read(glob) | Self::Write(glob) if glob.matches(path))
     }
 
     /// Whether it lets its holder write at a canonical, absolute path. Patterns from `~` must be
     /// [`at_home`](PathGlob::at_home) before.
-    #[must_use]
     pub fn allows_write(&self, path: &str) -> bool {
         matches!(self, Self::Write(glob) if glob.matches(path))
     }
 
     /// Whether it lets its holder call a tool.
-    #[must_use]
     pub fn allows_tool(&self, tool: &ToolId) -> bool {
         matches!(self, Self::Invoke(pattern) if pattern.matches(tool))
     }
 
     /// Whether it lets its holder reach a host by name or address, at a port.
-    #[must_use]
     pub fn allows_host(&self, host: &str, port: u16) -> bool {
         matches!(self, Self::Egress(pattern) if pattern.matches(host, port))
     }
@@ -149,7 +143,6 @@ impl fmt::Display for Permission {
 
 /// The hash that stands for a whole list of permissions, in whatever order and however often each
 /// is named.
-#[must_use]
 pub fn permissions_hash(permissions: &[String]) -> Digest {
     let list: BTreeSet<&str> = permissions.iter().map(|text| text.trim()).collect();
     Digest::of_bytes(&serde_json::to_vec(&list).expect("text is always JSON"))

@@ -10,7 +10,7 @@ use super::glob::Pattern;
 use super::{PERMISSION_BYTES_MAX, PermissionError, check_visible};
 
 /// A pattern of paths, e.g. `/srv/data/**` or `~/notes/*.md`.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathGlob {
     text: String,
     pattern: Pattern,
@@ -46,7 +46,6 @@ impl PathGlob {
 
     /// The pattern with `~` replaced by the owner's home, which must be absolute; with any other
     /// it stays as it is and fits nothing.
-    #[must_use]
     pub fn at_home(&self, home: &str) -> Self {
         let home = home.trim_end_matches('/');
         match self.text.strip_prefix('~') {
@@ -59,7 +58,6 @@ impl PathGlob {
     }
 
     /// Whether it fits a canonical, absolute path. What is not canonical, it never fits.
-    #[must_use]
     pub fn matches(&self, path: &str) -> bool {
         // The root folder is what every path is below of, before the first separator.
         self.pattern.matches(if path == "/" { "" } else { path }) && is_canonical(path)
@@ -67,7 +65,6 @@ impl PathGlob {
 
     /// Whether every path that `narrow` fits is fit by this one too. A pattern from `~` and one
     /// from `/` can only be compared when both are [`at_home`](Self::at_home).
-    #[must_use]
     pub fn covers(&self, narrow: &Self) -> bool {
         self.pattern.covers(&narrow.pattern)
     }
@@ -75,7 +72,6 @@ impl PathGlob {
     /// The path everything it fits lies at or below, and whether that says it all: then the
     /// pattern is that very path, or (see [`is_tree`](Self::is_tree)) that folder and everything
     /// below it.
-    #[must_use]
     pub fn root(&self) -> (&str, bool) {
         let prefix = &self.text[..self.pattern.prefix().len()];
         if self.pattern.is_exact() {
@@ -90,7 +86,6 @@ impl PathGlob {
     }
 
     /// Whether it is a folder and everything below it (`folder/**`).
-    #[must_use]
     pub fn is_tree(&self) -> bool {
         self.pattern.is_tree()
     }
@@ -99,12 +94,6 @@ impl PathGlob {
 impl fmt::Display for PathGlob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-impl fmt::Debug for PathGlob {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PathGlob({})", self.text)
     }
 }
 

@@ -9,7 +9,7 @@ use super::glob::Pattern;
 use super::{PERMISSION_BYTES_MAX, PermissionError};
 
 /// A pattern of tools, e.g. `llm/*`, `*/echo`, `dev.example.hello/echo`, `*`.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ToolPattern {
     text: String,
@@ -35,19 +35,16 @@ impl ToolPattern {
     }
 
     /// The pattern that fits every tool.
-    #[must_use]
     pub fn any() -> Self {
         Self { text: "*/*".to_owned(), pattern: Pattern::words("*/*") }
     }
 
     /// Whether it fits a tool.
-    #[must_use]
     pub fn matches(&self, tool: &ToolId) -> bool {
         self.pattern.matches(tool.as_str())
     }
 
     /// Whether every tool that `narrow` fits is fit by this one too.
-    #[must_use]
     pub fn covers(&self, narrow: &Self) -> bool {
         self.pattern.covers(&narrow.pattern)
     }
@@ -75,12 +72,6 @@ fn is_part(text: &str) -> bool {
 impl fmt::Display for ToolPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-impl fmt::Debug for ToolPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ToolPattern({})", self.text)
     }
 }
 

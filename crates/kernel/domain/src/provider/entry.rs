@@ -173,19 +173,16 @@ impl ToolsOffered {
 
 impl ProviderEntry {
     /// Whether all that earlier entries of the same kind say is said again here.
-    #[must_use]
     pub fn replaces_earlier(&self) -> bool {
         matches!(self, Self::ToolsOffered(offered) if offered.otherwise.is_some())
     }
 
     /// Whether a later entry has taken its place.
-    #[must_use]
     pub fn is_replaced(&self) -> bool {
         matches!(self, Self::ToolsOffered(offered) if offered.replaced.is_some())
     }
 
     /// What is kept of an entry when a later one takes its place; `None` if it stays as it is.
-    #[must_use]
     pub fn replaced(&self) -> Option<Self> {
         match self {
             Self::ToolsOffered(offered) => offered.replaced().map(Self::ToolsOffered),

@@ -51,23 +51,31 @@ pub struct Usage {
 
 impl ProviderLimits {
     /// These, and the others where these say nothing.
-    #[must_use]
     pub fn or(&self, other: &Self) -> Self {
+        self.joined(other, Join::First)
+    }
+
+    /// The stricter of both in every respect.
+    pub fn stricter(&self, other: &Self) -> Self {
+        self.joined(other, Join::Strictest)
+    }
+
+    fn joined(&self, other: &Self, join: Join) -> Self {
         let (a, b) = (&self.usage, &other.usage);
         Self {
-            calls_max: self.calls_max.or(other.calls_max),
-            rate: self.rate.or(other.rate),
-            call_ms: self.call_ms.or(other.call_ms),
-            input_bytes: self.input_bytes.or(other.input_bytes),
-            output_bytes: self.output_bytes.or(other.output_bytes),
-            stream_bytes: self.stream_bytes.or(other.stream_bytes),
+            calls_max: join.of(self.calls_max, other.calls_max, Ord::min),
+            rate: join.of(self.rate, other.rate, Rate::stricter),
+            call_ms: join.of(self.call_ms, other.call_ms, Ord::min),
+            input_bytes: join.of(self.input_bytes, other.input_bytes, Ord::min),
+            output_bytes: join.of(self.output_bytes, other.output_bytes, Ord::min),
+            stream_bytes: join.of(self.stream_bytes, other.stream_bytes, Ord::min),
             usage: Usage {
-                memory_bytes: a.memory_bytes.or(b.memory_bytes),
-                cpu_ms: a.cpu_ms.or(b.cpu_ms),
-                cpu_millicores: a.cpu_millicores.or(b.cpu_millicores),
-                processes: a.processes.or(b.processes),
-                open_files: a.open_files.or(b.open_files),
-                disk_bytes: a.disk_bytes.or(b.disk_bytes),
+                memory_bytes: join.of(a.memory_bytes, b.memory_bytes, Ord::min),
+                cpu_ms: join.of(a.cpu_ms, b.cpu_ms, Ord::min),
+                cpu_millicores: join.of(a.cpu_millicores, b.cpu_millicores, Ord::min),
+                processes: join.of(a.processes, b.processes, Ord::min),
+                open_files: join.of(a.open_files, b.open_files, Ord::min),
+                disk_bytes: join.of(a.disk_bytes, b.disk_bytes, Ord::min),
             },
         }
     }
@@ -89,31 +97,6 @@ impl ProviderLimits {
             ("disk_bytes", usage.disk_bytes),
         ]
     }
-
-    /// The stricter of both in every respect.
-    #[must_use]
-    pub fn stricter(&self, other: &Self) -> Self {
-        let (a, b) = (&self.usage, &other.usage);
-        Self {
-            calls_max: least(self.calls_max, other.calls_max),
-            rate: match (self.rate, other.rate) {
-                (Some(one), Some(two)) => Some(one.stricter(two)),
-                (one, two) => one.or(two),
-            },
-            call_ms: least(self.call_ms, other.call_ms),
-            input_bytes: least(self.input_bytes, other.input_bytes),
-            output_bytes: least(self.output_bytes, other.output_bytes),
-            stream_bytes: least(self.stream_bytes, other.stream_bytes),
-            usage: Usage {
-                memory_bytes: least(a.memory_bytes, b.memory_bytes),
-                cpu_ms: least(a.cpu_ms, b.cpu_ms),
-                cpu_millicores: least(a.cpu_millicores, b.cpu_millicores),
-                processes: least(a.processes, b.processes),
-                open_files: least(a.open_files, b.open_files),
-                disk_bytes: least(a.disk_bytes, b.disk_bytes),
-            },
-        }
-    }
 }
 
 impl Rate {
@@ -131,9 +114,18 @@ impl Rate {
     }
 }
 
-fn least<T: Ord>(one: Option<T>, two: Option<T>) -> Option<T> {
-    match (one, two) {
-        (Some(one), Some(two)) => Some(one.min(two)),
-        (one, two) => one.or(two),
+/// What counts where both say something.
+#[derive(Clone, Copy)]
+enum Join {
+    First,
+    Strictest,
+}
+
+impl Join {
+    fn of<T>(self, one: Option<T>, two: Option<T>, stricter: fn(T, T) -> T) -> Option<T> {
+        match (self, one, two) {
+            (Self::Strictest, Some(one), Some(two)) => Some(stricter(one, two)),
+            (_, one, two) => one.or(two),
+        }
     }
 }

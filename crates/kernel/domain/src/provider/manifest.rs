@@ -53,7 +53,6 @@ pub struct AgentDetails {
 impl Manifest {
     /// What is known of an operative under a name. It declares nothing, so there is nothing to
     /// approve but its token.
-    #[must_use]
     pub fn operative(id: &ProviderId) -> ProviderInput {
         let manifest = Self {
             name: id.to_string(),
@@ -70,7 +69,6 @@ impl Manifest {
     }
 
     /// What a tool server declares of its tool; `None` if it is none.
-    #[must_use]
     pub fn tool_server(&self) -> Option<&ToolServer> {
         match &self.kind {
             ProviderKind::ToolServer(server) => Some(server),
@@ -92,7 +90,6 @@ pub enum ProviderType {
 
 impl ProviderType {
     /// The word for it in the audit.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "agent",
@@ -102,7 +99,6 @@ impl ProviderType {
     }
 
     /// The words for it in a sentence.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Self::Agent => "agent",
@@ -114,7 +110,6 @@ impl ProviderType {
 
 impl ProviderKind {
     /// What it is, without what it declares.
-    #[must_use]
     pub fn of(&self) -> ProviderType {
         match self {
             Self::Agent(_) => ProviderType::Agent,
@@ -124,7 +119,6 @@ impl ProviderKind {
     }
 
     /// Whether the core launches it, or would, and an owner approves it before.
-    #[must_use]
     pub fn is_launched(&self) -> bool {
         match self {
             Self::Agent(_) | Self::ToolServer(_) => true,

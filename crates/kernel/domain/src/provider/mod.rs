@@ -87,7 +87,6 @@ pub struct Approval {
 
 impl Provider {
     /// The agent after an entry; `None` if the entry cannot follow.
-    #[must_use]
     pub fn apply(
         agent: Option<Self>,
         id: &ProviderId,
@@ -216,7 +215,6 @@ impl Provider {
 
     /// Whether the manifest it has now, and what it asks for, is what the owner approved, and
     /// nothing has drifted.
-    #[must_use]
     pub fn is_approved(&self) -> bool {
         let same = |approval: &Approval| {
             let asked = || permissions_hash(&self.manifest.permissions);
@@ -227,7 +225,6 @@ impl Provider {
     }
 
     /// The permissions the owner gave; none without an approval that holds.
-    #[must_use]
     pub fn permissions(&self) -> Vec<Permission> {
         let given = self.approval.as_ref().filter(|_| self.is_approved());
         let given = given.map_or(&[][..], |approval| &approval.permissions);

@@ -5,19 +5,16 @@ use wharf_vocab::quantity;
 use super::Rate;
 
 /// A time in milliseconds, more than none.
-#[must_use]
 pub fn duration_ms(text: &str) -> Option<u64> {
     quantity::duration_ms(text).filter(|ms| *ms > 0)
 }
 
 /// A number of bytes, more than none.
-#[must_use]
 pub fn bytes(text: &str) -> Option<u64> {
     quantity::bytes(text).filter(|bytes| *bytes > 0)
 }
 
 /// A share of processors in thousandths of one, more than none: `200m`, `2`.
-#[must_use]
 pub fn millicores(text: &str) -> Option<u64> {
     let (number, factor) = text.strip_suffix('m').map_or((text, 1_000), |number| (number, 1));
     let plain = number.bytes().all(|byte| byte.is_ascii_digit());
@@ -26,7 +23,6 @@ pub fn millicores(text: &str) -> Option<u64> {
 }
 
 /// So many in so much time: `60/minute`.
-#[must_use]
 pub fn rate(text: &str) -> Option<Rate> {
     quantity::rate(text).map(|(count, per_ms)| Rate { count, per_ms })
 }

@@ -35,7 +35,6 @@ impl ToolServer {
 
     /// The tool as it stands in the catalog and is pinned: what the manifest leaves open is
     /// settled, and runs can be taken up again, as the run protocol has it.
-    #[must_use]
     pub fn offered(&self) -> ToolDef {
         let mut tool = self.tool.clone();
         tool.reattach = true;
@@ -75,7 +74,6 @@ pub enum Serving {
 
 impl Serving {
     /// Whether the core starts it.
-    #[must_use]
     pub fn is_launched(&self) -> bool {
         !matches!(self, Self::Remote { .. })
     }

@@ -75,7 +75,6 @@ impl Usual {
 
     /// The terms of an approval: what its owner typed, and beside it what is usual, or what the
     /// manifest says where that is stricter.
-    #[must_use]
     pub fn terms(&self, manifest: &Manifest, typed: Typed) -> Terms {
         let usual = self.sandbox_of(manifest);
         let asked = asked_sandbox(manifest).unwrap_or(usual);
@@ -88,7 +87,6 @@ impl Usual {
     }
 
     /// The limits that hold for one.
-    #[must_use]
     pub fn limits(&self, agent: &Provider) -> ProviderLimits {
         let terms = agent.approval.as_ref().map(|approval| &approval.terms);
         let given = terms.map(|terms| terms.limits.clone()).unwrap_or_default();
@@ -100,7 +98,6 @@ impl Usual {
     }
 
     /// What a manifest asks for beyond what is usual.
-    #[must_use]
     pub fn wishes(&self, agent: &Provider) -> Vec<Wish> {
         let manifest = &agent.manifest;
         let same = |approval: &&Approval| approval.manifest_hash == agent.manifest_hash;

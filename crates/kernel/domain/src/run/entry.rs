@@ -232,7 +232,6 @@ pub struct Ended {
 
 impl Ended {
     /// The end of a run that wrote no files.
-    #[must_use]
     pub fn new(outcome: Outcome, cost_micro: Micro) -> Self {
         Self {
             outcome,

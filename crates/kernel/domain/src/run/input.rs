@@ -80,7 +80,6 @@ pub struct AttemptReport {
 
 impl AttemptReport {
     /// An attempt that wrote no files.
-    #[must_use]
     pub fn new(result: Result<Object, AttemptError>, cost_micro: Micro) -> Self {
         Self { result, cost_micro, delivery: Delivery::default() }
     }
@@ -213,7 +212,6 @@ pub enum Verdict {
 }
 
 /// The table of legal pairs. Tests offer every input in every phase and compare.
-#[must_use]
 pub fn legal(phase: Phase, input: InputKind) -> Verdict {
     use InputKind as I;
     use Phase as P;
@@ -249,7 +247,6 @@ pub fn legal(phase: Phase, input: InputKind) -> Verdict {
 
 impl Run {
     /// Where the run stands, as finely as the rules care.
-    #[must_use]
     pub fn phase(&self) -> Phase {
         match (&self.outcome, &self.active) {
             (Some(_), _) => Phase::Over,
@@ -265,7 +262,6 @@ impl Run {
 
 impl RunInput {
     /// The input's kind.
-    #[must_use]
     pub fn kind(&self) -> InputKind {
         match self {
             Self::Provider => InputKind::Provider,

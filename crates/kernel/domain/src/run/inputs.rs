@@ -32,7 +32,6 @@ static NONE: LazyLock<Object> = LazyLock::new(Object::new);
 
 impl Inputs {
     /// What is known of them, if they are not here.
-    #[must_use]
     pub fn away(&self) -> Option<&Away> {
         match self {
             Self::Here(_) => None,
@@ -41,7 +40,6 @@ impl Inputs {
     }
 
     /// About how many bytes they take in memory, or would if they were here.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Here(inputs) => memory_weight(inputs),
@@ -50,7 +48,6 @@ impl Inputs {
     }
 
     /// Their digest; the order of names does not matter.
-    #[must_use]
     pub fn digest(&self) -> Digest {
         match self {
             Self::Here(inputs) => Digest::of_object(inputs),

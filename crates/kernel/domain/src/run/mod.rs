@@ -240,7 +240,6 @@ pub struct RunSummary {
 
 impl Run {
     /// Reads a run back from its stream; `None` if the entries do not begin with its creation.
-    #[must_use]
     pub fn replay<'a>(
         entries: impl IntoIterator<Item = (Timestamp, &'a RunEntry)>,
     ) -> Option<Self> {
@@ -286,6 +285,8 @@ impl Run {
 
     /// Changes the state by one entry. Live and on replay, this is the only way it changes.
     pub fn apply(&mut self, at: Timestamp, entry: &RunEntry) {
+        let late_cost = matches!(entry, RunEntry::CostReported(_));
+        debug_assert!(!self.is_over() || late_cost, "{} has ended and never changes", self.key);
         match entry {
             RunEntry::Created(_) => {}
             RunEntry::ProviderAwaited(entry) => self.pause = Some(Pause::Provider(entry.until)),
@@ -314,13 +315,17 @@ impl Run {
                         self.reused = None;
                     }
                 }
+                let same = |raised: &RaisedAsk| raised.ask.spec.ask_id == ask.spec.ask_id;
+                debug_assert!(!self.asks.iter().any(same), "an ask is raised once");
                 self.asks.push(RaisedAsk { ask, gate: entry.gate });
                 self.rewind_timer(at);
             }
             RunEntry::AskResolved(entry) => {
                 let found =
                     self.asks.iter_mut().find(|raised| raised.ask.spec.ask_id == entry.ask_id);
+                debug_assert!(found.is_some(), "an ask is raised before it is resolved");
                 if let Some(raised) = found {
+                    debug_assert!(raised.ask.is_open(), "an ask is resolved once");
                     raised.ask.resolved = Some((entry.resolution.clone(), entry.by.clone()));
                 }
                 self.rewind_timer(at);
@@ -329,6 +334,7 @@ impl Run {
             RunEntry::CancelRequested(entry) => self.cancel = Some(entry.clone()),
             RunEntry::Publishing(entry) => self.publishing = Some(entry.clone()),
             RunEntry::Ended(entry) => {
+                debug_assert!(!self.has_open_ask(), "every ask is resolved before the end");
                 self.book(entry.cost_micro, entry.incomplete);
                 self.pause = None;
                 self.publishing = None;
@@ -363,6 +369,8 @@ impl Run {
     }
 
     fn attempt_started(&mut self, at: Timestamp, entry: &AttemptStarted) {
+        debug_assert!(self.active.is_none(), "at most one attempt is active");
+        debug_assert!(entry.attempt == self.attempt + 1, "attempts are numbered without holes");
         self.attempt = entry.attempt;
         let held = entry.hold.as_ref().map_or(0, |held| held.amount_micro);
         self.held_micro = self.held_micro.saturating_add(held);
@@ -383,6 +391,7 @@ impl Run {
     fn book(&mut self, cost_micro: Micro, incomplete: bool) {
         if let Some(attempt) = self.active.take() {
             self.booked.push(Booked { attempt_id: attempt.id, cost_micro, incomplete });
+            debug_assert!(self.booked.len() == self.attempt as usize, "every attempt is booked");
         }
         self.add_cost(cost_micro);
     }
@@ -448,7 +457,6 @@ impl Run {
     }
 
     /// The id of one of its attempts, by its number.
-    #[must_use]
     pub fn attempt_id(&self, number: u32) -> Option<&AttemptId> {
         let active = self.active.as_ref().filter(|active| active.number == number);
         let before = || {
@@ -459,7 +467,6 @@ impl Run {
     }
 
     /// Where the run stands.
-    #[must_use]
     pub fn status(&self) -> RunStatus {
         match &self.outcome {
             Some(outcome) => outcome.status(),
@@ -470,7 +477,6 @@ impl Run {
     }
 
     /// Whether the run is over.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         self.outcome.is_some()
     }
@@ -492,7 +498,6 @@ impl Run {
     /// The approval the run goes on under: the last one that it waited for and got, else the one
     /// given before it was made. What a seat says of each attempt does not replace what somebody
     /// said of a proposal.
-    #[must_use]
     pub fn approval(&self) -> Option<&AskId> {
         if self.reused.is_some() {
             return self.reused.as_ref();
@@ -505,7 +510,6 @@ impl Run {
 
     /// The approval that lets a child start without being asked for, if there is one for this
     /// definition of the tool and this caller.
-    #[must_use]
     pub fn allows_child(&self, tool_hash: &Digest, caller: &GrantId) -> Option<&AskId> {
         let fits = |allowed: &&ChildrenAllowed| {
             allowed.tool_hash == *tool_hash && allowed.caller == *caller
@@ -523,7 +527,6 @@ impl Run {
     }
 
     /// When the run wants to be looked at again, if nothing happens before.
-    #[must_use]
     pub fn next_deadline(&self) -> Option<Timestamp> {
         if self.is_over() || self.publishing.is_some() {
             return None;
@@ -544,7 +547,6 @@ impl Run {
     }
 
     /// What it waits for while it is queued.
-    #[must_use]
     pub fn waits_for(&self) -> Option<Wait> {
         if self.status() != RunStatus::Queued {
             return None;
@@ -567,33 +569,28 @@ impl Run {
     }
 
     /// The room it waits for now, if that is what it waits for.
-    #[must_use]
     pub fn awaits_room(&self) -> Option<&Room> {
         self.room.as_ref().filter(|_| matches!(self.pause, Some(Pause::Room(_))))
     }
 
     /// How long its attempts and waits took, from the first attempt to the end; 0 if none began.
     /// `None` while it is not over.
-    #[must_use]
     pub fn wall_ms(&self) -> Option<u64> {
         let ended = self.ended_at?;
         Some(self.started_at.map_or(0, |started| ended.ms_since(started)))
     }
 
     /// Whether its attempts cost more together than was held for them when they began.
-    #[must_use]
     pub fn is_over_hold(&self) -> bool {
         self.cost_so_far() > self.held_micro
     }
 
     /// Whether the provider of an attempt that is over never gave a last account of its cost.
-    #[must_use]
     pub fn is_incomplete(&self) -> bool {
         self.booked.iter().any(|booked| booked.incomplete)
     }
 
     /// What it has cost with what the attempt under way has reported.
-    #[must_use]
     pub fn cost_so_far(&self) -> Micro {
         let reported = self.active.as_ref().map_or(0, |attempt| attempt.reported_micro);
         self.cost_micro.saturating_add(if self.spec.is_paid() { reported } else { 0 })
@@ -609,7 +606,6 @@ impl Run {
     }
 
     /// The run as it is kept while it is open: without large inputs, if a store has them.
-    #[must_use]
     pub fn lean(run: &Arc<Self>) -> Arc<Self> {
         let spec = RunSpec::lean(&run.spec);
         if Arc::ptr_eq(&spec, &run.spec) {
@@ -619,7 +615,6 @@ impl Run {
     }
 
     /// What lists show.
-    #[must_use]
     pub fn summary(&self) -> RunSummary {
         RunSummary {
             key: self.key.clone(),

@@ -11,6 +11,7 @@ use wharf_vocab::{
 
 use super::Inputs;
 use crate::scope::{Bindings, ReadObject, Unwritten};
+use crate::world::{direct, is_direct, is_reported};
 use crate::{CallerRef, Gate, KeysKept};
 
 /// What a run was asked to do, with the facts of its tool that rules depend on.
@@ -107,31 +108,26 @@ pub struct RunSpec {
 
 impl RunSpec {
     /// Who executes the run.
-    #[must_use]
     pub fn provider(&self) -> ProviderId {
         self.tool.provider()
     }
 
     /// Whether its attempts cost real money: those that pretend do not.
-    #[must_use]
     pub fn is_paid(&self) -> bool {
         self.mode == Mode::Real
     }
 
     /// The files that the run reads, which an approval is bound to.
-    #[must_use]
     pub fn files(&self) -> BTreeMap<String, ReadObject> {
         self.bindings.files().map(|(name, read)| (name.clone(), read.clone())).collect()
     }
 
     /// Digest of the arguments, which an approval is bound to.
-    #[must_use]
     pub fn args_digest(&self) -> Digest {
         self.inputs.digest()
     }
 
     /// What is kept of it while its run is open: all but large inputs, if a store has them.
-    #[must_use]
     pub fn lean(spec: &Arc<Self>) -> Arc<Self> {
         let left = match spec.durability {
             Durability::Journal => spec.inputs.leave(),
@@ -145,8 +141,8 @@ impl RunSpec {
 
     /// The same with the inputs that its run's stream has. Parts of addresses that are written
     /// nowhere stay as they are known here.
-    #[must_use]
     pub fn with_inputs_of(&self, stored: &Self) -> Self {
+        debug_assert!(self.digest == stored.digest, "both are of one request");
         Self { inputs: stored.inputs.clone(), ..self.clone() }
     }
 }
@@ -158,20 +154,6 @@ pub struct Addresses {
     pub inputs: Unwritten,
     /// Of outputs.
     pub outputs: Unwritten,
-}
-
-fn direct() -> Publish {
-    Publish::Direct
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_direct(publish: &Publish) -> bool {
-    *publish == Publish::Direct
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_reported(unknown: &UnknownCost) -> bool {
-    *unknown == UnknownCost::Reported
 }
 
 /// Where a caller is while it asks for a run.
@@ -190,7 +172,6 @@ pub struct RunContext {
 
 impl RunContext {
     /// Whether it says nothing.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

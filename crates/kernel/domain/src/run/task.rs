@@ -24,7 +24,6 @@ pub struct TaskRef {
 impl TaskRef {
     /// The name of an attempt of a run that was accepted at this moment. A run that was removed
     /// and another one that was made under its id later do not share it.
-    #[must_use]
     pub fn of(run: &RunKey, accepted: Timestamp, attempt: u32) -> Self {
         let digest = Digest::of(&[
             b"wharf.task.1",
@@ -39,7 +38,6 @@ impl TaskRef {
 
 impl Run {
     /// The name of one of its attempts, also of one that has not begun.
-    #[must_use]
     pub fn task(&self, attempt: u32) -> TaskRef {
         TaskRef::of(&self.key, self.created_at, attempt)
     }

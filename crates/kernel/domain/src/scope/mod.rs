@@ -32,7 +32,6 @@ pub struct Bindings {
 
 impl Bindings {
     /// Whether everything stands for itself.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.reads.is_empty() && self.writes.is_empty()
     }
@@ -46,7 +45,6 @@ impl Bindings {
     }
 
     /// Whether a provider is given files or addresses of the artifact store.
-    #[must_use]
     pub fn has_objects(&self) -> bool {
         self.reads.values().any(|bound| matches!(bound, Bound::Object(_)))
             || self.writes.values().any(|target| matches!(target, Target::Object { .. }))

@@ -75,40 +75,34 @@ impl WorldPath {
     }
 
     /// This path as a local file of a run; `None` if it is one of some run already.
-    #[must_use]
     pub fn local_to(&self, run: &RunId) -> Option<Self> {
         self.run().is_none().then(|| Self(format!("/@{run}{}", self.0)))
     }
 
     /// Where an attempt puts an output that is published later. No path that somebody chose can
     /// be the same.
-    #[must_use]
     pub fn staged(run: &RunId, attempt: &AttemptId, number: usize) -> Self {
         Self(format!("/@{run}/@{attempt}/{number}"))
     }
 
     /// Whether an attempt put it there to be published later.
-    #[must_use]
     pub fn is_staged(&self) -> bool {
         self.staged_by().is_some()
     }
 
     /// The run and the attempt that put it there to be published later, if that is what it is.
     /// Nothing but the segment after the run tells it: further down, `@` is like any letter.
-    #[must_use]
     pub fn staged_by(&self) -> Option<(&str, &str)> {
         let attempt = self.within().strip_prefix("/@")?.split('/').next()?;
         Some((self.run()?, attempt))
     }
 
     /// The run whose local or staged file it is, if it is one.
-    #[must_use]
     pub fn run(&self) -> Option<&str> {
         self.0.strip_prefix("/@")?.split('/').next()
     }
 
     /// The path below the run, for a local file, else the whole path.
-    #[must_use]
     pub fn within(&self) -> &str {
         match self.run() {
             Some(run) => &self.0["/@".len() + run.len()..],
@@ -124,7 +118,6 @@ impl WorldPath {
     }
 
     /// The key of the object that holds it.
-    #[must_use]
     pub fn key(&self, world: &WorldId) -> String {
         format!("{world}{}", self.0)
     }
@@ -132,7 +125,6 @@ impl WorldPath {
     /// How records name it: `world://{world}{path}`. What would end an address, or make it part
     /// of a longer text, is written with percent signs, so that whoever copies it into a request
     /// gets the same file.
-    #[must_use]
     pub fn uri(&self, world: &WorldId) -> String {
         let mut uri = format!("world://{world}");
         for c in self.0.chars() {
@@ -149,13 +141,11 @@ impl WorldPath {
     }
 
     /// The path as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// What kind of data a file of this name has, going by its extension.
-    #[must_use]
     pub fn media_type(&self) -> &'static str {
         wharf_vocab::media::of_name(&self.0)
     }

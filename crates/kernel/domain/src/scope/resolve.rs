@@ -29,12 +29,6 @@ pub struct Intent<'a> {
     pub is_literal: &'a dyn Fn(&str) -> bool,
 }
 
-impl std::fmt::Debug for Intent<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Intent").field("world", &self.world).field("run", &self.run).finish()
-    }
-}
-
 /// What a request means.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {

@@ -1,7 +1,6 @@
 //! Addresses among inputs and outputs.
 
 /// Whether a text is an address as a whole, not just text that has one in it.
-#[must_use]
 pub fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once("://") else { return false };
     let letter = |b: u8| b.is_ascii_alphanumeric() || b"+.-".contains(&b);
@@ -12,7 +11,6 @@ pub fn is_uri(text: &str) -> bool {
 }
 
 /// An address as records may have it: user, query and fragment often let whoever knows them in.
-#[must_use]
 pub fn without_secrets(uri: &str) -> String {
     let bare = uri.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = bare.split_once("://") else { return bare.to_owned() };

@@ -3,9 +3,7 @@
 use serde_json::{Value, json};
 use wharf_domain::run::{AttemptError, AttemptReport, RunInput};
 use wharf_domain::scope::{Bindings, Bound, ReadObject, Target, WorldPath};
-use wharf_domain::{
-    ArtifactOp, AuditRecord, Availability, Delivery, Metered, Outcome, RunSpec, is_written,
-};
+use wharf_domain::{ArtifactOp, AuditRecord, Availability, Delivery, Metered, Outcome, RunSpec};
 use wharf_vocab::limits::CANCEL_GRACE_MS;
 use wharf_vocab::{B3, Code, Direction, Executed, Fault, RunStatus};
 
@@ -118,15 +116,6 @@ fn t040_only_the_attempt_that_succeeds_leaves_records() {
     stage.take(&ends(&stage, Ok(object("result"))));
     assert_eq!(stage.artifacts.len(), 1);
     assert_eq!(stage.run.metered.bytes_out, 14, "both attempts have written");
-}
-
-#[test]
-fn t040_outputs_that_are_written_already_say_so() {
-    assert!(is_written(&json!({ "$written": true })));
-    assert!(is_written(&json!({ "$written": true, "bytes": 3 })));
-    for other in [json!({ "$written": false }), json!({ "$written": 1 }), json!({}), json!(true)] {
-        assert!(!is_written(&other), "{other}");
-    }
 }
 
 fn completed(stage: &Stage) -> Vec<&AuditRecord> {

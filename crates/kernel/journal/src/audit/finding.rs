@@ -23,7 +23,6 @@ impl Report {
     pub const FINDINGS_MAX: usize = 1_000;
 
     /// Whether nothing is wrong.
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         self.findings.is_empty()
     }

@@ -31,7 +31,6 @@ pub struct AuditKey([u8; 32]);
 
 impl AuditKey {
     /// The key made of these bytes, which must come from a good source of chance.
-    #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
@@ -55,14 +54,12 @@ impl fmt::Debug for Sealer {
 
 impl Sealer {
     /// A sealer with this key.
-    #[must_use]
     pub fn new(key: &AuditKey) -> Self {
         Self(Hmac::new_from_slice(&key.0).expect("HMAC takes a key of any length"))
     }
 
     /// The seal of the record at place `n` (from 1) of a shard's chain. `record_json` are the
     /// bytes that are stored.
-    #[must_use]
     pub fn seal(
         &self,
         prev_mac: &[u8; 32],
@@ -75,14 +72,12 @@ impl Sealer {
     }
 
     /// The head of a chain, signed.
-    #[must_use]
     pub fn sign(&self, shard: ShardId, n: u64, mac: [u8; 32]) -> SignedHead {
         let sig = self.head(shard, n, &mac).finalize().into_bytes().into();
         SignedHead { shard, n, mac, sig }
     }
 
     /// Whether the head was signed with this key; the time it takes tells nothing.
-    #[must_use]
     pub fn signed(&self, head: &SignedHead) -> bool {
         self.head(head.shard, head.n, &head.mac).verify_slice(&head.sig).is_ok()
     }

@@ -66,7 +66,6 @@ struct Chain {
 impl Verifier {
     /// Begins a look at an audit with these heads, which are stored with it, and anchors, which
     /// are not.
-    #[must_use]
     pub fn new(key: &AuditKey, heads: &[SignedHead], anchors: &Anchors) -> Self {
         let mut verifier = Self { sealer: Sealer::new(key), chains: BTreeMap::new(), records: 0 };
         for head in heads {
@@ -103,7 +102,6 @@ impl Verifier {
     }
 
     /// Ends the look.
-    #[must_use]
     pub fn finish(self) -> Report {
         let mut report = Report { records: self.records, ..Report::default() };
         for (shard, mut chain) in self.chains {

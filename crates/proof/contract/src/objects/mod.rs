@@ -103,7 +103,6 @@ pub struct Answer {
 
 impl Answer {
     /// The value of a header.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }

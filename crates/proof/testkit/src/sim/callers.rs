@@ -9,7 +9,7 @@ use wharf_domain::run::{NewAsk, RunInput};
 use wharf_domain::{
     Actor, Ask, AuditRecord, Caller, Resolution, RunSpec, Scope, Subject, WorldInput, WorldSettings,
 };
-use wharf_engine::shard::{Create, Input, RecordInput, Reply, Shard};
+use wharf_engine::shard::{ClaimValue, Create, Input, RecordInput, Reply, Shard};
 use wharf_ports::Claim;
 use wharf_vocab::{
     AskKind, AttemptId, Code, Digest, Durability, Fault, GrantId, RunKey, ShardId, StreamId,
@@ -154,7 +154,7 @@ impl Sim {
         let claim = spec.idempotency_key.as_ref().map(|name| Claim {
             scope: format!("idempotency:{}:{}", key.world, request.caller.grant),
             key: name.clone(),
-            value: format!("{} {}", spec.digest, key.run),
+            value: ClaimValue::of(&spec, key).to_string(),
         });
         let call = Call::Create {
             key: key.clone(),

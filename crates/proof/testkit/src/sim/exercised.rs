@@ -20,7 +20,6 @@ macro_rules! things {
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             /// What reports call it.
-            #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
             }
@@ -205,7 +204,6 @@ impl Exercised {
     }
 
     /// How often something happened.
-    #[must_use]
     pub fn count(&self, thing: Thing) -> u64 {
         self.0.get(&thing).copied().unwrap_or(0)
     }
@@ -218,7 +216,6 @@ impl Exercised {
     }
 
     /// What never happened.
-    #[must_use]
     pub fn missing(&self) -> Vec<Thing> {
         Thing::ALL.iter().copied().filter(|thing| self.count(*thing) == 0).collect()
     }

@@ -60,7 +60,6 @@ pub struct SimOptions {
 }
 
 /// Runs a simulation. If a rule is broken, it is run again to tell what happened before.
-#[must_use]
 pub fn run(options: SimOptions) -> SimReport {
     let report = run_once(options, false);
     if report.ok {

@@ -45,7 +45,6 @@ pub struct SimReport {
 
 impl SimReport {
     /// The report for programs.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let exercised: serde_json::Map<String, Value> = Thing::ALL
             .iter()
@@ -74,7 +73,6 @@ impl SimReport {
     }
 
     /// The command that repeats the simulation.
-    #[must_use]
     pub fn repeat(&self) -> String {
         format!("wharf sim --seed {} --steps {}", self.seed, self.steps)
     }

@@ -28,7 +28,6 @@ impl Run {
     }
 
     /// The refusal of a run whose first attempt finds too little money; no run is made.
-    #[must_use]
     pub fn refuse_for(funds: &Funds) -> Fault {
         budget_exceeded(funds)
     }

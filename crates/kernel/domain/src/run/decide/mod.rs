@@ -181,7 +181,6 @@ impl Run {
 impl Run {
     /// What the provider of the active attempt must know and may not have been told: that it is
     /// to stop, and how its asks ended. Telling it twice is harmless.
-    #[must_use]
     pub fn reminders(&self) -> Vec<RunEffect> {
         let Some(active) = self.active.as_ref().filter(|_| self.publishing.is_none()) else {
             return Vec::new();

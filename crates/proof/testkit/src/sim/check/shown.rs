@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use wharf_domain::{Ask, Audience, Caller, Resolution, Run, RunSpec, World};
-use wharf_engine::shard::{AnyRecord, Reply};
+use wharf_engine::shard::{AnyRecord, ClaimValue, Reply};
 use wharf_ports::{Batch, Claim, Dispatch};
 use wharf_vocab::{AttemptId, Digest, Durability, Epoch, Fault, RunKey, Seq};
 
@@ -156,7 +156,9 @@ impl Checker {
         let named = claim.is_none_or(|claim| {
             let name = (claim.scope.clone(), claim.key.clone());
             let stands_for = self.model.claims.get(&name);
-            stands_for.is_some_and(|value| value.ends_with(&format!(" {}", made.run)))
+            stands_for
+                .and_then(|value| ClaimValue::parse(value))
+                .is_some_and(|value| value.run == made.run)
         });
         self.require(named || made == *key, "one key stands for one run", || {
             format!("{key} is answered with {made}")
