@@ -4,17 +4,15 @@ use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use wharf_vocab::Fault;
-
 use crate::calls::any_layer::AnyLayer;
-use crate::calls::layer::{FromFn, Lane, Layer, Next};
+use crate::calls::layer::{FromFn, Lane, Layer, LayerFn};
 use crate::calls::life::Identity;
 use crate::calls::scope::{Scope, Within};
 use crate::calls::tables::LayerTarget;
-use crate::calls::tool::{Named, TakesImplementation};
+use crate::calls::tool::{Named, TakesImplementation, ToolFn};
 use crate::error::Error;
 use crate::transport::Transport;
-use crate::{Active, Cx, Data, Implemented, Tool, schema};
+use crate::{Active, Data, Implemented, Tool, schema};
 
 /// The definition of an agent: a name, a description, and the type of its configuration.
 ///
@@ -157,19 +155,12 @@ impl<C: Data> Agent<C> {
     ///     .around(&root, &SEARCH, |to, next| async move { next.run(to.to_uppercase()).await })
     ///     .around(&root, &BOOK, |flight, next| async move { next.run(flight).await });
     /// ```
-    pub fn around<I, O, P, S, F, Fut>(
+    pub fn around<I: Data, O: Data, P: Data, S>(
         &self,
         scope: &Scope,
         tool: &Tool<I, O, P, S>,
-        layer: F,
-    ) -> &Self
-    where
-        I: Data,
-        O: Data,
-        P: Data,
-        F: Fn(I, Next<I, O, P>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<O, Fault>> + Send + 'static,
-    {
+        layer: impl LayerFn<I, O, P>,
+    ) -> &Self {
         self.layer(scope, Lane::Outer, tool, FromFn(layer))
     }
 
@@ -246,15 +237,11 @@ pub struct Activation<C> {
 
 impl<C: Data> Activation<C> {
     /// Adds a tool with its implementation.
-    pub fn tool<I, O, P, S, F, Fut>(self, tool: &Tool<I, O, P, S>, implementation: F) -> Self
-    where
-        I: Data,
-        O: Data,
-        P: Data,
-        S: TakesImplementation,
-        F: Fn(I, Cx<P>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<O, Fault>> + Send + 'static,
-    {
+    pub fn tool<I: Data, O: Data, P: Data, S: TakesImplementation>(
+        self,
+        tool: &Tool<I, O, P, S>,
+        implementation: impl ToolFn<I, O, P>,
+    ) -> Self {
         let added = self.scope.provide(tool, implementation);
         self.noted(added)
     }
@@ -266,36 +253,30 @@ impl<C: Data> Activation<C> {
     }
 
     /// Adds a tool that is executed elsewhere, over the transport of the nearest scope.
-    pub fn remote<I: Data, O: Data, P: Data, S>(self, tool: &Tool<I, O, P, S>) -> Self
-    where
-        S: TakesImplementation,
-    {
+    pub fn remote<I: Data, O: Data, P: Data, S: TakesImplementation>(
+        self,
+        tool: &Tool<I, O, P, S>,
+    ) -> Self {
         let added = self.scope.remote(tool, None);
         self.noted(added)
     }
 
     /// Adds a tool that is executed elsewhere, over a transport of its own.
-    pub fn remote_over<I: Data, O: Data, P: Data, S>(
+    pub fn remote_over<I: Data, O: Data, P: Data, S: TakesImplementation>(
         self,
         tool: &Tool<I, O, P, S>,
         transport: impl Transport,
-    ) -> Self
-    where
-        S: TakesImplementation,
-    {
+    ) -> Self {
         let added = self.scope.remote(tool, Some(Arc::new(transport)));
         self.noted(added)
     }
 
     /// Puts a layer around calls of a tool by this instance.
-    pub fn around<I, O, P, S, F, Fut>(self, tool: &Tool<I, O, P, S>, layer: F) -> Self
-    where
-        I: Data,
-        O: Data,
-        P: Data,
-        F: Fn(I, Next<I, O, P>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<O, Fault>> + Send + 'static,
-    {
+    pub fn around<I: Data, O: Data, P: Data, S>(
+        self,
+        tool: &Tool<I, O, P, S>,
+        layer: impl LayerFn<I, O, P>,
+    ) -> Self {
         self.scope.around(tool, layer);
         self
     }

@@ -67,10 +67,10 @@ pub use builtin::Answer;
 pub use calls::any_layer::{AnyLayer, Around};
 pub use calls::call::Call;
 pub use calls::exposed::{Definition, ErasedTool};
-pub use calls::layer::{Lane, Layer, Next};
+pub use calls::layer::{Lane, Layer, LayerFn, Next};
 pub use calls::scope::{Place, Scope, Within};
 pub use calls::tool::{
-    Data, Function, Implemented, Named, Open, TakesImplementation, Terms, Tool, boxed,
+    Data, Function, Implemented, Named, Open, TakesImplementation, Terms, Tool, ToolFn, boxed,
 };
 pub use cx::{CallBuilder, Cx, RunningCall, directive_required};
 pub use error::Error;

@@ -1,7 +1,9 @@
 //! Streams of bytes as connections.
 
-use std::io::Cursor;
+use std::io::{self, Cursor};
+use std::os::fd::RawFd;
 
+use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::io::{ReadHalf, WriteHalf};
 use wharf_protocol::{Closed, Incoming, Outgoing};
@@ -76,4 +78,14 @@ impl<S: AsyncWrite + Send> Sink for ByteSink<S> {
         // The peer may be gone; then there is nobody to tell.
         let _ = self.half.shutdown().await;
     }
+}
+
+/// A descriptor that this process was started with, by its number, if it is open. Nothing may ever
+/// close it, so that it stays open as long as it is lent.
+#[expect(
+    deprecated,
+    reason = "the sound ways from a number to a descriptor all need unsafe code in the caller"
+)]
+pub fn lend(number: RawFd) -> io::Result<AsyncFd<RawFd>> {
+    AsyncFd::new(number)
 }

@@ -16,7 +16,7 @@ mod pump;
 #[cfg(feature = "ws")]
 mod websocket;
 
-pub use bytes::{ByteSink, ByteSource, split_bytes};
+pub use bytes::{ByteSink, ByteSource, lend, split_bytes};
 pub use pump::{
     Clock, Finished, Owner, Patience, Received, Sink, Source, hang_up, linger, pump, sleep_until,
 };

@@ -118,49 +118,35 @@ impl<I: Data, O: Data, P: Data, L: AnyLayer> Layer<I, O, P> for L {
 
 type Erased = Result<Box<dyn Any + Send>, Fault>;
 
-/// A layer of any types that can be put into a table.
-trait Boxed: Send + Sync {
-    fn around_any(
-        &self,
-        call: Around,
-        work: BoxFuture<'static, Erased>,
-    ) -> BoxFuture<'static, Erased>;
-
-    fn wants_input(&self) -> bool;
-}
-
-impl<L: AnyLayer> Boxed for L {
-    fn around_any(
-        &self,
-        call: Around,
-        work: BoxFuture<'static, Erased>,
-    ) -> BoxFuture<'static, Erased> {
-        Box::pin(self.around(call, work))
-    }
-
-    fn wants_input(&self) -> bool {
-        self.sees_input()
-    }
-}
+/// What a layer of any types does with a call.
+type Wrap = dyn Fn(Around, BoxFuture<'static, Erased>) -> BoxFuture<'static, Erased> + Send + Sync;
 
 /// One layer that stands around many tools.
 #[derive(Clone)]
-pub(crate) struct ForAll(Arc<dyn Boxed>);
+pub(crate) struct ForAll {
+    around: Arc<Wrap>,
+    sees_input: Arc<dyn Fn() -> bool + Send + Sync>,
+}
 
 impl ForAll {
     pub(crate) fn new(layer: impl AnyLayer) -> Self {
-        Self(Arc::new(layer))
+        let layer = Arc::new(layer);
+        let seeing = Arc::clone(&layer);
+        Self {
+            around: Arc::new(move |call, work| Box::pin(layer.around(call, work))),
+            sees_input: Arc::new(move || seeing.sees_input()),
+        }
     }
 }
 
 impl<I: Data, O: Data, P: Data> Layer<I, O, P> for ForAll {
     fn call(&self, input: I, next: Next<I, O, P>) -> BoxFuture<'static, Result<O, Fault>> {
-        let call = Around::of(next.cx(), self.0.wants_input().then_some(&input));
+        let call = Around::of(next.cx(), (self.sees_input)().then_some(&input));
         let work = async move {
             let output = next.run(input).await?;
             Ok(Box::new(output) as Box<dyn Any + Send>)
         };
-        let work = self.0.around_any(call, Box::pin(work));
+        let work = (self.around)(call, Box::pin(work));
         Box::pin(async move {
             let output = work.await?.downcast();
             output.map(|output| *output).map_err(|_| {

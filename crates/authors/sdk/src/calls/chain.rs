@@ -24,7 +24,7 @@ pub(crate) enum Core<I, O, P> {
     /// An implementation of a scope.
     Local(Arc<Handler<I, O, P>>),
     /// Somebody elsewhere.
-    Remote(Box<Remote<O, P>>),
+    Remote(Arc<Remote>),
     /// Nobody, and why.
     Nobody(Fault),
 }

@@ -267,7 +267,7 @@ fn closed() -> Fault {
     Fault::new(Code::ToolCanceled, "The call was called off because its scope was closed.")
 }
 
-fn panicked() -> Fault {
+pub(crate) fn panicked() -> Fault {
     let message = "The tool failed in a way its author did not foresee.";
     Fault::new(Code::ToolInternal, message).executed(Executed::Maybe)
 }

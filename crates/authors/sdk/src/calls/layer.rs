@@ -131,17 +131,27 @@ impl<I, O, P> Clone for Next<I, O, P> {
 
 debug_only!(Next<I, O, P>: at);
 
-/// A closure as a layer.
-pub(crate) struct FromFn<F>(pub(crate) F);
+/// A function or closure that is a layer: it takes the input and what comes [`Next`], and its
+/// future gives the output. Nothing else is one.
+pub trait LayerFn<I, O, P>:
+    Fn(I, Next<I, O, P>) -> <Self as LayerFn<I, O, P>>::Work + Send + Sync + 'static
+{
+    /// What it returns.
+    type Work: Future<Output = Result<O, Fault>> + Send + 'static;
+}
 
-impl<I, O, P, F, Fut> Layer<I, O, P> for FromFn<F>
+impl<I, O, P, F, Fut> LayerFn<I, O, P> for F
 where
-    I: 'static,
-    O: 'static,
-    P: 'static,
     F: Fn(I, Next<I, O, P>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<O, Fault>> + Send + 'static,
 {
+    type Work = Fut;
+}
+
+/// A closure as a layer.
+pub(crate) struct FromFn<F>(pub(crate) F);
+
+impl<I, O, P, F: LayerFn<I, O, P>> Layer<I, O, P> for FromFn<F> {
     fn call(&self, input: I, next: Next<I, O, P>) -> BoxFuture<'static, Result<O, Fault>> {
         Box::pin((self.0)(input, next))
     }

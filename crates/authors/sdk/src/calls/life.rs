@@ -14,6 +14,7 @@ use std::sync::{Arc, Weak};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::{Mutex, RwLock};
+use slab::Slab;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
@@ -50,16 +51,14 @@ pub(crate) struct ScopeState {
 /// What goes on in a scope.
 #[derive(Default)]
 struct ActiveWork {
-    jobs: Vec<Option<Arc<dyn Halt>>>,
-    /// Places of `jobs` that can be taken.
-    free: Vec<usize>,
+    jobs: Slab<Arc<dyn Halt>>,
     /// Tasks that do what was to be done at the end of calls.
     ending: usize,
 }
 
 impl ActiveWork {
     fn is_empty(&self) -> bool {
-        self.ending == 0 && self.jobs.len() == self.free.len()
+        self.ending == 0 && self.jobs.is_empty()
     }
 }
 
@@ -134,7 +133,8 @@ impl ScopeState {
         });
         // What is inside ends before what is around it.
         for scope in scopes.iter().rev() {
-            let jobs: Vec<_> = scope.going.lock().jobs.iter().flatten().cloned().collect();
+            let jobs: Vec<_> =
+                scope.going.lock().jobs.iter().map(|(_, job)| Arc::clone(job)).collect();
             jobs.iter().for_each(|job| job.halt());
             let tables = std::mem::take(&mut *scope.tables.write());
             let known = std::mem::take(&mut *scope.known.write());
@@ -182,22 +182,16 @@ impl ScopeState {
         if self.is_closed() {
             return false;
         }
-        let number = going.free.pop().unwrap_or(going.jobs.len());
-        job.number().store(number, Ordering::Relaxed);
-        match going.jobs.get_mut(number) {
-            Some(free) => *free = Some(job),
-            None => going.jobs.push(Some(job)),
-        }
+        let place = going.jobs.vacant_entry();
+        job.number().store(place.key(), Ordering::Relaxed);
+        place.insert(job);
         true
     }
 
     /// A job is over.
     pub(crate) fn over(&self, number: usize) {
         let mut going = self.going.lock();
-        let job = going.jobs.get_mut(number).and_then(Option::take);
-        if job.is_some() {
-            going.free.push(number);
-        }
+        let job = going.jobs.try_remove(number);
         self.tell_if_idle(&going);
         drop(going);
         drop(job);

@@ -1,9 +1,11 @@
 //! Progress of one call, on its way to whoever listens.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
+use tokio::sync::mpsc;
 
 /// Pieces that may wait for whoever listens; beyond it the tool waits.
 pub(crate) const WAITING_MAX: usize = 64;
@@ -85,4 +87,25 @@ impl<P> Queue<P> {
     pub(crate) fn is_heard(&self) -> bool {
         !self.state.lock().deaf
     }
+}
+
+/// Waits for work, and passes on everything that it says before it ends.
+pub(crate) async fn passing_on<T, V, Fut: Future<Output = ()>>(
+    work: impl Future<Output = T>,
+    pieces: &mut mpsc::Receiver<V>,
+    mut pass: impl FnMut(V) -> Fut,
+) -> T {
+    let mut work = pin!(work);
+    let done = loop {
+        tokio::select! {
+            biased;
+            // What was said comes before the end also when both are there.
+            Some(piece) = pieces.recv() => pass(piece).await,
+            done = &mut work => break done,
+        }
+    };
+    while let Ok(piece) = pieces.try_recv() {
+        pass(piece).await;
+    }
+    done
 }

@@ -1,6 +1,5 @@
 //! A tool that is executed elsewhere.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -9,19 +8,15 @@ use serde_json::Value;
 use wharf_protocol::tool::Answer;
 use wharf_vocab::{Code, Executed, Fault};
 
+use super::progress::passing_on;
 use super::reached::CoreTool;
 use super::wire::Wire;
 use crate::schema::{self, Shape};
 use crate::transport::{Exchange, Outgoing, Transport};
-use crate::{Cx, Data};
+use crate::{Cx, Data, Tool};
 
 /// A tool that is executed elsewhere, with what its outputs are checked against.
-pub(crate) struct Remote<O, P> {
-    shared: Arc<Shared>,
-    types: PhantomData<fn() -> (O, P)>,
-}
-
-struct Shared {
+pub(crate) struct Remote {
     tool: &'static str,
     wire: Wire,
     transport: Arc<dyn Transport>,
@@ -30,72 +25,49 @@ struct Shared {
     at: Option<Arc<CoreTool>>,
 }
 
-impl<O: Data, P: Data> Remote<O, P> {
-    pub(crate) fn new(
-        tool: &'static str,
-        wire: Wire,
+impl Remote {
+    pub(crate) fn new<I: Data, O: Data, P: Data>(
+        tool: &Tool<I, O, P>,
         transport: Arc<dyn Transport>,
-        at: Option<CoreTool>,
     ) -> Result<Self, Fault> {
         let output = schema::read_by::<O>();
         if output.validator.is_err() {
-            return Err(unusable(tool));
+            return Err(unusable(tool.name()));
         }
-        let at = at.map(Arc::new);
-        let shared = Arc::new(Shared { tool, wire, transport, output, at });
-        Ok(Self { shared, types: PhantomData })
+        let at = tool.terms().at.map(CoreTool::typed::<I, O, P>).map(Arc::new);
+        Ok(Self { tool: tool.name(), wire: tool.wire, transport, output, at })
     }
 
     /// Makes the call over the transport.
-    pub(crate) fn call(
-        &self,
+    pub(crate) fn call<O: Data, P: Data>(
+        self: &Arc<Self>,
         input: impl Serialize,
         cx: Cx<P>,
     ) -> BoxFuture<'static, Result<O, Fault>> {
-        let shared = Arc::clone(&self.shared);
+        let remote = Arc::clone(self);
         let input = serde_json::to_value(input);
         Box::pin(async move {
-            let Ok(input) = input else { return Err(not_json(shared.tool)) };
-            let (kind, method, payload) = shared.wire.request(shared.tool, input);
+            let Ok(input) = input else { return Err(not_json(remote.tool)) };
+            let (kind, method, payload) = remote.wire.request(remote.tool, input);
             let heard = cx.is_heard();
-            let at = shared.at.clone();
-            let exchange = shared.transport.request(Outgoing { kind, method, payload, heard, at });
+            let at = remote.at.clone();
+            let exchange = remote.transport.request(Outgoing { kind, method, payload, heard, at });
             cx.called.state().spent_elsewhere(exchange.cost.clone());
-            let answer = answered(exchange, &cx).await;
-            let output = match answer {
-                Some(answer) => shared.wire.output(answer)?,
-                None => return Err(lost(shared.tool)),
-            };
-            shared.read(output)
+            let answer = answered(exchange, &cx).await.ok_or_else(|| lost(remote.tool))?;
+            let output = remote.wire.output(answer)?;
+            remote.output.check_output(remote.tool, &output)?;
+            serde_path_to_error::deserialize(output).map_err(|error| {
+                schema::unfit_output(remote.tool, &schema::pointer(error.path()), "")
+            })
         })
-    }
-}
-
-impl Shared {
-    /// Checks an output and makes it what it is for its caller.
-    fn read<O: Data>(&self, output: Value) -> Result<O, Fault> {
-        self.output.check_output(self.tool, &output)?;
-        serde_path_to_error::deserialize(output)
-            .map_err(|error| schema::unfit_output(self.tool, &schema::pointer(error.path()), ""))
     }
 }
 
 /// Waits for the answer and passes on what comes before it. `None` if the connection was lost.
 async fn answered<P: Data>(exchange: Exchange, cx: &Cx<P>) -> Option<Answer> {
-    let Exchange { mut progress, mut answer, guard, cost: _ } = exchange;
-    let _guard = guard;
-    let answer = loop {
-        tokio::select! {
-            biased;
-            // Progress comes before the response also when both are there.
-            Some(piece) = progress.recv() => say(piece, cx).await,
-            answer = &mut answer => break answer.ok(),
-        }
-    };
-    while let Ok(piece) = progress.try_recv() {
-        say(piece, cx).await;
-    }
-    answer.filter(|answer| *answer != Answer::Lost)
+    let Exchange { mut progress, answer, guard: _guard, cost: _ } = exchange;
+    let answer = passing_on(answer, &mut progress, |piece| say(piece, cx)).await;
+    answer.ok().filter(|answer| *answer != Answer::Lost)
 }
 
 /// Passes a piece of progress on. One that is not what the definition says is nobody's.

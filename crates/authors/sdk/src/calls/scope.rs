@@ -5,20 +5,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use wharf_vocab::Fault;
-
 use super::any_layer::AnyLayer;
 use super::chain::Handler;
 use super::exposed::ErasedTool;
 use super::job::Job;
-use super::layer::{FromFn, Lane, Layer, Next};
+use super::layer::{FromFn, Lane, Layer, LayerFn};
 use super::life::Identity;
 pub(crate) use super::life::ScopeState;
 use super::tables::{Executor, LayerEntry, LayerTarget, Tables};
-use super::tool::{Named, TakesImplementation};
+use super::tool::{Named, TakesImplementation, ToolFn};
 use crate::error::Error;
 use crate::transport::Transport;
-use crate::{Active, Cx, Data, Implemented, Tool};
+use crate::{Active, Data, Implemented, Tool};
 
 /// A place in the tree of scopes, which calls are made from.
 ///
@@ -27,7 +25,7 @@ use crate::{Active, Cx, Data, Implemented, Tool};
 /// clones) does the same without waiting.
 ///
 /// A layer or an implementation that holds the very scope it was added to keeps that scope open:
-/// let it use its [`Cx`] or a [`Place`] instead.
+/// let it use its [`Cx`](crate::Cx) or a [`Place`] instead.
 ///
 /// ```
 /// use wharf_sdk::{Scope, Tool};
@@ -118,19 +116,11 @@ impl Scope {
     /// assert_eq!(GREET.call(&scope, "Ada".to_owned()).await?, "Hello, Ada!");
     /// # Ok(()) }
     /// ```
-    pub fn provide<I, O, P, S, F, Fut>(
+    pub fn provide<I: Data, O: Data, P: Data, S: TakesImplementation>(
         &self,
         tool: &Tool<I, O, P, S>,
-        implementation: F,
-    ) -> Result<(), Error>
-    where
-        I: Data,
-        O: Data,
-        P: Data,
-        S: TakesImplementation,
-        F: Fn(I, Cx<P>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<O, Fault>> + Send + 'static,
-    {
+        implementation: impl ToolFn<I, O, P>,
+    ) -> Result<(), Error> {
         let handler: Arc<Handler<I, O, P>> =
             Arc::new(move |input, cx| Box::pin(implementation(input, cx)));
         self.add(tool, Executor::Local(Arc::new(handler)))
@@ -146,14 +136,11 @@ impl Scope {
 
     /// Lets a tool be called elsewhere, from this scope and below: over this transport, or over
     /// that of the nearest scope.
-    pub fn remote<I: Data, O: Data, P: Data, S>(
+    pub fn remote<I: Data, O: Data, P: Data, S: TakesImplementation>(
         &self,
         tool: &Tool<I, O, P, S>,
         transport: Option<Arc<dyn Transport>>,
-    ) -> Result<(), Error>
-    where
-        S: TakesImplementation,
-    {
+    ) -> Result<(), Error> {
         self.add(tool, Executor::Remote(transport))
     }
 
@@ -209,26 +196,20 @@ impl Scope {
     /// assert_eq!(DIVIDE.call(&scope, (7, 0)).await?, 0);
     /// # Ok(()) }
     /// ```
-    pub fn around<I, O, P, S, F, Fut>(&self, tool: &Tool<I, O, P, S>, layer: F)
-    where
-        I: Data,
-        O: Data,
-        P: Data,
-        F: Fn(I, Next<I, O, P>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<O, Fault>> + Send + 'static,
-    {
+    pub fn around<I: Data, O: Data, P: Data, S>(
+        &self,
+        tool: &Tool<I, O, P, S>,
+        layer: impl LayerFn<I, O, P>,
+    ) {
         self.layer(Lane::Outer, tool, FromFn(layer));
     }
 
     /// The same as [`around`](Self::around), next to whoever executes the tool.
-    pub fn around_inner<I, O, P, S, F, Fut>(&self, tool: &Tool<I, O, P, S>, layer: F)
-    where
-        I: Data,
-        O: Data,
-        P: Data,
-        F: Fn(I, Next<I, O, P>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<O, Fault>> + Send + 'static,
-    {
+    pub fn around_inner<I: Data, O: Data, P: Data, S>(
+        &self,
+        tool: &Tool<I, O, P, S>,
+        layer: impl LayerFn<I, O, P>,
+    ) {
         self.layer(Lane::Inner, tool, FromFn(layer));
     }
 

@@ -2,7 +2,6 @@
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -11,7 +10,6 @@ use super::chain::{Chain, Core, Handler, Layers, bad_name, nobody, other_types};
 use super::exposed::{ErasedTool, check_name};
 use super::layer::{Lane, Layer};
 use super::life::{Identity, ScopeState};
-use super::reached::CoreTool;
 use super::remote::Remote;
 use super::tool::{Key, Named};
 use super::wire::Wire;
@@ -97,7 +95,8 @@ impl Tables {
 /// What calls from a scope go through, as it was last worked out.
 #[derive(Default)]
 pub(crate) struct ChainCache {
-    chains: HashMap<Exactly, (u64, Arc<dyn Any + Send + Sync>), BuildHasherDefault<Short>>,
+    /// A quick hash will do for what is written in programs and not sent by peers.
+    chains: HashMap<Exactly, (u64, Arc<dyn Any + Send + Sync>), foldhash::fast::RandomState>,
 }
 
 /// A definition to the last detail: two may have one name.
@@ -107,36 +106,6 @@ struct Exactly {
     types: TypeId,
     /// Where its own implementation is.
     own: usize,
-}
-
-/// A quick hash of what is written in programs, not sent by peers.
-#[derive(Default)]
-struct Short(u64);
-
-impl Hasher for Short {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u8(&mut self, byte: u8) {
-        self.write_u64(u64::from(byte));
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
-    }
-
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
-    }
 }
 
 impl ScopeState {
@@ -283,13 +252,9 @@ fn executed_by<I: Data, O: Data, P: Data>(
             lineage.first().and_then(|scope| scope.nearest_transport())
         }
     };
-    // The tool of the core that the definition stands for.
-    let at = tool.terms().at.map(CoreTool::typed::<I, O, P>);
     match transport {
-        Some(transport) => match Remote::new(name, tool.wire, transport, at) {
-            Ok(remote) => Core::Remote(Box::new(remote)),
-            Err(fault) => Core::Nobody(fault),
-        },
+        Some(transport) => Remote::new(tool, transport)
+            .map_or_else(Core::Nobody, |remote| Core::Remote(Arc::new(remote))),
         None => Core::Nobody(nobody(name)),
     }
 }

@@ -54,6 +54,23 @@ pub trait TakesImplementation {}
 
 impl TakesImplementation for Open {}
 
+/// A function or closure that implements a tool: it takes the input and the [`Cx`] of a call, and
+/// its future gives the output. Nothing else is one.
+pub trait ToolFn<I, O, P>:
+    Fn(I, Cx<P>) -> <Self as ToolFn<I, O, P>>::Work + Send + Sync + 'static
+{
+    /// What it returns.
+    type Work: Future<Output = Result<O, Fault>> + Send + 'static;
+}
+
+impl<I, O, P, F, Fut> ToolFn<I, O, P> for F
+where
+    F: Fn(I, Cx<P>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<O, Fault>> + Send + 'static,
+{
+    type Work = Fut;
+}
+
 /// The function behind a tool that has its implementation in its definition.
 pub type Function<I, O, P> = fn(I, Cx<P>) -> BoxFuture<'static, Result<O, Fault>>;
 

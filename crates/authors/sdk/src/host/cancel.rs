@@ -12,13 +12,11 @@ use wharf_vocab::{Code, Executed, Fault};
 /// A call that is canceled is dropped where it waits. A tool that wants to end by itself asks its
 /// [`Cx`](crate::Cx) whether it is canceled; from then on it is given time to do so.
 #[derive(Debug, Clone)]
-pub struct Cancel {
-    token: CancellationToken,
-    state: Arc<State>,
-}
+pub struct Cancel(Arc<State>);
 
 #[derive(Debug)]
 struct State {
+    token: CancellationToken,
     /// How long a tool may go on that ends by itself.
     grace_ms: AtomicU64,
     /// Whether the tool asked for it.
@@ -29,37 +27,37 @@ impl Cancel {
     /// A call that is told to stop by this token, and that may go on for so long then.
     #[must_use]
     pub fn new(token: CancellationToken, grace_ms: u64) -> Self {
-        let state = State { grace_ms: grace_ms.into(), is_heeded: AtomicBool::new(false) };
-        Self { token, state: Arc::new(state) }
+        let is_heeded = AtomicBool::new(false);
+        Self(Arc::new(State { token, grace_ms: grace_ms.into(), is_heeded }))
     }
 
     /// Tells the call to stop within this time, so that its result is still wanted.
     pub(crate) fn cancel(&self, within_ms: u64) {
         // A quarter is left for the way back.
-        self.state.grace_ms.fetch_min(within_ms - within_ms / 4, Ordering::Relaxed);
-        self.token.cancel();
+        self.0.grace_ms.fetch_min(within_ms - within_ms / 4, Ordering::Relaxed);
+        self.0.token.cancel();
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.token.is_cancelled()
+        self.0.token.is_cancelled()
     }
 
     /// The token, for whoever stops waiting but does not end the tool.
     pub(crate) fn token(&self) -> &CancellationToken {
-        &self.token
+        &self.0.token
     }
 
     /// The token, for a tool that ends by itself.
     pub(crate) fn heed(&self) -> &CancellationToken {
-        self.state.is_heeded.store(true, Ordering::Relaxed);
-        &self.token
+        self.0.is_heeded.store(true, Ordering::Relaxed);
+        &self.0.token
     }
 
     /// Waits until the tool is to be dropped, and says why.
     pub(crate) async fn cut_off(&self) -> Fault {
-        self.token.cancelled().await;
-        let message = if self.state.is_heeded.load(Ordering::Relaxed) {
-            let grace_ms = self.state.grace_ms.load(Ordering::Relaxed);
+        self.0.token.cancelled().await;
+        let message = if self.0.is_heeded.load(Ordering::Relaxed) {
+            let grace_ms = self.0.grace_ms.load(Ordering::Relaxed);
             tokio::time::sleep(Duration::from_millis(grace_ms)).await;
             "The call was canceled; the tool did not stop by itself and was cut off."
         } else {

@@ -17,6 +17,8 @@ use wharf_wire::agent_v1::Chunk;
 use wharf_wire::tool_v1::{Kind, method};
 
 use crate::builtin::Notice;
+use crate::calls::job::panicked;
+use crate::calls::progress::passing_on;
 use crate::host::{CallRequest, Host, HostHandle};
 use crate::transport::{Exchange, Link, LinkServer, Outgoing, Transport};
 use crate::{ErasedTool, Place, Scope};
@@ -90,18 +92,7 @@ impl Server {
         }
         let (told, mut pieces) = mpsc::channel(PROGRESS_WAITING_MAX);
         let call = tool.call(place, payload, Some(told));
-        tokio::pin!(call);
-        let result = loop {
-            tokio::select! {
-                biased;
-                Some(piece) = pieces.recv() => self.served.progress(id, piece).await,
-                result = &mut call => break result,
-            }
-        };
-        while let Ok(piece) = pieces.try_recv() {
-            self.served.progress(id, piece).await;
-        }
-        result
+        passing_on(call, &mut pieces, |piece| self.served.progress(id, piece)).await
     }
 }
 
@@ -128,16 +119,12 @@ impl PeerCall {
     async fn invoke(&self, request: CallRequest) -> Result<Object, Fault> {
         let CallRequest { tool, input, chunks, .. } = request;
         let mut exchange = self.request(Kind::Elicit, tool, Value::Object(input));
-        let answer = loop {
-            tokio::select! {
-                biased;
-                Some(piece) = exchange.progress.recv() => {
-                    // A reader that is slow or gone misses pieces, and delays nobody.
-                    let _ = chunks.try_send(Chunk::Partial { json: Form::Any.pack(piece) });
-                }
-                answer = &mut exchange.answer => break answer.unwrap_or(Answer::Lost),
-            }
-        };
+        let answer = passing_on(&mut exchange.answer, &mut exchange.progress, |piece| {
+            // A reader that is slow or gone misses pieces, and delays nobody.
+            let _ = chunks.try_send(Chunk::Partial { json: Form::Any.pack(piece) });
+            std::future::ready(())
+        });
+        let answer = answer.await.unwrap_or(Answer::Lost);
         answer.into_output().map(|output| Form::Any.pack(output))
     }
 }
@@ -189,9 +176,4 @@ pub(super) fn stopping() -> Answer {
 fn given_up() -> Fault {
     let message = "Whoever serves the tool stopped before it had ended.";
     Fault::new(Code::ToolUnavailable, message).executed(Executed::Maybe)
-}
-
-fn panicked() -> Fault {
-    let message = "The tool failed in a way its author did not foresee.";
-    Fault::new(Code::ToolInternal, message).executed(Executed::Maybe)
 }

@@ -13,9 +13,9 @@ use wharf_wire::agent_v1::ToolDefinition;
 
 use super::{Endpoint, connection};
 use crate::calls::exposed::is_name;
-use crate::calls::tool::TakesImplementation;
+use crate::calls::tool::{TakesImplementation, ToolFn};
 use crate::host::{ServedTool, served};
-use crate::{Cx, Data, Error, Fault, Implemented, Scope, Tool};
+use crate::{Data, Error, Implemented, Scope, Tool};
 
 /// How long threads that a tool still blocks are waited for at the end.
 const BLOCKED_MS: u64 = 1_000;
@@ -105,15 +105,11 @@ impl AgentProcess {
     /// Calls run side by side. A tool that blocks its thread for long keeps others from running;
     /// put such work into `tokio::task::spawn_blocking`.
     #[must_use]
-    pub fn tool<I, O, P, S, F, Fut>(self, tool: &Tool<I, O, P, S>, implementation: F) -> Self
-    where
-        I: Data,
-        O: Data,
-        P: Data,
-        S: TakesImplementation,
-        F: Fn(I, Cx<P>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<O, Fault>> + Send + 'static,
-    {
+    pub fn tool<I: Data, O: Data, P: Data, S: TakesImplementation>(
+        self,
+        tool: &Tool<I, O, P, S>,
+        implementation: impl ToolFn<I, O, P>,
+    ) -> Self {
         let added = self.scope.provide(tool, implementation);
         self.noted(added)
     }
@@ -273,6 +269,7 @@ fn protect() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Cx, Fault};
 
     const TOOL: Tool<(), ()> = Tool::new("t", "Does nothing.");
     const NAMELESS: Tool<(), ()> = Tool::new("", "Does nothing.");

@@ -30,8 +30,9 @@ pub(super) type Waiter = oneshot::Sender<Result<QuestionAnswer, SendError>>;
 #[derive(Debug)]
 pub(super) struct Calls {
     open: HashMap<CallId, Open>,
-    questions: HashMap<QuestionId, (CallId, Waiter)>,
-    invokes: HashMap<InvokeId, (CallId, InvokeWaiter)>,
+    /// Who waits for answers, and for calls that were made through the core.
+    pub(super) questions: HashMap<QuestionId, (CallId, Waiter)>,
+    pub(super) invokes: HashMap<InvokeId, (CallId, InvokeWaiter)>,
     keys: Option<IdempotencyTable>,
 }
 
@@ -143,22 +144,12 @@ impl Calls {
         }
     }
 
-    /// Takes note of who waits for an answer.
-    pub(super) fn asked(&mut self, ask_id: QuestionId, call_id: CallId, waiter: Waiter) {
-        self.questions.insert(ask_id, (call_id, waiter));
-    }
-
     /// Gives an answer to who waits for it.
     pub(super) fn answered(&mut self, answered: QuestionAnswer) {
         if let Some((_, waiter)) = self.questions.remove(&answered.ask_id) {
             // A handler that no longer waits is no mistake.
             let _ = waiter.send(Ok(answered));
         }
-    }
-
-    /// Takes note of who waits for a call through the core.
-    pub(super) fn invoked(&mut self, id: InvokeId, call_id: CallId, waiter: InvokeWaiter) {
-        self.invokes.insert(id, (call_id, waiter));
     }
 
     /// Gives a piece of output to who waits for it, if there is room.
@@ -174,11 +165,6 @@ impl Calls {
             // A handler that no longer waits is no mistake.
             let _ = waiter.end.send(ended.outcome);
         }
-    }
-
-    /// Nobody waits for this call any more.
-    pub(super) fn taken_back(&mut self, invoke_id: &InvokeId) {
-        self.invokes.remove(invoke_id);
     }
 
     /// Lets everybody who waits for something know that it will not come.

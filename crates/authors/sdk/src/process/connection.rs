@@ -200,7 +200,7 @@ impl Connection {
             Command::Ask { question, waiter } => {
                 let (ask_id, call_id) = (question.ask_id.clone(), question.call_id.clone());
                 match self.session.ask(now, *question) {
-                    Ok(()) => self.calls.asked(ask_id, call_id, waiter),
+                    Ok(()) => drop(self.calls.questions.insert(ask_id, (call_id, waiter))),
                     Err(error) => drop(waiter.send(Err(error))),
                 }
             }
@@ -212,12 +212,12 @@ impl Connection {
                     (request.invoke_id.clone(), request.parent_call_id.clone());
                 let sent = self.session.invoke(now, *request);
                 if sent.is_ok() {
-                    self.calls.invoked(invoke_id, call_id, waiter);
+                    self.calls.invokes.insert(invoke_id, (call_id, waiter));
                 }
                 let _ = taken.send(sent);
             }
             Command::TakeBack { invoke_id } => {
-                self.calls.taken_back(&invoke_id);
+                self.calls.invokes.remove(&invoke_id);
                 // One that has ended meanwhile needs no canceling.
                 let _ = self.session.cancel_invoke(now, &invoke_id);
             }

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, RawFd};
 use std::path::PathBuf;
 
-use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
+use wharf_socket::lend;
 use wharf_wire::agent_v1::SessionToken;
 
 use crate::Error;
@@ -131,14 +131,4 @@ fn inherited(number: RawFd) -> io::Result<UnixStream> {
     stream.peer_addr()?;
     stream.set_nonblocking(true)?;
     UnixStream::from_std(stream)
-}
-
-/// A descriptor by its number, if it is open. It belongs to this process from its start, and
-/// nothing here ever closes it, so it stays open as long as it is lent.
-#[expect(
-    deprecated,
-    reason = "the sound ways from a number to a descriptor all need unsafe code in the caller"
-)]
-fn lend(number: RawFd) -> io::Result<AsyncFd<RawFd>> {
-    AsyncFd::new(number)
 }

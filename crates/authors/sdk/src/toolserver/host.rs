@@ -55,11 +55,6 @@ impl RunHost {
         *self.cost.lock()
     }
 
-    async fn say(&self, report: Report) -> Result<(), Fault> {
-        self.report.say(report).await;
-        Ok(())
-    }
-
     async fn log(&self, level: LogLevel, text: String, fraction: Option<f64>) {
         if !text.is_empty() {
             self.report.log(level, text).await;
@@ -74,7 +69,10 @@ impl RunHost {
 impl Host for RunHost {
     fn progress(&self, piece: Value) -> BoxFuture<'_, Result<(), Fault>> {
         let outputs = Object::from_iter([(PROGRESS.to_owned(), piece)]);
-        Box::pin(self.say(Report::Partial(outputs)))
+        Box::pin(async move {
+            self.report.say(Report::Partial(outputs)).await;
+            Ok(())
+        })
     }
 
     fn stream(&self, chunk: Chunk) -> BoxFuture<'_, Result<(), Fault>> {

@@ -19,10 +19,10 @@ use super::arguments::{self, Command};
 use super::host::RunHost;
 use super::hydrate::hydrate;
 use super::{Listen, Options};
-use crate::calls::tool::TakesImplementation;
+use crate::calls::tool::{TakesImplementation, ToolFn};
 use crate::host::{Host, ServedTool, served_by_name};
 use crate::schema::Shape;
-use crate::{Cx, Data, Error, Fault, Implemented, Scope, Tool};
+use crate::{Data, Error, Implemented, Scope, Tool};
 
 /// Threads for connections and files; handlers have others.
 const SERVER_THREADS: usize = 2;
@@ -70,19 +70,11 @@ impl ToolServer {
     }
 
     /// A server of a tool that is given an implementation.
-    pub fn new<I, O, P, S, F, Fut>(
+    pub fn new<I: Data, O: Data, P: Data, S: TakesImplementation>(
         reference: impl Into<String>,
         tool: &Tool<I, O, P, S>,
-        implementation: F,
-    ) -> Self
-    where
-        I: Data,
-        O: Data,
-        P: Data,
-        S: TakesImplementation,
-        F: Fn(I, Cx<P>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<O, Fault>> + Send + 'static,
-    {
+        implementation: impl ToolFn<I, O, P>,
+    ) -> Self {
         let root = Scope::root();
         let provided = root.provide(tool, implementation);
         Self::of(reference, &root, tool).noted(provided)
@@ -196,8 +188,7 @@ impl ToolServer {
             let (name, why) = (tool.name().to_owned(), why.clone());
             return Err(Error::Schema { name, what: "input", why });
         }
-        let inner = Arc::new(Inner { tool, fits });
-        Ok(ToolHandler { inner, workers, digest, is_free: self.is_free })
+        Ok(ToolHandler { tool, fits: Arc::new(fits), workers, digest, is_free: self.is_free })
     }
 
     fn show_schemas(self) -> Result<(), Error> {
@@ -210,35 +201,33 @@ impl ToolServer {
 
 /// The tool as the server calls it.
 struct ToolHandler {
-    inner: Arc<Inner>,
+    tool: ServedTool,
+    /// What inputs are checked against.
+    fits: Arc<Shape>,
     workers: Handle,
     digest: String,
     is_free: bool,
 }
 
-struct Inner {
+async fn execute(
     tool: ServedTool,
-    /// What inputs are checked against.
-    fits: Shape,
-}
-
-impl Inner {
-    async fn execute(&self, host: Arc<RunHost>) -> Result<Object, Failure> {
-        let inputs = Value::Object(hydrate(self.tool.input_schema(), host.call()).await?);
-        // What does not fit is said before the tool has seen anything of it.
-        let fits = self.fits.check_input(&inputs);
-        fits.map_err(|fault| Failure::new(code::INPUTS, fault.message))?;
-        let Value::Object(inputs) = inputs else { return Ok(Object::new()) };
-        let done = self.tool.call(inputs, host as Arc<dyn Host>).await;
-        done.map_err(|fault| Failure::new(fault.code.as_str(), fault.message))
-    }
+    fits: Arc<Shape>,
+    host: Arc<RunHost>,
+) -> Result<Object, Failure> {
+    let inputs = Value::Object(hydrate(tool.input_schema(), host.call()).await?);
+    // What does not fit is said before the tool has seen anything of it.
+    let fits = fits.check_input(&inputs);
+    fits.map_err(|fault| Failure::new(code::INPUTS, fault.message))?;
+    let Value::Object(inputs) = inputs else { return Ok(Object::new()) };
+    let done = tool.call(inputs, host as Arc<dyn Host>).await;
+    done.map_err(|fault| Failure::new(fault.code.as_str(), fault.message))
 }
 
 impl Handler for ToolHandler {
     fn run(&self, call: Call, report: Reporter) -> BoxFuture<'static, Done> {
         let host = Arc::new(RunHost::new(call, report));
-        let (inner, of_work) = (Arc::clone(&self.inner), Arc::clone(&host));
-        let work = self.workers.spawn(async move { inner.execute(of_work).await });
+        let work = execute(self.tool.clone(), Arc::clone(&self.fits), Arc::clone(&host));
+        let work = self.workers.spawn(work);
         // Whoever stops waiting stops the work.
         let work = AbortOnDropHandle::new(work);
         let free = self.is_free.then_some(0);

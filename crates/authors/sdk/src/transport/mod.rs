@@ -23,7 +23,6 @@ mod dial;
 mod lines;
 mod link;
 pub mod memory;
-mod named;
 mod options;
 #[cfg(feature = "sse")]
 pub mod sse;
@@ -34,8 +33,7 @@ pub mod ws;
 #[cfg(any(feature = "ws", feature = "sse"))]
 pub use address::Address;
 pub(crate) use link::LinkServer;
-pub use link::{Counters, Link};
-pub use named::Named;
+pub use link::{Counters, Link, Named};
 pub use options::Options;
 
 use crate::calls::reached::CoreTool;

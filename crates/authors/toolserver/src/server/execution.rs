@@ -77,10 +77,7 @@ impl Attempt {
         let (reports_in, reports) = mpsc::channel(REPORTS_MAX);
         let reporter = Reporter::new(reports_in);
         let spent = reporter.follow_spent();
-        let files = match self.hub.transfer.for_run(&request, reporter.clone()) {
-            Ok(files) => Arc::new(files),
-            Err(failure) => return failed(failure),
-        };
+        let files = Arc::new(self.hub.transfer.for_run(&request, reporter.clone()));
         let checked = tokio::select! {
             biased;
             () = self.live.cancel.cancelled() => return self.canceled(),

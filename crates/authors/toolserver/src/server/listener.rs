@@ -2,15 +2,20 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd as _, RawFd};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::{Path, PathBuf};
 
+use rustix::io::{FdFlags, fcntl_setfd, ioctl_fionbio};
+use rustix::net::sockopt::socket_acceptconn;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream, lookup_host};
 use tokio_util::either::Either;
+use wharf_socket::lend;
 use wharf_wire::run_v1::Handover;
 
-use super::{Error, Listen, handover};
+use super::{Error, Listen};
+use crate::worker::receive_with;
 
 /// A socket that is listened on.
 #[derive(Debug)]
@@ -50,7 +55,7 @@ impl Listener {
                 Self::Unix(listener, SocketFile(path.clone()))
             }
             Listen::Inherited(number) => {
-                let (listener, handover) = handover::receive(*number).map_err(failed)?;
+                let (listener, handover) = receive(*number).map_err(failed)?;
                 return Ok((Self::Inherited(listener, *number), Some(handover)));
             }
         };
@@ -82,6 +87,30 @@ impl Listener {
             }
         }
     }
+}
+
+/// Takes what a core hands to the server that it launches, under this number: where to listen, a
+/// secret, and which tool. It is there already, or never comes.
+///
+/// The core makes the socket outside the server's fence, so that nothing inside can move it, take
+/// its place or lead the core elsewhere. All of it arrives over a connection that this process
+/// inherits, and no process that is started here inherits any of it.
+fn receive(number: RawFd) -> io::Result<(UnixListener, Handover)> {
+    let lent = lend(number)?;
+    let connection = lent.as_fd();
+    fcntl_setfd(connection, FdFlags::CLOEXEC)?;
+    ioctl_fionbio(connection, true)?;
+    let mut text = vec![0; Handover::BYTES_MAX];
+    let (read, descriptors) = receive_with(connection, &mut text)?;
+    let Ok([socket]) = <[_; 1]>::try_from(descriptors) else {
+        return Err(io::Error::other("no socket was handed over"));
+    };
+    if !socket_acceptconn(&socket)? {
+        return Err(io::Error::other("what was handed over does not listen"));
+    }
+    let listener = StdUnixListener::from(socket);
+    listener.set_nonblocking(true)?;
+    Ok((UnixListener::from_std(listener)?, serde_json::from_slice(&text[..read])?))
 }
 
 /// Removes a socket that a server left behind; one that is listened on stays.

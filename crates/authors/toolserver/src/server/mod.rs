@@ -15,7 +15,6 @@
 mod access;
 mod connection;
 mod execution;
-mod handover;
 mod handshake;
 mod http;
 mod hub;

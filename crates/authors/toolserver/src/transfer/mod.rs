@@ -140,8 +140,9 @@ impl Transfer {
 
     /// The files of one attempt of a run. With `refs` only those inputs are references; without,
     /// prefixes decide. Outputs must be addresses or paths.
-    pub fn for_run(&self, request: &Request, report: Reporter) -> Result<RunFiles, Failure> {
-        Ok(RunFiles::new(Arc::clone(&self.shared), request, report))
+    #[must_use]
+    pub fn for_run(&self, request: &Request, report: Reporter) -> RunFiles {
+        RunFiles::new(Arc::clone(&self.shared), request, report)
     }
 }
 

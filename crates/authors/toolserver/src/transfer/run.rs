@@ -33,7 +33,6 @@ pub struct RunFiles {
     pub(super) fetched: Mutex<BTreeMap<String, Arc<OnceCell<Fetched>>>>,
     run_id: String,
     world: Option<String>,
-    attempt: u32,
     /// The keys that are references, when they were listed.
     refs: Option<BTreeSet<String>>,
     references: BTreeMap<String, Result<Place, Trouble>>,
@@ -60,7 +59,6 @@ impl RunFiles {
             fetched: Mutex::default(),
             run_id: control.run_id.clone(),
             world: control.world.clone(),
-            attempt: control.attempt,
             refs: control.refs.as_ref().map(|refs| refs.iter().cloned().collect()),
             references: BTreeMap::new(),
             targets: BTreeMap::new(),
@@ -276,10 +274,7 @@ impl RunFiles {
 
 impl fmt::Debug for RunFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunFiles")
-            .field("run_id", &self.run_id)
-            .field("attempt", &self.attempt)
-            .finish_non_exhaustive()
+        f.debug_struct("RunFiles").field("run_id", &self.run_id).finish_non_exhaustive()
     }
 }
 

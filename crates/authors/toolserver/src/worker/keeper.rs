@@ -26,6 +26,7 @@ use rustix::process::{
     kill_process_group, pidfd_open, set_child_subreaper, set_parent_process_death_signal, setsid,
     wait,
 };
+use wharf_vocab::Backoff;
 
 use super::message::{Exit, News, Order, STOP, Walls};
 use super::ways::receive_with;
@@ -221,7 +222,7 @@ impl Watch<'_> {
 
     fn sweep(&mut self) {
         let until = Instant::now() + SWEEP;
-        let mut pause = Duration::from_micros(500);
+        let mut backoff = Backoff::new(Duration::from_micros(500), PAUSE_MAX);
         while self.reap() && Instant::now() < until {
             if self.exit.is_none() {
                 let _ = kill_process_group(self.program, Signal::KILL);
@@ -229,8 +230,7 @@ impl Watch<'_> {
             for pid in children() {
                 let _ = kill_process(pid, Signal::KILL);
             }
-            sleep(pause);
-            pause = (pause * 2).min(PAUSE_MAX);
+            sleep(backoff.pause());
         }
     }
 }

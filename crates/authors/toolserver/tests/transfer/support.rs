@@ -239,7 +239,7 @@ pub(crate) fn files(
     control.refs = refs.map(|refs| refs.iter().map(|&key| key.to_owned()).collect());
     let request = Request { control, inputs: object(inputs), outputs: object(outputs) };
     let files = transfer.for_run(&request, Reporter::new(sender));
-    (files.expect("files"), reports)
+    (files, reports)
 }
 
 /// Connects to nobody in particular: a port that was free a moment ago.

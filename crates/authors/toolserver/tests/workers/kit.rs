@@ -118,7 +118,7 @@ impl Tool {
         let control = RequestControl::new("run-1", Mode::Real);
         let (asked_in, asked_out) = (inputs.clone(), outputs.clone());
         let request = Request { control, inputs: asked_in, outputs: asked_out };
-        let files = self.transfer.for_run(&request, report.clone()).expect("files");
+        let files = self.transfer.for_run(&request, report.clone());
         let files = Arc::new(files);
         let cancel = CancellationToken::new();
         let call = Call {

@@ -3,12 +3,13 @@
 mod shared;
 mod task;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use wharf_protocol::tool::{Answer, ToolRequest};
 use wharf_wire::tool_v1::{Offer, OfferedTool};
 
-use super::{Error, Exchange, Named, Options, Outgoing, Transport};
+use super::{Error, Exchange, Kind, Options, Outgoing, Transport};
 use crate::Tool;
 pub(crate) use shared::LinkServer;
 use shared::Shared;
@@ -125,7 +126,7 @@ impl Link {
     /// The tools that the peer has offered last.
     #[must_use]
     pub fn offered(&self) -> Vec<OfferedTool> {
-        self.shared().offered()
+        self.shared().state.lock().offered.clone()
     }
 
     /// Offers tools to the peer, and no others; gives the ids under which it knows them.
@@ -168,6 +169,51 @@ impl Transport for Link {
 }
 
 debug_only!(Link: is_core);
+
+/// A transport over which some tools go by other names, as a tool that a core knows by its id.
+///
+/// ```
+/// use wharf_sdk::transport::{Named, memory};
+/// use wharf_sdk::{Scope, Tool};
+///
+/// const GET_LOCATION: Tool<(), String> = Tool::new("get-location", "Where the user is.");
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let (link, _peer) = memory::pair();
+/// let core = Named::new(link).named(&GET_LOCATION, "browser/get-location");
+/// let scope = Scope::root().with_transport(core);
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Named<T> {
+    transport: T,
+    names: HashMap<&'static str, String>,
+}
+
+impl<T: Transport> Named<T> {
+    /// The same transport, with no other names yet.
+    pub fn new(transport: T) -> Self {
+        Self { transport, names: HashMap::new() }
+    }
+
+    /// Lets a tool go by another name.
+    #[must_use]
+    pub fn named<I, O, P, S>(mut self, tool: &Tool<I, O, P, S>, name: impl Into<String>) -> Self {
+        self.names.insert(tool.name(), name.into());
+        self
+    }
+}
+
+impl<T: Transport> Transport for Named<T> {
+    fn request(&self, mut request: Outgoing) -> Exchange {
+        if request.kind == Kind::Elicit
+            && let Some(name) = self.names.get(request.method.as_ref())
+        {
+            request.method = name.clone().into();
+        }
+        self.transport.request(request)
+    }
+}
 
 /// The answer to what cannot be done on a connection that has ended or is about to.
 fn going() -> Answer {

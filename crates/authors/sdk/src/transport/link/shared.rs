@@ -30,9 +30,9 @@ const NOW: Moment = Moment { ms: 0, at: Timestamp(0) };
 pub(super) struct Shared {
     pub(super) marked: bool,
     pub(super) closed: CancellationToken,
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
     /// The connection's task, which sends what waits.
-    task: AtomicWaker,
+    pub(super) task: AtomicWaker,
     /// Somebody may send again.
     room: Notify,
     /// There is something to be served.
@@ -41,7 +41,7 @@ pub(super) struct Shared {
     limits: Limits,
 }
 
-struct State {
+pub(super) struct State {
     session: ToolSession,
     number: u64,
     waiters: HashMap<String, Waiter>,
@@ -52,9 +52,10 @@ struct State {
     /// How many serve this connection.
     servers: usize,
     offers: VecDeque<oneshot::Sender<Offer>>,
-    offered: Vec<OfferedTool>,
+    pub(super) offered: Vec<OfferedTool>,
     progress_dropped: u64,
-    closing: bool,
+    /// Whether an orderly end has begun.
+    pub(super) closing: bool,
 }
 
 /// Whoever waits for the answer to a call.
@@ -146,10 +147,6 @@ impl Shared {
         receiver.await.ok()
     }
 
-    pub(super) fn offered(&self) -> Vec<OfferedTool> {
-        self.state.lock().offered.clone()
-    }
-
     /// Begins an orderly end.
     pub(super) fn begin_close(&self) {
         let mut state = self.state.lock();
@@ -160,16 +157,6 @@ impl Shared {
         }
         drop(state);
         self.task.wake();
-    }
-
-    /// Whether an orderly end has begun.
-    pub(super) fn is_closing(&self) -> bool {
-        self.state.lock().closing
-    }
-
-    /// Registers the task that sends what waits.
-    pub(super) fn register(&self, waker: &std::task::Waker) {
-        self.task.register(waker);
     }
 
     /// Takes a frame. `false` if the peer sends more than it reads.

@@ -82,7 +82,7 @@ impl<F: Frames> Task<F> {
             self.mute = true;
             self.shared.begin_close();
         }
-        if self.shared.is_closing() && self.poll_farewell(cx).is_ready() {
+        if self.shared.state.lock().closing && self.poll_farewell(cx).is_ready() {
             return Poll::Ready(Broken);
         }
         if more {
@@ -158,7 +158,7 @@ impl<F: Frames> Future for Task<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        this.shared.register(cx.waker());
+        this.shared.task.register(cx.waker());
         let Poll::Ready(Broken) = this.step(cx) else { return Poll::Pending };
         this.shared.end();
         Poll::Ready(())

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, Limited, StreamBody};
-use hyper::body::{Body, Frame, Incoming};
+use hyper::body::{Frame, Incoming};
 use hyper::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -196,7 +196,7 @@ impl Shared {
         let text = String::from_utf8(body.to_bytes().into()).unwrap_or_else(|_| "?".to_owned());
         let gone = |_| Refusal(StatusCode::GONE, "The session has ended; begin a new one.");
         let room = entry.posts.reserve_owned().await.map_err(gone)?;
-        let body = Acknowledgement { told: 0, message: Some((room, text)) }.boxed();
+        let body = StreamBody::new(acknowledgement(Posted(Some((room, text))))).boxed();
         let answer = Response::builder().status(StatusCode::ACCEPTED);
         let answer = answer.header(CONTENT_TYPE, "application/json").body(body);
         answer.map_err(|_| Refusal(StatusCode::INTERNAL_SERVER_ERROR, ""))
@@ -291,47 +291,28 @@ fn events(
     })
 }
 
-/// The answer to a message. The message is handed on when the answer has been written.
-struct Acknowledgement {
-    told: u8,
-    message: Option<(mpsc::OwnedPermit<String>, String)>,
-}
+/// A message that was posted. It is handed on when this is dropped: a client that does not wait
+/// for the answer has sent its message all the same.
+struct Posted(Option<(mpsc::OwnedPermit<String>, String)>);
 
-impl Body for Acknowledgement {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: std::pin::Pin<&mut Self>,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.told += 1;
-        match self.told {
-            1 => std::task::Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"{}"))))),
-            2 => {
-                // What was given is written while this waits.
-                cx.waker().wake_by_ref();
-                std::task::Poll::Pending
-            }
-            _ => {
-                self.hand_on();
-                std::task::Poll::Ready(None)
-            }
-        }
-    }
-}
-
-impl Acknowledgement {
-    fn hand_on(&mut self) {
-        if let Some((room, text)) = self.message.take() {
+impl Drop for Posted {
+    fn drop(&mut self) {
+        if let Some((room, text)) = self.0.take() {
             room.send(text);
         }
     }
 }
 
-impl Drop for Acknowledgement {
-    fn drop(&mut self) {
-        // A client that did not wait for the answer has sent its message all the same.
-        self.hand_on();
-    }
+/// The answer to a message, which is handed on when the answer has been written.
+fn acknowledgement(
+    message: Posted,
+) -> impl futures::Stream<Item = Result<Frame<Bytes>, Infallible>> {
+    futures::stream::unfold((message, Some(b"{}")), |(message, told)| async move {
+        if let Some(told) = told {
+            return Some((Ok(Frame::data(Bytes::from_static(told))), (message, None)));
+        }
+        // What was given is written while this waits.
+        tokio::task::yield_now().await;
+        None
+    })
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_tungstenite::accept_hdr_async_with_config;
 use tokio_tungstenite::tungstenite::handshake::server::{
     Callback, ErrorResponse, Request, Response,
@@ -134,12 +134,15 @@ impl Listener {
 }
 
 async fn listen(listener: TcpListener, options: Options, links: mpsc::Sender<Link>) {
+    // They end with whoever listens.
+    let mut handshakes = JoinSet::new();
     loop {
         // A place before the connection, so that handshakes are bounded.
         let Ok(place) = links.clone().reserve_owned().await else { return };
         let Some(stream) = crate::transport::dial::next(&listener).await else { continue };
+        while handshakes.try_join_next().is_some() {}
         let options = options.clone();
-        tokio::spawn(async move {
+        handshakes.spawn(async move {
             if let Ok(link) = accept::<TcpStream>(stream, &options).await {
                 place.send(link);
             }

@@ -4,23 +4,18 @@ mod parent;
 mod sources;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use tempfile::TempDir;
-use tokio::sync::mpsc;
 use wharf_wire::run_v1::code;
 
 pub use self::sources::SOURCES as PYTHON_SOURCES;
 
-use self::parent::{Mode, Order, Recipe, Trouble};
+use self::parent::{Mode, Parent, Recipe, Trouble};
 use super::drive::drive;
 use super::settings::WorkerSettings;
-use super::ways::{Ours, ways};
 use crate::{Call, Done, Failure, Handler, Reporter};
-
-/// Orders that may wait for the parent of workers.
-const ORDERS_MAX: usize = 64;
 
 /// Runs the `entry` of a Python file, each time in a process of its own.
 ///
@@ -28,8 +23,7 @@ const ORDERS_MAX: usize = 64;
 /// every run gets a new interpreter; that is for files that start threads when they are imported.
 #[derive(Debug)]
 pub struct PythonHandler {
-    recipe: Arc<Recipe>,
-    orders: OnceLock<mpsc::Sender<Order>>,
+    parent: Arc<Parent>,
     digest: String,
 }
 
@@ -54,48 +48,25 @@ impl PythonHandler {
             apart.readable.push(folder.path().to_owned());
         }
         let recipe = Recipe { folder, file, python: python.into(), mode, settings };
-        Ok(Self { recipe: Arc::new(recipe), orders: OnceLock::new(), digest })
-    }
-
-    /// The way to the task that looks after the parent of workers.
-    fn orders(&self) -> &mpsc::Sender<Order> {
-        self.orders.get_or_init(|| {
-            let (orders, waiting) = mpsc::channel(ORDERS_MAX);
-            tokio::spawn(parent::serve(Arc::clone(&self.recipe), waiting));
-            orders
-        })
+        Ok(Self { parent: Arc::new(Parent::new(recipe)), digest })
     }
 }
 
 impl Handler for PythonHandler {
     fn run(&self, call: Call, report: Reporter) -> BoxFuture<'static, Done> {
-        let orders = self.orders().clone();
-        let recipe = Arc::clone(&self.recipe);
-        Box::pin(async move { drive(fork(&orders).await, call, report, &recipe.settings).await })
+        let parent = Arc::clone(&self.parent);
+        Box::pin(
+            async move { drive(parent.fork().await, call, report, &parent.recipe.settings).await },
+        )
     }
 
     fn prepare(&self) -> BoxFuture<'_, Result<(), Failure>> {
-        Box::pin(async move {
-            let orders = self.orders();
-            parent::check(&self.recipe).await.map_err(Trouble::failure)?;
-            let (reply, ready) = tokio::sync::oneshot::channel();
-            let _ = orders.send(Order::Warm { reply }).await;
-            ready.await.map_err(|_| Trouble::Stopped).flatten().map_err(Trouble::failure)
-        })
+        Box::pin(async { self.parent.prepare().await.map_err(Trouble::failure) })
     }
 
     fn digest(&self) -> String {
         self.digest.clone()
     }
-}
-
-/// Asks the parent for a run's processes.
-async fn fork(orders: &mpsc::Sender<Order>) -> Result<Ours, Trouble> {
-    let (ours, theirs) = ways().map_err(Trouble::Start)?;
-    let (reply, forked) = tokio::sync::oneshot::channel();
-    orders.send(Order::Fork { theirs, reply }).await.map_err(|_| Trouble::Stopped)?;
-    forked.await.map_err(|_| Trouble::Stopped)??;
-    Ok(ours)
 }
 
 /// Puts the runtime into a folder that only this user can read, and which goes with the handler.

@@ -4,20 +4,19 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::Arc;
 
 use tempfile::TempDir;
 use tokio::io::AsyncRead;
 use tokio::net::UnixStream;
 use tokio::process::Command;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 use tokio::time::timeout;
 use wharf_wire::run_v1::code;
 
 use super::super::lines::{Line, Lines};
 use super::super::message::Greeting;
 use super::super::settings::WorkerSettings;
-use super::super::ways::{Theirs, send_with, socket};
+use super::super::ways::{Ours, send_with, socket, ways};
 use crate::Failure;
 
 /// What the interpreter does first: it takes modules of ours from the private folder only, and keeps
@@ -75,8 +74,6 @@ pub(super) enum Trouble {
     Lost,
     #[error("the handler was not ready within {0} seconds")]
     Slow(u64),
-    #[error("the server is stopping")]
-    Stopped,
 }
 
 impl Trouble {
@@ -93,49 +90,58 @@ impl Trouble {
             }
             Self::Slow(seconds) => format!("The handler was not ready within {seconds} seconds."),
             Self::Lost => "The interpreter ended while it imported the handler.".to_owned(),
-            Self::Start(_) | Self::Stopped => "The interpreter could not be started.".to_owned(),
+            Self::Start(_) => "The interpreter could not be started.".to_owned(),
         };
         Failure::new(code::WORKER, message)
     }
 }
 
-/// What the task is asked for.
+/// The parent of workers, which is started when it is first needed, and again when it has died. It
+/// ends with this.
 #[derive(Debug)]
-pub(super) enum Order {
-    /// Be ready to fork.
-    Warm { reply: oneshot::Sender<Result<(), Trouble>> },
-    /// Fork for a run that has these ends.
-    Fork { theirs: Theirs, reply: oneshot::Sender<Result<(), Trouble>> },
+pub(super) struct Parent {
+    pub(super) recipe: Recipe,
+    running: Mutex<Option<UnixStream>>,
 }
 
-/// Keeps a parent ready and forwards orders, until the handler is dropped. A parent that died is
-/// started again when it is next needed.
-pub(super) async fn serve(recipe: Arc<Recipe>, mut orders: mpsc::Receiver<Order>) {
-    let mut parent: Option<UnixStream> = None;
-    while let Some(order) = orders.recv().await {
-        if parent.as_ref().is_some_and(is_gone) {
+impl Parent {
+    pub(super) fn new(recipe: Recipe) -> Self {
+        Self { recipe, running: Mutex::default() }
+    }
+
+    /// Sees to it that the handler can be imported and that forks are ready to be made.
+    pub(super) async fn prepare(&self) -> Result<(), Trouble> {
+        // One that imports in each run would notice only then.
+        if self.recipe.mode == Mode::Cold {
+            start(&self.recipe, Mode::Check).await?;
+        }
+        self.ready().await.map(drop)
+    }
+
+    /// Forks for a run, and gives the server's ends of it.
+    pub(super) async fn fork(&self) -> Result<Ours, Trouble> {
+        let (ours, theirs) = ways().map_err(Trouble::Start)?;
+        let passed = [
+            theirs.control.as_fd(),
+            theirs.channel.as_fd(),
+            theirs.out.as_fd(),
+            theirs.err.as_fd(),
+        ];
+        let parent = self.ready().await?;
+        send_with(&parent, FORK, &passed).await.map_err(Trouble::Start)?;
+        Ok(ours)
+    }
+
+    async fn ready(&self) -> Result<MappedMutexGuard<'_, UnixStream>, Trouble> {
+        let mut running = self.running.lock().await;
+        if running.as_ref().is_some_and(is_gone) {
             tracing::warn!("the parent of workers died and is started again");
-            parent = None;
+            *running = None;
         }
-        if parent.is_none() {
-            match start(&recipe, recipe.mode).await {
-                Ok(started) => parent = Some(started),
-                Err(trouble) => {
-                    let (Order::Warm { reply } | Order::Fork { reply, .. }) = order;
-                    let _ = reply.send(Err(trouble));
-                    continue;
-                }
-            }
+        if running.is_none() {
+            *running = Some(start(&self.recipe, self.recipe.mode).await?);
         }
-        let Some(parent) = &parent else { continue };
-        match order {
-            Order::Warm { reply } => drop(reply.send(Ok(()))),
-            Order::Fork { theirs, reply } => {
-                let sent = pass(parent, &theirs).await;
-                drop(theirs);
-                let _ = reply.send(sent.map_err(Trouble::Start));
-            }
-        }
+        MutexGuard::try_map(running, Option::as_mut).map_err(|_| Trouble::Lost)
     }
 }
 
@@ -143,20 +149,6 @@ pub(super) async fn serve(recipe: Arc<Recipe>, mut orders: mpsc::Receiver<Order>
 fn is_gone(parent: &UnixStream) -> bool {
     let mut nothing = [0];
     !matches!(parent.try_read(&mut nothing), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
-}
-
-async fn pass(parent: &UnixStream, theirs: &Theirs) -> io::Result<()> {
-    let passed =
-        [theirs.control.as_fd(), theirs.channel.as_fd(), theirs.out.as_fd(), theirs.err.as_fd()];
-    send_with(parent, FORK, &passed).await.map(drop)
-}
-
-/// Whether the handler can be imported, for those that import it only in each run.
-pub(super) async fn check(recipe: &Recipe) -> Result<(), Trouble> {
-    match recipe.mode {
-        Mode::Cold => start(recipe, Mode::Check).await.map(drop),
-        Mode::Warm | Mode::Check => Ok(()),
-    }
 }
 
 /// Starts an interpreter and waits until it is ready.
