@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use wharf_vocab::Backoff;
 
 use super::{Options, Serving, catalog, serve_with};
@@ -60,7 +60,7 @@ debug_only!(Connect: provider, patient);
 /// Tools that a core can call, as long as this is held.
 #[derive(Debug)]
 pub struct Operative {
-    stop: CancellationToken,
+    stop: DropGuard,
     task: JoinHandle<()>,
     state: watch::Receiver<State>,
 }
@@ -110,7 +110,7 @@ pub async fn connect(
     if let Some(first) = &first {
         state.send_replace(State { tools: Some(first.tools.clone()), problem: None });
     }
-    let stop = keeper.stop.clone();
+    let stop = keeper.stop.clone().drop_guard();
     let task = tokio::spawn(keeper.keep(first, state));
     Ok(Operative { stop, task, state: watched })
 }
@@ -141,22 +141,16 @@ impl Operative {
     }
 
     /// Ends in good order: calls that are under way may end, then the connection is closed.
-    pub async fn stop(mut self) {
-        self.stop.cancel();
+    pub async fn stop(self) {
+        drop(self.stop);
         // It ends because it was told to.
-        let _ = (&mut self.task).await;
+        let _ = self.task.await;
     }
 
     /// Waits until it ends by itself, because its scope was closed.
     pub async fn ended(&mut self) {
         // As above.
         let _ = (&mut self.task).await;
-    }
-}
-
-impl Drop for Operative {
-    fn drop(&mut self) {
-        self.stop.cancel();
     }
 }
 

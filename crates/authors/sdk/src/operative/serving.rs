@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Options;
 use super::catalog::find;
@@ -19,7 +19,7 @@ use crate::transport::Link;
 #[derive(Debug)]
 #[must_use = "serving stops when this is dropped"]
 pub struct Serving {
-    stop: CancellationToken,
+    stop: DropGuard,
     task: JoinHandle<()>,
 }
 
@@ -29,7 +29,7 @@ impl Serving {
         let served = link.serving();
         let server = Arc::new(Server { place, link, served, given_up: CancellationToken::new() });
         let task = tokio::spawn(serve(server, options, stop.clone()));
-        Self { stop, task }
+        Self { stop: stop.drop_guard(), task }
     }
 
     /// Takes no more requests, lets those end that are under way, and answers all of them. The
@@ -46,8 +46,9 @@ impl Serving {
     /// # }
     /// ```
     pub async fn stop(self) {
-        self.stop.cancel();
-        self.await;
+        drop(self.stop);
+        // It ends because it was told to.
+        let _ = self.task.await;
     }
 }
 
@@ -56,12 +57,6 @@ impl Future for Serving {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         Pin::new(&mut self.task).poll(cx).map(|_| ())
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        self.stop.cancel();
     }
 }
 

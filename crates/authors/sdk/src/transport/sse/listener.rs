@@ -18,8 +18,9 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
+use tokio_util::task::AbortOnDropHandle;
 use wharf_protocol::tool::NextEvents;
 use wharf_wire::tool_v1::SUBPROTOCOL;
 
@@ -93,7 +94,8 @@ struct Shared {
 pub struct Listener {
     address: SocketAddr,
     links: mpsc::Receiver<Link>,
-    task: JoinHandle<()>,
+    /// Connections go with the task that holds them.
+    _task: AbortOnDropHandle<()>,
 }
 
 impl Listener {
@@ -104,7 +106,7 @@ impl Listener {
         let (sender, links) = mpsc::channel(WAITING_MAX);
         let shared = Shared { options, sessions: Arc::default(), links: sender };
         let task = tokio::spawn(listen(listener, Arc::new(shared)));
-        Ok(Self { address, links, task })
+        Ok(Self { address, links, _task: AbortOnDropHandle::new(task) })
     }
 
     /// Where it listens.
@@ -116,13 +118,6 @@ impl Listener {
     /// Waits for the next session; `None` once there can be no more.
     pub async fn accept(&mut self) -> Option<Link> {
         self.links.recv().await
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        // Connections go with the task that holds them.
-        self.task.abort();
     }
 }
 

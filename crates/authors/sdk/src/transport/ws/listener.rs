@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio_tungstenite::accept_hdr_async_with_config;
 use tokio_tungstenite::tungstenite::handshake::server::{
     Callback, ErrorResponse, Request, Response,
 };
 use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use tokio_tungstenite::tungstenite::http::{HeaderMap, HeaderValue, StatusCode};
+use tokio_util::task::AbortOnDropHandle;
 use wharf_wire::tool_v1::SUBPROTOCOL;
 use wharf_wire::ws::{BEARER_SUBPROTOCOL, BROWSER_SUBPROTOCOL};
 
@@ -108,7 +109,7 @@ fn shows(headers: &HeaderMap, offers: &[&str], token: &str) -> bool {
 pub struct Listener {
     address: SocketAddr,
     links: mpsc::Receiver<Link>,
-    task: JoinHandle<()>,
+    _task: AbortOnDropHandle<()>,
 }
 
 impl Listener {
@@ -118,7 +119,7 @@ impl Listener {
         let address = listener.local_addr().map_err(Error::Listen)?;
         let (sender, links) = mpsc::channel(WAITING_MAX);
         let task = tokio::spawn(listen(listener, options, sender));
-        Ok(Self { address, links, task })
+        Ok(Self { address, links, _task: AbortOnDropHandle::new(task) })
     }
 
     /// Where it listens.
@@ -147,11 +148,5 @@ async fn listen(listener: TcpListener, options: Options, links: mpsc::Sender<Lin
                 place.send(link);
             }
         });
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
