@@ -1,11 +1,13 @@
 //! Files of a world: who wrote them, who read them.
 
 use serde::{Deserialize, Serialize};
+use serde_with_macros::skip_serializing_none;
 use wharf_vocab::{B3, Digest, Direction, RunId, WorldId};
 
 use crate::scope::WorldPath;
 
 /// One writing or reading of a file.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
     /// The world.
@@ -15,15 +17,12 @@ pub struct Artifact {
     /// How many bytes it has.
     pub bytes: u64,
     /// Their hash, if it is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub b3: Option<B3>,
     /// What kind of data it is.
     pub media_type: String,
     /// The run that wrote or read it; none if somebody put it there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
     /// The name of the run's input or output.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// Whether it was written or read.
     pub direction: Direction,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with_macros::skip_serializing_none;
 use wharf_vocab::{AskId, AskKind, AskOutcome, Code, Digest, Fault, RunKey, Timestamp, ToolId};
 
 use crate::run::TaskRef;
@@ -13,6 +14,7 @@ use crate::scope::ReadObject;
 use crate::{Actor, Audience, Caller, CallerKind, CallerRef};
 
 /// What is asked, by which run, of whom and until when.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AskSpec {
     /// The ask's id.
@@ -29,16 +31,12 @@ pub struct AskSpec {
     pub title: String,
     /// What a decision is about, as far as the title cannot say it: what a provider proposes, as
     /// an object, or why the core asks, as text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Value>,
     /// JSON Schema of the answer to a question.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
     /// Digest of the arguments an approval is for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args_digest: Option<Digest>,
     /// Hash of the tool definition an approval is for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_hash: Option<Digest>,
     /// The files an approval is for, by the names of the inputs: these and no others are read.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -50,13 +48,11 @@ pub struct AskSpec {
     /// When the ask expires.
     pub deadline: Timestamp,
     /// When a seat's time is over and others are asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalates: Option<Timestamp>,
     /// Whether only a person is asked then, and not everybody who may answer asks of the world.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub then_person: bool,
     /// The attempt that asks, or that waits to begin; older asks do not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskRef>,
 }
 

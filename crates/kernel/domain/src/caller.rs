@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_with_macros::skip_serializing_none;
 use wharf_vocab::{AccountId, Digest, GrantId, IdError, ProviderId, SeatId, Verb};
 
 use crate::Seat;
@@ -208,6 +209,7 @@ fn grant_named(kind: &str, id: &str) -> GrantId {
 }
 
 /// What a run remembers of whoever started it.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallerRef {
     /// The grant it was started with.
@@ -218,10 +220,8 @@ pub struct CallerRef {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<GrantId>,
     /// The person's own grant that the chain begins with, if it does and is not this one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<GrantId>,
     /// What the caller may do; everything when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rights: Option<Arc<Rights>>,
 }
 

@@ -1,6 +1,7 @@
 //! Seats: the durable place of an operator.
 
 use serde::{Deserialize, Serialize};
+use serde_with_macros::skip_serializing_none;
 use wharf_vocab::{Code, Digest, Fault, SeatId, Timestamp, Verb, shown};
 
 use crate::{AuditEvent, AuditRecord, CallerRef, ToolDef};
@@ -49,6 +50,7 @@ impl SeatEntry {
 }
 
 /// A seat was made.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SeatCreated {
     /// What it is for.
@@ -62,10 +64,8 @@ pub struct SeatCreated {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolDef>,
     /// Who made it; older seats do not know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<CallerRef>,
     /// Whether a person sits there; older seats do not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub person: Option<bool>,
 }
 

@@ -139,11 +139,6 @@ impl Shard {
         runs.into_iter().chain(again).min()
     }
 
-    /// The open run an ask belongs to.
-    pub fn run_of_ask(&self, ask_id: &AskId) -> Option<&RunKey> {
-        self.asks.get(ask_id)
-    }
-
     /// Takes one input and says what follows from it.
     pub fn step(&mut self, now: Timestamp, input: Input) -> Output {
         self.fresh.set_now(now);

@@ -3,41 +3,38 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
+use serde_with_macros::skip_serializing_none;
 use wharf_vocab::{Code, Fault, Timestamp, ToolId, Verb, WorldId};
 
 use crate::permission::ToolPattern;
 
 /// What somebody may do, where, with which tools and until when.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rights {
     /// What may be done.
     pub verbs: BTreeSet<Verb>,
     /// Where; everywhere when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worlds: Option<BTreeSet<WorldId>>,
     /// With which tools: one pattern of each list must fit. No list means any tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Vec<ToolPattern>>,
     /// Until when; for ever when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
 }
 
 /// What is taken away from rights; what is absent stays as it is.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Narrowing {
     /// Only these verbs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verbs: Option<BTreeSet<Verb>>,
     /// Only these worlds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worlds: Option<BTreeSet<WorldId>>,
     /// Only tools that one of these fits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ToolPattern>>,
     /// Only until then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
 }
 

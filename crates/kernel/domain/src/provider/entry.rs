@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_with_macros::skip_serializing_none;
 use wharf_vocab::{Digest, Isolation, SandboxLevel, ToolId};
 
 use super::{Manifest, ProviderLimits};
@@ -137,19 +138,17 @@ pub struct ProviderStopped {
 
 /// The agent offers these tools. It says all that is known of the agent's tools afterwards, so
 /// that only the newest of these entries has to be kept whole.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolsOffered {
     /// All of them.
     pub tools: Vec<ToolDef>,
     /// What was taken on before and is not what is offered now; older entries do not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub otherwise: Option<Vec<ToolDef>>,
     /// What was taken on under an approval that is no more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<EarlierPins>,
     /// Digest of what was offered, when a later offer has taken its place and nothing else of it
     /// is kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced: Option<Digest>,
 }
 

@@ -1,11 +1,13 @@
 //! What a tool server declares: how it is reached, and the one tool it serves.
 
 use serde::{Deserialize, Serialize};
+use serde_with_macros::skip_serializing_none;
 use wharf_vocab::{SandboxLevel, SecretName};
 
 use crate::ToolDef;
 
 /// A provider that is asked over the run protocol, and the tool it serves. Its id is the tool's.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolServer {
     /// How it is reached.
@@ -13,10 +15,8 @@ pub struct ToolServer {
     /// The tool.
     pub tool: ToolDef,
     /// The secret that holds the bearer token it asks for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_secret: Option<SecretName>,
     /// Runs it works on at once; further ones wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls_max: Option<u32>,
     /// Outputs without which a run has failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -25,7 +25,6 @@ pub struct ToolServer {
     #[serde(default)]
     pub https_only: bool,
     /// How firmly it asks to be fenced in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxLevel>,
 }
 

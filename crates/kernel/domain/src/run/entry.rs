@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_with_macros::skip_serializing_none;
 use wharf_vocab::{
     AccountId, AskId, AttemptId, Digest, Executed, Fault, GrantId, HoldId, Micro, Object, RunKey,
     Timestamp, ToolId,
@@ -117,6 +118,7 @@ pub struct CostReported {
 }
 
 /// An attempt failed and another will follow.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttemptFailed {
     /// Why.
@@ -128,13 +130,11 @@ pub struct AttemptFailed {
     /// When the next one may begin.
     pub retry_at: Timestamp,
     /// The approval the next one runs under, when it asked for one that was given before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<AskId>,
     /// What the core measured.
     #[serde(default, skip_serializing_if = "Metered::is_empty")]
     pub metered: Metered,
     /// What tells a repeat of the result from another one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<Digest>,
     /// Whether its provider never gave a last account of what it cost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_with_macros::skip_serializing_none;
 use wharf_vocab::{
     AccountId, AskId, Digest, Durability, Micro, Mode, Object, ProviderId, Publish, RunId, RunKey,
     SeatId, ToolId, UnknownCost,
@@ -15,6 +16,7 @@ use crate::world::{direct, is_direct, is_reported};
 use crate::{CallerRef, Gate, KeysKept};
 
 /// What a run was asked to do, with the facts of its tool that rules depend on.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
     /// The tool.
@@ -44,32 +46,25 @@ pub struct RunSpec {
     /// Digest of the request, to tell a repeat from a conflict.
     pub digest: Digest,
     /// The run that started it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunKey>,
     /// How deep it is nested; 0 for a run without a parent.
     #[serde(default)]
     pub depth: u32,
     /// The run whose local files it may read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<RunId>,
     /// The caller's own key for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     /// The id of what it is part of: what the caller says, else the run that all of it began with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
     /// The trace it belongs to, as W3C Trace Context writes it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
     /// How long one attempt may run.
     pub timeout_ms: u64,
     /// Where its money comes from.
     pub account: AccountId,
     /// The account above, when the run has an account of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_parent: Option<AccountId>,
     /// The most the run and its children may cost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_micro: Option<Micro>,
     /// What is held for each attempt, as far as it was known when the run was accepted.
     #[serde(default)]
@@ -81,16 +76,13 @@ pub struct RunSpec {
     #[serde(default, skip_serializing_if = "is_reported")]
     pub unknown_cost: UnknownCost,
     /// Why it must be approved before it is dispatched, and by whom, if it must.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
     /// The approval given before that lets it start without being asked for again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<AskId>,
     /// Where the caller is while it asks, as far as the provider may know.
     #[serde(default, skip_serializing_if = "RunContext::is_empty")]
     pub context: RunContext,
     /// The seat that is asked when a worker fails.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub senior: Option<SeatId>,
     /// Whether the tool is declared free of side effects.
     #[serde(default)]
@@ -99,7 +91,6 @@ pub struct RunSpec {
     #[serde(default)]
     pub idempotent: bool,
     /// How far its memory of them goes, when it has bounds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys_kept: Option<KeysKept>,
     /// Whether an attempt can be taken up again after a restart of the core.
     #[serde(default)]
@@ -157,16 +148,15 @@ pub struct Addresses {
 }
 
 /// Where a caller is while it asks for a run.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunContext {
     /// The folder of the caller's project.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_root: Option<String>,
     /// Files and folders the request is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resource_paths: Vec<String>,
     /// What the caller's program shows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ui: Option<Object>,
 }
 

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_with_macros::skip_serializing_none;
 use wharf_vocab::B3;
 
 pub use path::{PathError, WorldPath};
@@ -62,6 +63,7 @@ pub enum Bound {
 }
 
 /// A file that a run reads.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadObject {
     /// The file.
@@ -69,15 +71,12 @@ pub struct ReadObject {
     /// How many bytes it had.
     pub bytes: u64,
     /// Their hash, if it was known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub b3: Option<B3>,
     /// What kind of data it is.
     pub media_type: String,
     /// What the artifact store calls the version that it had, where it keeps versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The tag of what was there, where the artifact store keeps no versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
 }
 
