@@ -19,7 +19,6 @@ type Answer<T> = BoxFuture<'static, Result<T, ObjectError>>;
 
 /// The embedded artifact store: the core itself reads and writes files, and others use addresses
 /// that lead to an [`Endpoint`](crate::Endpoint).
-#[derive(Debug)]
 pub struct EmbeddedObjects {
     files: Arc<FileObjects>,
     presigner: Presigner,

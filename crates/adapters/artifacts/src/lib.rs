@@ -19,17 +19,23 @@
 //!   [`ObjectStore`](wharf_ports::ObjectStore); `objects.check().await` says whether the bucket
 //!   can be reached and used.
 
-mod chance;
-mod credentials;
 mod embedded;
 mod endpoint;
+mod error;
 mod files;
 mod presign;
 mod rolling;
 mod s3;
 
-pub use credentials::Credentials;
 pub use embedded::EmbeddedObjects;
 pub use endpoint::{Endpoint, EndpointOptions, Serving, Tls};
 pub use files::{FileObjects, ObjectFolder, StoredObject};
+pub use presign::Credentials;
 pub use s3::{S3Objects, S3Options, Style};
+
+/// So many random bytes in hex, which nobody can guess.
+fn random_hex<const BYTES: usize>() -> std::io::Result<String> {
+    let mut bytes = [0; BYTES];
+    getrandom::fill(&mut bytes).map_err(|_| std::io::Error::other("no random numbers"))?;
+    Ok(hex::encode(bytes))
+}

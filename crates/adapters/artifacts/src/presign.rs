@@ -1,10 +1,13 @@
-//! Addresses that are good for one thing, one key and some time.
+//! Addresses that are good for one thing, one key and some time, and what they are signed with.
 
 use std::fmt;
+use std::io;
 use std::time::Duration;
 
 use rusty_s3::{Bucket, S3Action as _};
 use wharf_ports::Method;
+
+use crate::random_hex;
 
 /// The longest lifetime that S3 lets an address have.
 const LIFETIME_S_MAX: u64 = 7 * 24 * 60 * 60;
@@ -13,6 +16,29 @@ const LIFETIME_S_MAX: u64 = 7 * 24 * 60 * 60;
 pub(crate) const VERSION: &str = "versionId";
 /// The part of an address that names who may read by it. Only the embedded endpoint looks at it.
 pub(crate) const HOLDER: &str = "x-wharf-holder";
+
+/// An access key of an S3 endpoint and its secret. Whoever has both can make addresses.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// The public half, which every address names.
+    pub key_id: String,
+    /// The secret half.
+    pub secret: String,
+}
+
+impl Credentials {
+    /// New credentials that nobody can guess.
+    pub fn generate() -> io::Result<Self> {
+        let key_id = format!("WHARF{}", random_hex::<8>()?.to_uppercase());
+        Ok(Self { key_id, secret: random_hex::<32>()? })
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("key_id", &self.key_id).finish_non_exhaustive()
+    }
+}
 
 /// Makes addresses. Only the host is signed with them, so that a plain client may send a media
 /// type of its own.
@@ -63,8 +89,17 @@ impl Presigner {
     }
 }
 
-impl fmt::Debug for Presigner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Presigner").field("origin", &self.origin()).finish_non_exhaustive()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_long_new_and_never_shown() {
+        let one = Credentials::generate().expect("made");
+        let other = Credentials::generate().expect("made");
+        assert_eq!(one.secret.len(), 64);
+        assert_ne!(one.secret, other.secret);
+        assert_ne!(one.key_id, other.key_id);
+        assert!(!format!("{one:?}").contains(&one.secret));
     }
 }

@@ -291,12 +291,12 @@ async fn trial(
 
 #[cfg(target_os = "linux")]
 fn ids_for(processes: u64) -> u64 {
-    crate::sandbox::pids::ids_for(processes)
+    crate::sandbox::limits::ids_for(processes)
 }
 
 #[cfg(target_os = "linux")]
 fn trial_ids() -> Option<u64> {
-    crate::sandbox::pids::may_be_apart().then_some(crate::sandbox::pids::TRIAL)
+    crate::sandbox::limits::ids_may_be_apart().then_some(crate::sandbox::limits::TRIAL_IDS)
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -16,14 +16,13 @@ use wharf_ports::launcher::{Achieved, LaunchSpec, Launched, Launcher, LogLine};
 use wharf_vocab::limits::LAUNCH_START_MS;
 use wharf_vocab::{Code, Fault, SandboxLevel};
 
-use crate::dirs::make_private;
 use crate::error::Error;
 use crate::fence::Ability;
 use crate::group::Groups;
 use crate::inbound::Door;
 use crate::log::{LogWriter, Redactor, read_tail};
 use crate::process::LaunchedProcess;
-use crate::secrets::SecretFiles;
+use crate::secrets::{SecretFiles, make_private};
 use crate::shim;
 use crate::shim::handover::Handover;
 use crate::shim::message::{FenceOrder, InboundOrder, Layers, Order, Report};
@@ -248,7 +247,7 @@ fn prepare(
         handover.connection = Some(connection.try_clone().map_err(Error::Shim)?);
     }
     handover.way_in = way_in;
-    let leftovers = Leftovers { secrets, group, door };
+    let leftovers = (secrets, group, door);
     Ok(Ready { spec, handover, writer, leftovers, notes })
 }
 

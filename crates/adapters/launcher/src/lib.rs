@@ -21,7 +21,6 @@
 //! # std::process::ExitCode::SUCCESS }
 //! ```
 
-mod dirs;
 mod error;
 mod fence;
 mod group;

@@ -31,21 +31,9 @@ const LAST_OUTPUT: Duration = Duration::from_secs(2);
 /// How long to wait for the killed before looking who is left.
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(20);
 
-/// What a launch must not leave behind on the machine. Each is removed when it is dropped.
-#[derive(Debug, Default)]
-pub(crate) struct Leftovers {
-    pub(crate) secrets: Option<SecretFiles>,
-    pub(crate) group: Option<Group>,
-    pub(crate) door: Option<Door>,
-}
-
-impl Leftovers {
-    fn remove(self) {
-        drop(self.secrets);
-        drop(self.group);
-        drop(self.door);
-    }
-}
+/// What a launch must not leave behind on the machine. Each is removed when it is dropped, in this
+/// order.
+pub(crate) type Leftovers = (Option<SecretFiles>, Option<Group>, Option<Door>);
 
 /// Everything the core holds of a launch while its shim lives.
 #[derive(Debug)]
@@ -113,7 +101,7 @@ impl Supervisor {
         // To the shim this is the core's death.
         let _ = self.control.shutdown().await;
         self.bury().await;
-        std::mem::take(&mut self.leftovers).remove();
+        drop(std::mem::take(&mut self.leftovers));
         self.close_log(note).await;
     }
 
@@ -130,7 +118,7 @@ impl Supervisor {
         };
         let how = over.map_or(how, ExitHow::Limit);
         self.bury().await;
-        std::mem::take(&mut self.leftovers).remove();
+        drop(std::mem::take(&mut self.leftovers));
         self.close_log(format!("[ended with {how}]")).await;
         let ended = Exit { how, last_stderr: self.book.last_stderr(), survivors };
         if survivors > 0 {

@@ -6,11 +6,10 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
-use wharf_vocab::{Code, Fault};
+use wharf_vocab::{Code, Fault, SecretName};
 use zeroize::Zeroizing;
 
 use crate::seal::{self, Damage, KEY_BYTES, Sealer};
-use crate::{error, names};
 
 /// The file of the key that everything else is encrypted with.
 pub(crate) const KEY_FILE: &str = "vault.key";
@@ -21,7 +20,6 @@ pub(crate) const KEYRING_FILE: &str = "grant.keys";
 const UNFINISHED: &str = ".new-";
 
 /// The vault's folder.
-#[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
 }
@@ -45,17 +43,17 @@ impl Folder {
     /// has left half-written.
     pub(crate) fn open(path: PathBuf) -> Result<Self, Fault> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
-        made.map_err(|error| error::unwritable(&path, &error))?;
-        let found = fs::symlink_metadata(&path).map_err(|e| error::unreadable(&path, &e))?;
+        made.map_err(|error| unwritable(&path, &error))?;
+        let found = fs::symlink_metadata(&path).map_err(|e| unreadable(&path, &e))?;
         if !found.is_dir() {
-            return Err(error::unfit(&path, "must be a folder of its own, not a link to one."));
+            return Err(unfit(&path, "must be a folder of its own, not a link to one."));
         }
         if found.uid() != rustix::process::geteuid().as_raw() {
-            return Err(error::unfit(&path, "belongs to another account; give it to this one."));
+            return Err(unfit(&path, "belongs to another account; give it to this one."));
         }
         if found.permissions().mode() & 0o077 != 0 {
             let closed = fs::set_permissions(&path, Permissions::from_mode(0o700));
-            closed.map_err(|error| error::unwritable(&path, &error))?;
+            closed.map_err(|error| unwritable(&path, &error))?;
         }
         let folder = Self { path };
         folder.lock()?.sweep()?;
@@ -88,7 +86,7 @@ impl Folder {
             }
             Ok(handle)
         };
-        let handle = lock().map_err(|error| error::unwritable(&self.path, &error))?;
+        let handle = lock().map_err(|error| unwritable(&self.path, &error))?;
         Ok(Locked { folder: self, handle })
     }
 
@@ -100,7 +98,7 @@ impl Folder {
         let most = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
         let mut content = Vec::new();
         let read = file.take(most).read_to_end(&mut content);
-        read.map_err(|error| error::unreadable(&path, &error))?;
+        read.map_err(|error| unreadable(&path, &error))?;
         if content.len() > bytes_max {
             return Err(self.damaged(name, Damage::Form));
         }
@@ -119,7 +117,7 @@ impl Folder {
             }
             Ok(names)
         };
-        list().map_err(|error| error::unreadable(&self.path, &error))
+        list().map_err(|error| unreadable(&self.path, &error))
     }
 
     /// What is said about a file that cannot be opened with the key.
@@ -140,15 +138,15 @@ impl Folder {
     fn key(&self) -> Result<Option<Zeroizing<[u8; KEY_BYTES]>>, Fault> {
         let Some(mut file) = self.open_file(KEY_FILE)? else { return Ok(None) };
         let path = self.path.join(KEY_FILE);
-        let unreadable = |error| error::unreadable(&path, &error);
+        let unreadable = |error| unreadable(&path, &error);
         let found = file.metadata().map_err(unreadable)?;
         if found.permissions().mode() & 0o077 != 0 {
             let why = "can be read or written by others; close it with chmod 600, and think of \
                        the secrets as known if somebody had access.";
-            return Err(error::unfit(&path, why));
+            return Err(unfit(&path, why));
         }
         if found.uid() != rustix::process::geteuid().as_raw() {
-            return Err(error::unfit(&path, "belongs to another account; give it to this one."));
+            return Err(unfit(&path, "belongs to another account; give it to this one."));
         }
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         let whole = found.len() == KEY_BYTES as u64;
@@ -159,20 +157,20 @@ impl Folder {
         if !whole || key.iter().all(|byte| *byte == 0) {
             let why = "is not the key that was made; put back the original. Without it the \
                        secrets are lost.";
-            return Err(error::unfit(&path, why));
+            return Err(unfit(&path, why));
         }
         Ok(Some(key))
     }
 
     /// A new key would make what an older one sealed worthless without a word.
     fn check_nothing_needs_a_key(&self) -> Result<(), Fault> {
-        let sealed = |name: &String| name == KEYRING_FILE || names::is_secret(name);
+        let sealed = |name: &String| name == KEYRING_FILE || is_secret(name);
         let Some(needs) = self.files()?.into_iter().find(sealed) else { return Ok(()) };
         let why = format!(
             "is gone, but {needs} was encrypted with it; put it back, or remove the files of the \
              folder to begin anew."
         );
-        Err(error::unfit(&self.path.join(KEY_FILE), &why))
+        Err(unfit(&self.path.join(KEY_FILE), &why))
     }
 
     /// Opens a file that is one, and not a link, a pipe or a folder.
@@ -184,9 +182,9 @@ impl Folder {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) if is_link(&error) => return Err(not_a_file(&path)),
-            Err(error) => return Err(error::unreadable(&path, &error)),
+            Err(error) => return Err(unreadable(&path, &error)),
         };
-        let found = file.metadata().map_err(|error| error::unreadable(&path, &error))?;
+        let found = file.metadata().map_err(|error| unreadable(&path, &error))?;
         if found.is_file() { Ok(Some(file)) } else { Err(not_a_file(&path)) }
     }
 }
@@ -196,7 +194,7 @@ impl Locked<'_> {
     pub(crate) fn replace(&self, name: &str, content: &[u8]) -> Result<(), Fault> {
         let path = self.folder.path.join(name);
         let replaced = self.stage(name, content).and_then(|staged| staged.publish(name));
-        replaced.map_err(|error| error::unwritable(&path, &error))
+        replaced.map_err(|error| unwritable(&path, &error))
     }
 
     /// Removes a file, and says whether it was there.
@@ -206,7 +204,7 @@ impl Locked<'_> {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             done => done.and_then(|()| self.handle.sync_all()).map(|()| true),
         };
-        remove().map_err(|error| error::unwritable(&path, &error))
+        remove().map_err(|error| unwritable(&path, &error))
     }
 
     fn stage(&self, name: &str, content: &[u8]) -> io::Result<Staged<'_>> {
@@ -253,7 +251,61 @@ fn is_link(error: &io::Error) -> bool {
 }
 
 fn not_a_file(path: &Path) -> Fault {
-    error::unfit(path, "must be a plain file, not a link or anything else.")
+    unfit(path, "must be a plain file, not a link or anything else.")
+}
+
+/// Names tell upper case from lower case, and some file systems do not. So a file's name is the
+/// secret's in lower case, then a number whose bits say which letters are upper case: `API_key` is
+/// kept in `api_key.7.secret`. The ending keeps clear of the vault's own files.
+const ENDING: &str = ".secret";
+
+/// The file of a secret.
+pub(crate) fn file_of(name: &SecretName) -> String {
+    let name = name.as_str();
+    let upper = name
+        .bytes()
+        .enumerate()
+        .fold(0_u128, |bits, (at, byte)| bits | (u128::from(byte.is_ascii_uppercase()) << at));
+    format!("{}.{upper:x}{ENDING}", name.to_ascii_lowercase())
+}
+
+/// Whether a file is one of a secret.
+pub(crate) fn is_secret(file: &str) -> bool {
+    file.ends_with(ENDING) && !file.starts_with('.')
+}
+
+/// The secret whose file it is; none if no secret's file is called so.
+pub(crate) fn name_of(file: &str) -> Option<SecretName> {
+    let (lower, upper) = file.strip_suffix(ENDING)?.rsplit_once('.')?;
+    let upper = u128::from_str_radix(upper, 16).ok()?;
+    let bytes = lower.char_indices().map(|(at, letter)| {
+        let is_upper =
+            u32::try_from(at).is_ok_and(|at| upper.checked_shr(at).unwrap_or(0) & 1 == 1);
+        if is_upper { letter.to_ascii_uppercase() } else { letter }
+    });
+    let name = SecretName::new(bytes.collect::<String>()).ok()?;
+    // One secret has one file: other spellings of the same are nobody's.
+    (file_of(&name) == file).then_some(name)
+}
+
+/// A file could not be written.
+fn unwritable(path: &Path, error: &io::Error) -> Fault {
+    if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {
+        let message = "The disk that holds the secrets has no room left; free some and try again.";
+        return Fault::new(Code::StoreFull, message);
+    }
+    let message = format!("{} cannot be written: {error}.", path.display());
+    Fault::new(Code::StoreUnavailable, message)
+}
+
+/// A file could not be read.
+fn unreadable(path: &Path, error: &io::Error) -> Fault {
+    Fault::new(Code::StoreUnavailable, format!("{} cannot be read: {error}.", path.display()))
+}
+
+/// A file or folder must be mended by its owner before the vault is used.
+fn unfit(path: &Path, why: &str) -> Fault {
+    Fault::new(Code::ConfigInvalid, format!("{} {why}", path.display()))
 }
 
 #[cfg(test)]
@@ -285,5 +337,30 @@ mod tests {
         let refused = folder.lock().expect("locked").replace("x", b"new");
         assert!(refused.is_err_and(|fault| fault.is(Code::StoreUnavailable)));
         assert!(!dir.path().join(".new-x").exists());
+    }
+
+    #[test]
+    fn each_name_has_one_file_also_where_case_does_not_count() {
+        let longest = "Z".repeat(128);
+        let names =
+            ["a", "A", "api.key", "API.key", "api.KEY", "vault.key", "grant.keys", &longest];
+        let mut seen = std::collections::BTreeSet::new();
+        for name in names {
+            let name = SecretName::new(name).expect("a name");
+            let file = file_of(&name);
+            assert!(seen.insert(file.to_lowercase()), "{file} stands for two names");
+            assert!(file.len() <= 255, "{file} is too long for a file system");
+            assert!(is_secret(&file));
+            assert_eq!(name_of(&file), Some(name));
+        }
+        assert_eq!(file_of(&SecretName::new("API_key").expect("a name")), "api_key.7.secret");
+    }
+
+    #[test]
+    fn other_spellings_are_nobodys() {
+        for file in ["a.secret", "A.1.secret", "a.01.secret", "a.2.secret", "a.x.secret", "a.0"] {
+            assert_eq!(name_of(file), None, "{file}");
+        }
+        assert!(!is_secret("vault.key") && !is_secret("grant.keys") && !is_secret(".x.0.secret"));
     }
 }

@@ -9,13 +9,10 @@
 //! Every file is replaced as a whole, under a lock that also holds between processes. Nothing is
 //! kept in memory but the cipher.
 
-mod error;
 mod folder;
 mod keyring;
-mod names;
 mod seal;
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -96,12 +93,6 @@ impl Vault for FileVault {
     }
 }
 
-impl fmt::Debug for FileVault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileVault").field("folder", &self.rooms.folder).finish_non_exhaustive()
-    }
-}
-
 impl Rooms {
     fn set(&self, name: &SecretName, secret: &Secret) -> Result<(), Fault> {
         let text = secret.expose();
@@ -117,11 +108,11 @@ impl Rooms {
         plain.extend_from_slice(&now().0.to_be_bytes());
         plain.extend_from_slice(text);
         let sealed = self.sealer.seal(What::Secret(name), &plain)?;
-        self.folder.lock()?.replace(&names::file_of(name), &sealed)
+        self.folder.lock()?.replace(&folder::file_of(name), &sealed)
     }
 
     fn get(&self, name: &SecretName) -> Result<(Timestamp, Secret), Fault> {
-        let file = names::file_of(name);
+        let file = folder::file_of(name);
         let most = seal::bytes_max(SET_AT_BYTES + SECRET_BYTES_MAX);
         let sealed = self.folder.read(&file, most)?.ok_or_else(|| not_found(name))?;
         let plain = self.sealer.open(What::Secret(name), &sealed);
@@ -135,10 +126,10 @@ impl Rooms {
     fn list(&self) -> Result<Vec<KeptSecret>, Fault> {
         let mut kept = Vec::new();
         for file in self.folder.files()? {
-            if !names::is_secret(&file) {
+            if !folder::is_secret(&file) {
                 continue;
             }
-            let name = names::name_of(&file)
+            let name = folder::name_of(&file)
                 .ok_or_else(|| self.folder.damaged(&file, seal::Damage::Name))?;
             match self.get(&name) {
                 Ok((set_at, _)) => kept.push(KeptSecret { name, set_at }),
@@ -153,7 +144,7 @@ impl Rooms {
 
     /// Removes without reading, so that a damaged secret can be got rid of.
     fn remove(&self, name: &SecretName) -> Result<(), Fault> {
-        let removed = self.folder.lock()?.remove(&names::file_of(name))?;
+        let removed = self.folder.lock()?.remove(&folder::file_of(name))?;
         if removed { Ok(()) } else { Err(not_found(name)) }
     }
 }

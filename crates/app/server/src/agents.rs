@@ -10,7 +10,7 @@ use wharf_agent::{AgentEdge, CoreLimits, Options, Transport};
 use wharf_egress::EgressProxy;
 use wharf_engine::Handle;
 use wharf_launcher::ProcessLauncher;
-use wharf_ports::launcher::Launcher;
+use wharf_ports::launcher::{Launcher, RestartPolicy};
 use wharf_ports::vault::Vault;
 use wharf_vocab::{Code, Digest, Fault, limits};
 
@@ -19,47 +19,71 @@ use crate::{Home, files};
 
 /// A socket's path may have 107 bytes.
 const SOCKET_PATH_BYTES_MAX: usize = 100;
-/// How long a launch's token is good.
-const TOKEN_LIFE: Duration = Duration::from_secs(60);
+/// How long an agent may take to connect, and its token is good.
+const CONNECT_WITHIN: Duration = Duration::from_secs(60);
 
 pub(crate) async fn start(
     home: &Home,
     settings: &Settings,
     handle: &Handle,
-    launcher: Arc<dyn Launcher>,
-    (vault, storage_origin): (Arc<dyn Vault>, String),
+    around: Surroundings,
 ) -> Result<AgentEdge, Fault> {
-    files::make_private_folder(&home.path().join("agents"))
-        .map_err(|error| home.unwritable(&error))?;
-    // A fence follows no links, so agents are told of places as they are without any.
-    let real_home = home.path().canonicalize().map_err(|error| home.unwritable(&error))?;
-    let agents_dir = real_home.join("agents");
+    let storage_origin = Some(around.origin.clone());
+    let mut hosting = hosting(home, settings, handle, "agents", around)?;
+    hosting.restart = settings.agent_rules.all.restart.unwrap_or_default();
     let mut session_limits = CoreLimits::default();
     if let Some(interval) = settings.agents_heartbeat_ms {
         session_limits.heartbeat_interval_ms = interval;
     }
     AgentEdge::start(Options {
-        handle: handle.clone(),
-        launcher,
-        agents_dir,
-        transport: transport(&real_home, settings.agents_tcp),
+        transport: transport(&hosting.hidden[0], settings.agents_tcp),
+        hosting,
         instance: format!("core-{}", std::process::id()),
         limits: session_limits,
-        restart: settings.agent_rules.all.restart.unwrap_or_default(),
+        rule: settings.agent_rules.all,
+        rules: settings.agent_rules.only.clone(),
+        storage_origin,
+    })
+    .await
+}
+
+/// What agents and tool servers share.
+#[derive(Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) launcher: Arc<dyn Launcher>,
+    pub(crate) vault: Arc<dyn Vault>,
+    /// Where addresses of files lead.
+    pub(crate) origin: String,
+}
+
+/// How providers of one kind are launched, with this folder in the home for their own.
+pub(crate) fn hosting(
+    home: &Home,
+    settings: &Settings,
+    handle: &Handle,
+    folder: &str,
+    around: Surroundings,
+) -> Result<wharf_hosting::Options, Fault> {
+    let unwritable = |error: std::io::Error| home.unwritable(&error);
+    files::make_private_folder(&home.path().join(folder)).map_err(unwritable)?;
+    // A fence follows no links, so processes are told of places as they are without any.
+    let real_home = home.path().canonicalize().map_err(unwritable)?;
+    Ok(wharf_hosting::Options {
+        handle: handle.clone(),
+        launcher: around.launcher,
+        folder: real_home.join(folder),
+        sockets_dir: Some(real_home.join("run").join("t")),
+        restart: RestartPolicy::default(),
         stop_grace: Duration::from_millis(limits::STOP_GRACE_MS),
-        token_life: TOKEN_LIFE,
-        vault,
-        egress: Arc::new(EgressProxy::with_storage(handle.clone(), &storage_origin)),
+        connect_within: CONNECT_WITHIN,
+        vault: around.vault,
+        egress: Arc::new(EgressProxy::with_storage(handle.clone(), &around.origin)),
         user_home: user_home(),
         hidden: vec![real_home],
         sandbox: settings.sandbox,
         sandbox_min: settings.sandbox_min,
-        agent_limits: settings.agent_limits.clone(),
-        rule: settings.agent_rules.all,
-        rules: settings.agent_rules.only.clone(),
-        storage_origin: Some(storage_origin.clone()),
+        limits: settings.agent_limits.clone(),
     })
-    .await
 }
 
 /// Who starts the processes of this core.
@@ -73,7 +97,7 @@ pub(crate) fn launcher(shim: Option<PathBuf>) -> Result<Arc<dyn Launcher>, Fault
 }
 
 /// What `~` stands for in permissions.
-pub(crate) fn user_home() -> Option<PathBuf> {
+fn user_home() -> Option<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 

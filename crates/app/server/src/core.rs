@@ -20,6 +20,7 @@ use wharf_tool::ToolEdge;
 use wharf_vault::FileVault;
 use wharf_vocab::{Code, Fault, NodeId, ToolId, WorldId};
 
+use crate::agents::Surroundings;
 use crate::anchoring::Anchoring;
 use crate::lock::HomeLock;
 use crate::settings::Settings;
@@ -300,10 +301,9 @@ impl Around<'_> {
     ) -> Result<(AgentEdge, RunEdge), Fault> {
         let Self { home, settings, handle, vault } = *self;
         let launcher = agents::launcher(shim.clone())?;
-        let parts = (Arc::clone(vault), origin.clone());
-        let agents = agents::start(home, settings, handle, Arc::clone(&launcher), parts).await?;
-        let shared = tools::Shared { launcher, vault: Arc::clone(vault), origin, program: shim };
-        match tools::start(home, settings, handle, shared).await {
+        let around = Surroundings { launcher, vault: Arc::clone(vault), origin };
+        let agents = agents::start(home, settings, handle, around.clone()).await?;
+        match tools::start(home, settings, handle, around, shim).await {
             Ok(tools) => Ok((agents, tools)),
             Err(fault) => {
                 agents.stop().await;

@@ -14,7 +14,6 @@ use crate::settings::artifacts::{Artifacts, Place, S3};
 use crate::{Home, secrets};
 
 /// The artifact store of a core that is up.
-#[derive(Debug)]
 pub(crate) struct Storage {
     pub(crate) objects: Arc<dyn ObjectStore>,
     /// Has its address, but answers nobody yet.

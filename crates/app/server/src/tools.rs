@@ -2,42 +2,27 @@
 //! handlers, where files are.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_egress::EgressProxy;
 use wharf_engine::Handle;
-use wharf_ports::launcher::{Launcher, RestartPolicy};
-use wharf_ports::vault::Vault;
 use wharf_run::{Options, RunEdge, Storage};
-use wharf_vocab::{Code, Fault, limits};
+use wharf_vocab::{Code, Fault};
 
-use crate::agents::user_home;
+use crate::Home;
+use crate::agents::{Surroundings, hosting};
 use crate::settings::Settings;
 use crate::settings::artifacts::{Artifacts, Place};
-use crate::{Home, files};
 
-/// What tool servers share with agents.
-pub(crate) struct Shared {
-    pub(crate) launcher: Arc<dyn Launcher>,
-    pub(crate) vault: Arc<dyn Vault>,
-    /// Where addresses of files lead.
-    pub(crate) origin: String,
-    /// The program that serves handlers; this one when absent.
-    pub(crate) program: Option<PathBuf>,
-}
-
+/// Starts the edge; without a program this one serves handlers.
 pub(crate) async fn start(
     home: &Home,
     settings: &Settings,
     handle: &Handle,
-    shared: Shared,
+    around: Surroundings,
+    program: Option<PathBuf>,
 ) -> Result<RunEdge, Fault> {
-    let Shared { launcher, vault, origin, program } = shared;
-    let unwritable = |error: std::io::Error| home.unwritable(&error);
-    files::make_private_folder(&home.path().join("tools")).map_err(unwritable)?;
-    // A fence follows no links, so servers are told of places as they are without any.
-    let real_home = home.path().canonicalize().map_err(unwritable)?;
+    let origin = around.origin.clone();
+    let hosting = hosting(home, settings, handle, "tools", around)?;
     let program = match program {
         Some(program) => program,
         None => std::env::current_exe().map_err(|error| {
@@ -46,22 +31,7 @@ pub(crate) async fn start(
         })?,
     };
     RunEdge::start(Options {
-        hosting: wharf_hosting::Options {
-            handle: handle.clone(),
-            launcher,
-            folder: real_home.join("tools"),
-            sockets_dir: Some(real_home.join("run").join("t")),
-            restart: RestartPolicy::default(),
-            stop_grace: Duration::from_millis(limits::STOP_GRACE_MS),
-            connect_within: Options::HEALTHY_WITHIN,
-            vault,
-            egress: Arc::new(EgressProxy::with_storage(handle.clone(), &origin)),
-            user_home: user_home(),
-            hidden: vec![real_home],
-            sandbox: settings.sandbox,
-            sandbox_min: settings.sandbox_min,
-            limits: settings.agent_limits.clone(),
-        },
+        hosting,
         program,
         container: settings.tools.container.clone(),
         storage: Storage { origin, is_public: is_public(&settings.artifacts) },

@@ -41,7 +41,6 @@ pub(crate) struct Own {
 }
 
 /// Who was let in.
-#[derive(Debug)]
 pub(crate) struct AdmittedAgent {
     pub(crate) agent: ProviderId,
     pub(crate) launch: LaunchId,
@@ -70,7 +69,7 @@ pub(crate) async fn admit(
     };
     let unknown = (Refusal::Unauthorized, "agent unknown");
     let agent = ProviderId::new(&hello.agent_id).map_err(|_| unknown)?;
-    let known = shared.options.handle.providers().get(&agent).map_err(|_| unknown)?;
+    let known = shared.handle.providers().get(&agent).map_err(|_| unknown)?;
     if !shared.owns(&known) {
         return Err(unknown);
     }
@@ -80,7 +79,7 @@ pub(crate) async fn admit(
         return Err((Refusal::ManifestDrift, "manifest hash"));
     }
     let live = shared.host.live(&agent).ok_or(unknown)?;
-    let handle = &shared.options.handle;
+    let handle = &shared.handle;
     let connected =
         live.places(&launch).and_then(|places| Some((places, live.connect(&launch, handle)?)));
     let Some((places, inbox)) = connected else {

@@ -123,7 +123,7 @@ impl Owner for AgentConnection {
     }
 
     fn now(&self) -> Moment {
-        self.clock.moment(self.shared.options.handle.now())
+        self.clock.moment(self.shared.handle.now())
     }
 
     async fn work(&mut self) -> ControlFlow<()> {
@@ -170,10 +170,9 @@ impl AgentConnection {
         config.limits = shared.options.limits.clone();
         config.instance_id.clone_from(&shared.options.instance);
         let clock = Clock::start();
-        let moment = clock.moment(shared.options.handle.now());
+        let moment = clock.moment(shared.handle.now());
         let session = CoreSession::new(moment, config, check_schema);
         Ok(Self {
-            shared,
             session,
             clock,
             calls: HashMap::new(),
@@ -182,7 +181,8 @@ impl AgentConnection {
             preparing: HashMap::new(),
             ready,
             prepared,
-            invokes: Invokes::new(news),
+            invokes: Invokes::new(news, shared.host.tasks().clone()),
+            shared,
             tidings,
             offered: Vec::new(),
             offer_at: None,

@@ -53,7 +53,8 @@ pub(crate) fn connect(
         spec.env.insert("OPENSENTIENCE_SOCKET".to_owned(), "fd:3".to_owned());
         return Ok(None);
     }
-    let token = shared.tokens.issue(&agent.id, &spec.launch, shared.options.token_life)?;
+    let token =
+        shared.tokens.issue(&agent.id, &spec.launch, shared.options.hosting.connect_within)?;
     let mut kept: LaunchGuard = None;
     let address = match &shared.options.transport {
         Transport::Tcp(_) => {

@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::{Provider, ProviderType};
 use wharf_hosting::{Control, Host, HostedKind, LaunchGuard, ManifestFile, Places, Sockets};
@@ -19,7 +17,7 @@ use crate::tokens::SessionTokens;
 use crate::{connect, manifest, scan};
 
 /// The edge that faces agents. Cloning it is cheap.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct AgentEdge {
     shared: Arc<Shared>,
     control: Control,
@@ -43,21 +41,21 @@ impl HostedKind for Shared {
         scan::scan(folder, scan::ScanBounds::default())
     }
 
-    fn equip<'a>(
+    fn equip(
         self: Arc<Self>,
-        agent: &'a Provider,
-        places: &'a Places,
-        spec: &'a mut LaunchSpec,
-        sockets: &'a mut Sockets,
-    ) -> BoxFuture<'a, Result<LaunchGuard, Fault>> {
+        agent: &Provider,
+        places: &Places,
+        spec: &mut LaunchSpec,
+        sockets: &mut Sockets,
+    ) -> Result<LaunchGuard, Fault> {
         for (name, value) in connect::environment(&self, agent, places, spec) {
             spec.env.insert(name.to_owned(), value);
         }
-        futures::future::ready(connect::connect(&self, agent, spec, sockets)).boxed()
+        connect::connect(&self, agent, spec, sockets)
     }
 
     fn restart(&self, id: &ProviderId) -> RestartPolicy {
-        self.options.rule_of(id).restart.unwrap_or(self.options.restart)
+        self.options.rule_of(id).restart.unwrap_or(self.options.hosting.restart)
     }
 
     fn over(&self, launch: &LaunchId) {
@@ -67,10 +65,12 @@ impl HostedKind for Shared {
 
 impl AgentEdge {
     /// Opens the socket and starts what is wanted.
-    pub async fn start(options: Options) -> Result<Self, Fault> {
+    pub async fn start(mut options: Options) -> Result<Self, Fault> {
         let (listener, address) = AgentListener::bind(&options.transport).await?;
+        options.hosting.sockets_dir = options.sockets_dir();
         let shared = Arc::new(Shared {
-            host: Host::new(options.hosting()),
+            host: Host::new(options.hosting.clone()),
+            handle: options.hosting.handle.clone(),
             options,
             tokens: SessionTokens::default(),
             address,

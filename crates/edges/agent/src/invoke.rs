@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::{Caller, Progress};
 use wharf_engine::{AttemptRef, FollowEvent, Handle, NewRun};
+use wharf_hosting::Tasks;
 use wharf_protocol::agent::{CallOutcome, CoreLimits, InvokeReceived};
 use wharf_vocab::{Code, Fault, RunKey, ToolId};
 use wharf_wire::agent_v1::{CallId, Chunk, InvokeId};
@@ -39,6 +40,7 @@ pub(crate) enum What {
 pub(crate) struct Invokes {
     open: HashMap<InvokeId, Open>,
     tidings: mpsc::Sender<Tidings>,
+    tasks: Tasks,
 }
 
 #[derive(Debug)]
@@ -48,8 +50,8 @@ struct Open {
 }
 
 impl Invokes {
-    pub(crate) fn new(tidings: mpsc::Sender<Tidings>) -> Self {
-        Self { open: HashMap::new(), tidings }
+    pub(crate) fn new(tidings: mpsc::Sender<Tidings>, tasks: Tasks) -> Self {
+        Self { open: HashMap::new(), tidings, tasks }
     }
 
     /// Starts a child of an attempt and follows it; `caller` is the agent with the rights that it
@@ -75,7 +77,7 @@ impl Invokes {
             bytes_left: limits.stream_bytes_max,
             chunks_left: limits.stream_chunks_max,
         };
-        tokio::spawn(child.follow(attempt, received));
+        self.tasks.spawn("following a child", child.follow(attempt, received));
     }
 
     /// The agent no longer wants an answer. It still gets one.

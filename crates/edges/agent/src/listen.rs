@@ -47,35 +47,42 @@ impl AgentListener {
         }
     }
 
-    /// Accepts until it is told to stop; a permit comes before a connection.
+    /// Accepts until it is told to stop.
     pub(crate) async fn run(self, shared: Arc<Shared>, stop: CancellationToken) {
-        let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        self.accept_all(&shared, None, CONNECTIONS_MAX, stop).await;
+        if let Self::Unix(listener) = self {
+            drop(listener);
+            // Nobody listens on it any more. It may be gone already, with its folder.
+            let _ = std::fs::remove_file(&shared.address);
+        }
+    }
+
+    /// Accepts connections, of one launch if there is one; a permit comes before a connection.
+    async fn accept_all(
+        &self,
+        shared: &Arc<Shared>,
+        launch: Option<Own>,
+        most: usize,
+        stop: CancellationToken,
+    ) {
+        let permits = Arc::new(Semaphore::new(most));
         loop {
             let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
             let accepted = tokio::select! {
-                () = stop.cancelled() => return self.close(&shared),
+                () = stop.cancelled() => return,
                 accepted = self.accept() => accepted,
             };
             match accepted {
                 Ok(Accepted::Unix(stream)) => {
-                    let origin = Origin { process: peer(&stream), launch: None };
-                    serve(&shared, stream, origin, permit);
+                    let origin = Origin { process: peer(&stream), launch: launch.clone() };
+                    serve(shared, stream, origin, permit);
                 }
-                Ok(Accepted::Tcp(stream)) => serve(&shared, stream, Origin::default(), permit),
+                Ok(Accepted::Tcp(stream)) => serve(shared, stream, Origin::default(), permit),
                 Err(error) => {
                     tracing::warn!(%error, "an agent's connection could not be accepted");
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                 }
             }
-        }
-    }
-
-    /// Leaves no socket behind that nobody listens on.
-    fn close(self, shared: &Shared) {
-        if let Self::Unix(listener) = self {
-            drop(listener);
-            // It may be gone already, with its folder.
-            let _ = std::fs::remove_file(&shared.address);
         }
     }
 
@@ -137,24 +144,7 @@ pub(crate) async fn run_own(
     own: Own,
     over: CancellationToken,
 ) {
-    let permits = Arc::new(Semaphore::new(OWN_CONNECTIONS_MAX));
-    loop {
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
-        let accepted = tokio::select! {
-            () = over.cancelled() => return,
-            accepted = listener.accept() => accepted,
-        };
-        match accepted {
-            Ok((stream, _)) => {
-                let origin = Origin { process: peer(&stream), launch: Some(own.clone()) };
-                serve(&shared, stream, origin, permit);
-            }
-            Err(error) => {
-                tracing::warn!(%error, "an agent's connection could not be accepted");
-                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-            }
-        }
-    }
+    AgentListener::Unix(listener).accept_all(&shared, Some(own), OWN_CONNECTIONS_MAX, over).await;
 }
 
 /// Serves the connection that a launch has from its start.

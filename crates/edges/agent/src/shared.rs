@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use wharf_domain::provider::ProviderLimits;
+use wharf_engine::Handle;
 use wharf_hosting::{Host, Live};
 use wharf_vocab::{ProviderId, SandboxLevel};
 
@@ -14,9 +15,9 @@ use crate::tokens::SessionTokens;
 const LIMITS_FRESH: Duration = Duration::from_secs(1);
 
 /// What connections share.
-#[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) host: Host,
+    pub(crate) handle: Handle,
     pub(crate) options: Options,
     pub(crate) tokens: SessionTokens,
     /// Where agents connect, as they are told.
@@ -40,14 +41,14 @@ impl AgentBounds {
     }
 
     pub(crate) fn read(shared: &Shared, id: &ProviderId) -> Self {
-        let (limits, fenced) = match shared.options.handle.providers().get(id) {
+        let (limits, fenced) = match shared.handle.providers().get(id) {
             Ok(agent) => {
                 let level = agent.approval.as_ref().map(|approval| approval.terms.sandbox);
                 let fenced = level.is_some_and(|level| level != SandboxLevel::None);
-                (wharf_hosting::limits(&agent, &shared.options.agent_limits), fenced)
+                (wharf_hosting::limits(&agent, &shared.options.hosting.limits), fenced)
             }
             // An agent that is not known any more is about to lose its connection.
-            Err(_) => (shared.options.agent_limits.clone(), false),
+            Err(_) => (shared.options.hosting.limits.clone(), false),
         };
         Self { limits, fenced, read_at: Instant::now() }
     }

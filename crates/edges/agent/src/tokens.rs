@@ -54,42 +54,32 @@ impl SessionTokens {
         let token = random_hex(TOKEN_BYTES)?;
         let issued =
             Issued { agent: agent.clone(), launch: launch.clone(), until: Instant::now() + life };
-        self.with(|tokens| tokens.insert(digest(&token), issued));
+        self.0.lock().insert(digest(&token), issued);
         Ok(token)
     }
 
     /// The launch a token was made for. It stays good.
     pub(crate) fn find(&self, token: &SessionToken, agent_id: &str) -> Result<LaunchId, Unfit> {
-        let digest = digest(token.expose());
-        self.with(|tokens| match tokens.get(&digest) {
+        match self.0.lock().get(&digest(token.expose())) {
             Some(issued) if issued.agent.as_str() != agent_id => Err(Unfit::OtherAgent),
             Some(issued) if issued.until < Instant::now() => Err(Unfit::Expired),
             Some(issued) => Ok(issued.launch.clone()),
             None => Err(Unfit::Unknown),
-        })
+        }
     }
 
     /// Takes a token, which is spent whatever comes of it once it was found.
     pub(crate) fn redeem(&self, token: &SessionToken, agent_id: &str) -> Result<LaunchId, Unfit> {
-        let digest = digest(token.expose());
-        let issued = self.with(|tokens| match tokens.get(&digest) {
-            Some(issued) if issued.agent.as_str() != agent_id => Err(Unfit::OtherAgent),
-            Some(_) => tokens.remove(&digest).ok_or(Unfit::Unknown),
-            None => Err(Unfit::Unknown),
-        })?;
-        if issued.until < Instant::now() {
-            return Err(Unfit::Expired);
+        let found = self.find(token, agent_id);
+        if found != Err(Unfit::OtherAgent) {
+            self.0.lock().remove(&digest(token.expose())).ok_or(Unfit::Unknown)?;
         }
-        Ok(issued.launch)
+        found
     }
 
     /// Makes a launch's token worthless.
     pub(crate) fn revoke(&self, launch: &LaunchId) {
-        self.with(|tokens| tokens.retain(|_, issued| issued.launch != *launch));
-    }
-
-    fn with<T>(&self, work: impl FnOnce(&mut HashMap<Digest, Issued>) -> T) -> T {
-        work(&mut self.0.lock())
+        self.0.lock().retain(|_, issued| issued.launch != *launch);
     }
 }
 

@@ -2,23 +2,24 @@
 
 use std::sync::Arc;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional_with_sizes, join};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, copy_bidirectional_with_sizes, join};
 use tokio::net::UnixStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::forward::forward;
+use crate::body::Broken;
 use crate::gate::Gate;
 use crate::head::{self, End};
 use crate::meter::{Meter, Metered, Traffic};
-use crate::request::Request;
+use crate::request::{Forward, Request};
+use crate::response;
 
 /// How much is read at once.
-pub(crate) const BUFFER_BYTES: usize = 16 * 1024;
+const BUFFER_BYTES: usize = 16 * 1024;
 
 /// The way to a host, counted.
-pub(crate) struct Outside {
-    pub(crate) from: Metered<OwnedReadHalf>,
-    pub(crate) to: Metered<OwnedWriteHalf>,
+struct Outside {
+    from: Metered<OwnedReadHalf>,
+    to: Metered<OwnedWriteHalf>,
 }
 
 /// Serves a connection to its end.
@@ -59,4 +60,32 @@ async fn tunnel(stream: &mut UnixStream, rest: &[u8], outside: Outside) -> Resul
     let mut outside = join(outside.from, outside.to);
     copy_bidirectional_with_sizes(&mut agent, &mut outside, BUFFER_BYTES, BUFFER_BYTES).await?;
     Ok(())
+}
+
+/// Sends a request on and its answer back. The answer may come before the request is complete.
+/// What the agent sends after its request goes nowhere.
+async fn forward(
+    stream: &mut UnixStream,
+    rest: &[u8],
+    outside: Outside,
+    request: &Forward,
+) -> Result<(), End> {
+    let (from, mut to) = stream.split();
+    let mut body = BufReader::with_capacity(BUFFER_BYTES, rest.chain(from));
+    let mut answer = BufReader::with_capacity(BUFFER_BYTES, outside.from);
+    let mut server = outside.to;
+    let send = async {
+        server.write_all(&request.head).await.map_err(|_| Broken::Sink)?;
+        request.framing.relay(&mut body, &mut server).await
+    };
+    let receive = response::relay(&mut answer, &mut to, request.is_head);
+    tokio::pin!(send, receive);
+    tokio::select! {
+        received = &mut receive => received,
+        sent = &mut send => match sent {
+            Err(Broken::Source) => Err(End::Cut),
+            // A server that takes no more may still answer.
+            Ok(()) | Err(Broken::Sink) => receive.await,
+        },
+    }
 }

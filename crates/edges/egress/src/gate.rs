@@ -1,8 +1,11 @@
 //! Decides who may go where, and goes there.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use wharf_domain::permission::HostPattern;
@@ -17,7 +20,6 @@ use crate::{Limits, Shared};
 const ADDRESSES_MAX: usize = 8;
 
 /// What one agent may reach.
-#[derive(Debug)]
 pub(crate) struct Gate {
     agent: ProviderId,
     allowed: Vec<HostPattern>,
@@ -164,6 +166,25 @@ fn ends_here(stream: &TcpStream) -> bool {
 
 fn unreachable(status: u16, message: String) -> Refusal {
     Refusal::with_status(status, Code::EgressUnreachable, message)
+}
+
+/// Finds the addresses of a name.
+pub(crate) trait Resolve: Send + Sync + 'static {
+    /// The addresses of a name, best first.
+    fn resolve(&self, name: String) -> BoxFuture<'_, io::Result<Vec<IpAddr>>>;
+}
+
+/// What the operating system knows.
+pub(crate) struct System;
+
+impl Resolve for System {
+    fn resolve(&self, name: String) -> BoxFuture<'_, io::Result<Vec<IpAddr>>> {
+        async move {
+            let found = tokio::net::lookup_host((name, 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        }
+        .boxed()
+    }
 }
 
 #[cfg(test)]

@@ -15,13 +15,11 @@
 mod body;
 mod connection;
 mod door;
-mod forward;
 mod gate;
 mod head;
 mod meter;
 mod refusal;
 mod request;
-mod resolve;
 mod response;
 mod target;
 #[cfg(test)]
@@ -39,12 +37,10 @@ use wharf_ports::egress::{Egress, EgressDoor};
 use wharf_vocab::{Fault, ProviderId};
 
 use crate::door::Door;
-use crate::gate::Gate;
-use crate::resolve::{Resolve, System};
+use crate::gate::{Gate, Resolve, System};
 use crate::target::Target;
 
 /// Opens doors through which agents reach approved hosts.
-#[derive(Debug)]
 pub struct EgressProxy {
     shared: Arc<Shared>,
 }
@@ -132,11 +128,5 @@ impl Egress for EgressProxy {
         let gate = Gate::new(agent, allowed, Arc::clone(&self.shared));
         async move { Door::open(socket, gate).map(|door| Arc::new(door) as Arc<dyn EgressDoor>) }
             .boxed()
-    }
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("limits", &self.limits).finish_non_exhaustive()
     }
 }

@@ -24,7 +24,7 @@ use crate::supervisor::Supervisor;
 use crate::{files, launch, places};
 
 /// Steers the providers of one kind. Cloning it is cheap.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Control {
     kind: Arc<dyn HostedKind>,
 }
@@ -173,7 +173,7 @@ impl Control {
             self.check_start(&agent).await?;
         }
         // What was blocked may still be on its way to its end.
-        if self.kind.host().live(id).is_some_and(|live| live.blocked().is_some()) {
+        if self.kind.host().live(id).is_some_and(|live| live.pool().blocked.is_some()) {
             self.order(id, stop_for("it is started again")).await?;
         }
         let agent = self.change(caller, id, ProviderInput::Want).await?;
@@ -310,7 +310,7 @@ impl ProviderControl for Control {
     ) -> BoxFuture<'_, Result<BoxStream<'static, LogLine>, Fault>> {
         async move {
             self.known(&id)?;
-            match self.kind.host().live(&id).and_then(|live| live.last_launched()) {
+            match self.kind.host().live(&id).and_then(|live| live.pool().last.clone()) {
                 Some(launched) => {
                     let handle = self.handle().clone();
                     Ok(launched.follow(lines).map(move |line| shown(&handle, line)).boxed())

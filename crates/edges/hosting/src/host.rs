@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
-use wharf_domain::Provider;
-use wharf_vocab::{Code, Fault, ProviderId};
+use wharf_domain::{AuditRecord, Provider};
+use wharf_vocab::{Code, Fault, ProviderId, StreamId};
 
 use crate::fence::Ground;
 use crate::live::Live;
@@ -16,7 +16,6 @@ use crate::tasks::Tasks;
 use crate::{places, sockets};
 
 /// All that is the same for every kind of provider.
-#[derive(Debug)]
 pub struct Host {
     options: Options,
     providers: Mutex<BTreeMap<ProviderId, HostEntry>>,
@@ -39,7 +38,7 @@ pub(crate) enum SupervisorOrder {
 }
 
 /// One provider's place.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct HostEntry {
     pub(crate) live: Arc<Live>,
     pub(crate) orders: mpsc::Sender<SupervisorOrder>,
@@ -77,6 +76,12 @@ impl Host {
     #[must_use]
     pub fn live(&self, id: &ProviderId) -> Option<Arc<Live>> {
         self.with(|providers| providers.get(id).map(|entry| Arc::clone(&entry.live)))
+    }
+
+    /// Writes down what became of a provider.
+    pub async fn audit(&self, id: &ProviderId, record: AuditRecord) {
+        // When the engine is gone nothing can be written any more.
+        let _ = self.options.handle.audit().record(&StreamId::Provider(id.clone()), record).await;
     }
 
     /// Marks the tools of a provider that are not what was taken on.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_domain::{Actor, AuditEvent, AuditRecord, ProviderEvent, Severity, Subject};
+use wharf_domain::{AuditRecord, ProviderEvent, Severity};
 use wharf_ports::launcher::{Exit, ExitHow, Launched};
-use wharf_vocab::{Fault, LaunchId, ProviderId, Resource, StreamId};
+use wharf_vocab::{Fault, LaunchId, ProviderId, Resource};
 
-use crate::kind::{HostedKind, Process};
+use crate::kind::HostedKind;
 use crate::launch::{self, Running};
 use crate::live::{Command, ConnectionEnd, InstanceChannels, Live, Quit};
 
@@ -46,38 +46,24 @@ impl Instance {
     }
 
     async fn attend(&mut self, running: Running) -> InstanceEnd {
-        let Running { agent, launched, places, notes, around } = running;
-        Arc::clone(&self.kind).launched(Process {
-            agent,
-            launch: self.launch.clone(),
-            launched: launched.clone(),
-            places,
-            live: Arc::clone(&self.live),
-        });
+        let Running { process, notes, around } = running;
+        let launched = process.launched.clone();
+        Arc::clone(&self.kind).launched(process);
         let Some(launched) = launched else { return self.attend_elsewhere().await };
         let achieved = launched.fence();
-        let count = achieved.notes.len() + notes.len();
         for note in &notes {
             tracing::info!(agent = %self.id, "{note}");
         }
-        let level = achieved.level.as_str();
-        self.audit(ProviderEvent::RunStarted, Severity::Info, |record| {
-            record.fact("pid", launched.pid()).fact("sandbox", level).fact("notes", count)
-        })
-        .await;
+        let started = self.record(ProviderEvent::RunStarted).fact("pid", launched.pid());
+        let started = started.fact("sandbox", achieved.level.as_str());
+        self.audit(started.fact("notes", achieved.notes.len() + notes.len())).await;
         let end = self.watch(&*launched).await;
         drop(around);
-        let exceeded = match &end {
-            InstanceEnd::Crashed { limit, .. } => *limit,
-            _ => None,
-        };
-        if let Some(resource) = exceeded {
-            self.audit(ProviderEvent::ResourceExceeded, Severity::Error, |record| {
-                record.fact("resource", resource.as_str())
-            })
-            .await;
+        if let InstanceEnd::Crashed { limit: Some(resource), .. } = &end {
+            let exceeded = self.record(ProviderEvent::ResourceExceeded).severity(Severity::Error);
+            self.audit(exceeded.fact("resource", resource.as_str())).await;
         }
-        self.audit(ProviderEvent::RunStopped, Severity::Info, |record| record).await;
+        self.audit(self.record(ProviderEvent::RunStopped)).await;
         end
     }
 
@@ -196,20 +182,12 @@ impl Instance {
         self.live.announce(&self.kind.host().options().handle, &self.id).await;
     }
 
-    async fn audit(
-        &self,
-        event: ProviderEvent,
-        severity: Severity,
-        facts: impl FnOnce(AuditRecord) -> AuditRecord,
-    ) {
-        let of = self.kind.of();
-        let subject = Subject::provider(of, &self.id);
-        let record = AuditRecord::new(AuditEvent::of(of, event), Actor::CORE, subject)
-            .severity(severity)
-            .fact("launch_id", self.launch.as_str());
-        let stream = StreamId::Provider(self.id.clone());
-        // When the engine is gone nothing can be written any more.
-        let _ = self.kind.host().options().handle.audit().record(&stream, facts(record)).await;
+    fn record(&self, event: ProviderEvent) -> AuditRecord {
+        self.kind.record(&self.id, event).fact("launch_id", self.launch.as_str())
+    }
+
+    async fn audit(&self, record: AuditRecord) {
+        self.kind.host().audit(&self.id, record).await;
     }
 }
 

@@ -1,11 +1,12 @@
 //! What is different between the kinds of providers that are launched.
 
-use std::fmt;
+use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
-use wharf_domain::{Provider, ProviderType};
+use wharf_domain::{
+    Actor, AuditEvent, AuditRecord, Provider, ProviderEvent, ProviderType, Subject,
+};
 use wharf_ports::launcher::{LaunchSpec, Launched, RestartPolicy};
 use wharf_ports::providers::Scan;
 use wharf_vocab::{Code, Fault, LaunchId, ProviderId};
@@ -17,10 +18,10 @@ use crate::places::Places;
 use crate::sockets::Sockets;
 
 /// What must stay as long as a launch; it is dropped when that is over.
-pub type LaunchGuard = Option<Box<dyn fmt::Debug + Send + Sync>>;
+pub type LaunchGuard = Option<Box<dyn Any + Send + Sync>>;
 
 /// A process that was started, or what stands for one that runs elsewhere.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Process {
     /// The provider as it was when it was started.
     pub agent: Provider,
@@ -35,7 +36,7 @@ pub struct Process {
 }
 
 /// What one edge adds to launching and looking after its providers.
-pub trait HostedKind: fmt::Debug + Send + Sync + 'static {
+pub trait HostedKind: Send + Sync + 'static {
     /// All that is the same for every kind.
     fn host(&self) -> &Host;
 
@@ -45,6 +46,12 @@ pub trait HostedKind: fmt::Debug + Send + Sync + 'static {
     /// What such a provider is called in a sentence.
     fn word(&self) -> &'static str {
         self.of().words()
+    }
+
+    /// A record of what became of a provider.
+    fn record(&self, id: &ProviderId, event: ProviderEvent) -> AuditRecord {
+        let of = self.of();
+        AuditRecord::new(AuditEvent::of(of, event), Actor::CORE, Subject::provider(of, id))
     }
 
     /// Whether a record is of a provider of this kind.
@@ -85,13 +92,13 @@ pub trait HostedKind: fmt::Debug + Send + Sync + 'static {
 
     /// Gives a launch what only this kind needs. The launch has its environment, its folders and
     /// its fence already.
-    fn equip<'a>(
+    fn equip(
         self: Arc<Self>,
-        agent: &'a Provider,
-        places: &'a Places,
-        spec: &'a mut LaunchSpec,
-        sockets: &'a mut Sockets,
-    ) -> BoxFuture<'a, Result<LaunchGuard, Fault>>;
+        agent: &Provider,
+        places: &Places,
+        spec: &mut LaunchSpec,
+        sockets: &mut Sockets,
+    ) -> Result<LaunchGuard, Fault>;
 
     /// A process was started. Whoever speaks with it calls [`Live::connect`] in the end, or
     /// [`Live::disconnect`] if that cannot be.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use wharf_domain::{Caller, Provider, ProviderInput};
 use wharf_ports::egress::EgressDoor;
-use wharf_ports::launcher::{Fence, LaunchSpec, Launched, LogSpec, Secret};
+use wharf_ports::launcher::{Fence, LaunchSpec, LogSpec, Secret};
 use wharf_vocab::{Code, Fault, LaunchId, ProviderId, SandboxLevel, SecretName};
 
 use crate::fence::{self, FenceGrants};
 use crate::host::blocking;
-use crate::kind::{HostedKind, LaunchGuard};
+use crate::kind::{HostedKind, LaunchGuard, Process};
 use crate::live::Live;
 use crate::options::Options;
 use crate::places::Places;
@@ -18,12 +18,8 @@ use crate::sockets::Sockets;
 use crate::{files, throttle};
 
 /// A process that was started, and what must stay as long as it lives.
-#[derive(Debug)]
 pub(crate) struct Running {
-    pub(crate) agent: Provider,
-    /// `None` if it runs elsewhere.
-    pub(crate) launched: Option<Arc<dyn Launched>>,
-    pub(crate) places: Arc<Places>,
+    pub(crate) process: Process,
     /// What was approved and could not be given, one sentence each.
     pub(crate) notes: Vec<String>,
     pub(crate) around: Around,
@@ -31,7 +27,6 @@ pub(crate) struct Running {
 
 /// What is made for one launch alone; it goes with it. The way out closes and listeners end
 /// before their folder goes.
-#[derive(Debug)]
 pub(crate) struct Around {
     _door: Option<Arc<dyn EgressDoor>>,
     _kept: LaunchGuard,
@@ -41,7 +36,7 @@ pub(crate) struct Around {
 /// Starts a launch of a provider, if its files are still those that were approved.
 pub(crate) async fn start(
     kind: &Arc<dyn HostedKind>,
-    live: &Live,
+    live: &Arc<Live>,
     id: &ProviderId,
     launch: &LaunchId,
 ) -> Result<Running, Fault> {
@@ -50,9 +45,11 @@ pub(crate) async fn start(
     let mut sockets = Sockets::new(options, kind.word(), launch);
     let places =
         live.settle(launch, |isolation| Places::new(&options.folder, id, launch, isolation));
+    let (launch, live) = (launch.clone(), Arc::clone(live));
     if !kind.has_process(&agent) {
         let around = Around { _door: None, _kept: None, _sockets: sockets };
-        return Ok(Running { agent, launched: None, places, notes: Vec::new(), around });
+        let process = Process { agent, launch, launched: None, places, live };
+        return Ok(Running { process, notes: Vec::new(), around });
     }
     let (ground, permissions) = (kind.host().ground(&agent.folder), agent.permissions());
     let (mut given, hidden) = blocking(move || {
@@ -74,13 +71,14 @@ pub(crate) async fn start(
     spec.given_dirs = vec![places.given.clone()];
     spec.fence = fence(options, &agent, &given);
     spec.fence.hidden = hidden;
-    let kept = Arc::clone(kind).equip(&agent, &places, &mut spec, &mut sockets).await?;
+    let kept = Arc::clone(kind).equip(&agent, &places, &mut spec, &mut sockets)?;
     give_secrets(&**kind, &given, &mut spec).await?;
     let door = open_door(options, &agent, &given, &mut spec, &mut sockets).await?;
     let launched = options.launcher.launch(spec).await?;
     live.launched(&launched, &given.notes);
     let around = Around { _door: door, _kept: kept, _sockets: sockets };
-    Ok(Running { agent, launched: Some(launched), places, notes: given.notes, around })
+    let process = Process { agent, launch, launched: Some(launched), places, live };
+    Ok(Running { process, notes: given.notes, around })
 }
 
 /// The provider, if it is approved and its files are those that were approved. Files that are not

@@ -15,6 +15,7 @@ mod instance;
 mod kind;
 mod launch;
 mod live;
+mod manifest;
 mod options;
 mod places;
 mod remove;
@@ -36,12 +37,13 @@ pub use launch::secret;
 pub use live::{
     Assignment, Command, ConnectionEnd, Inbox, Live, Permit, ProcessPhase, Tie, Upkeep,
 };
+pub use manifest::{LIST_ITEMS_MAX, ManifestFields, read_bounded};
 pub use options::Options;
 pub use places::Places;
 pub use sockets::{Sockets, bind_unix};
 pub use tasks::Tasks;
 pub use throttle::limits;
-pub use transfer::{PIECE_BYTES, copy_in, copy_out, over, unwanted};
+pub use transfer::{WrittenFiles, copy_in, copy_out, ordinary, over, unwanted};
 pub use workdir::{
     CallFolder, CallFolders, FILES_MAX, discard, invalid_output, is_plain_name, no_room, put_away,
     unnameable,

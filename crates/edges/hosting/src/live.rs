@@ -26,7 +26,7 @@ use crate::throttle::Throttle;
 use pool::Pool;
 
 /// What is known of one provider besides the journal.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Live {
     pool: Mutex<Pool>,
     /// Wakes the supervisor: a process may be needed, or be needed no more.
@@ -178,24 +178,10 @@ impl Live {
         self.pool().limit_calls_of(launch, calls_max);
     }
 
-    /// Takes no more calls, for this reason.
-    pub(crate) fn block(&self, fault: Fault) {
-        self.pool().blocked = Some(fault);
-    }
-
     pub(crate) fn unblock(&self) {
         let mut pool = self.pool();
         pool.blocked = None;
         pool.wake();
-    }
-
-    pub(crate) fn blocked(&self) -> Option<Fault> {
-        self.pool().blocked.clone()
-    }
-
-    /// The last launch, alive or dead.
-    pub(crate) fn last_launched(&self) -> Option<Arc<dyn Launched>> {
-        self.pool().last.clone()
     }
 
     /// Tells the catalog whether calls can be made now.

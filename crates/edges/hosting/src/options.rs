@@ -14,7 +14,7 @@ use wharf_vocab::SandboxLevel;
 use crate::throttle;
 
 /// How providers are launched.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Options {
     /// The engine.
     pub handle: Handle,

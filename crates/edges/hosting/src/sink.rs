@@ -119,7 +119,7 @@ impl Drop for FileLook {
 /// is taken any more, and it is stopped.
 async fn recheck(kind: &Arc<dyn HostedKind>, id: &ProviderId, live: &Live) -> Result<(), Fault> {
     let _alone = live.rechecking.lock().await;
-    if let Some(fault) = live.blocked() {
+    if let Some(fault) = live.pool().blocked.clone() {
         return Err(fault);
     }
     let Some(watch) = live.pool().watch.clone() else { return Ok(()) };
@@ -137,7 +137,7 @@ async fn recheck(kind: &Arc<dyn HostedKind>, id: &ProviderId, live: &Live) -> Re
         return Ok(());
     }
     let fault = record_drift(kind, id, difference).await;
-    live.block(fault.clone());
+    live.pool().blocked = Some(fault.clone());
     halt(kind, id, fault.message.clone());
     Err(fault)
 }
@@ -154,7 +154,7 @@ fn halt(kind: &Arc<dyn HostedKind>, id: &ProviderId, reason: String) {
             tracing::warn!(agent = %id, code = %fault.code, "a stop was not recorded");
         }
         // Somebody may have approved and started it again meanwhile.
-        if let Some(entry) = host.entry(&id).filter(|entry| entry.live.blocked().is_some()) {
+        if let Some(entry) = host.entry(&id).filter(|entry| entry.live.pool().blocked.is_some()) {
             let stop = SupervisorOrder::Stop { reason, again: false, done: oneshot::channel().0 };
             // A supervisor that has ended has nothing to stop.
             let _ = entry.orders.send(stop).await;

@@ -16,7 +16,7 @@ use wharf_domain::{
 };
 use wharf_engine::{Attempt, Dispatch, Handle};
 use wharf_ports::launcher::{Restarts, Verdict};
-use wharf_vocab::{Code, Executed, Fault, Isolation, LaunchId, ProviderId, StreamId};
+use wharf_vocab::{Code, Executed, Fault, Isolation, LaunchId, ProviderId};
 
 use crate::files::FileWatch;
 use crate::host::{SupervisorOrder, blocking, random_hex};
@@ -186,22 +186,19 @@ impl Supervisor {
             InstanceEnd::Refused(fault) => (fault.message.clone(), Some(fault)),
         };
         if let Some(fault) = refused {
-            self.audit(AuditEvent::SECURITY_DENIED, Severity::Security, |record| {
-                record.fact("code", fault.code.as_str())
-            })
-            .await;
+            let subject = Subject::provider(self.kind.of(), &self.id);
+            let denied = AuditRecord::new(AuditEvent::SECURITY_DENIED, Actor::CORE, subject);
+            let denied = denied.severity(Severity::Security).fact("code", fault.code.as_str());
+            self.kind.host().audit(&self.id, denied).await;
             return self.give_up(why, &fault).await;
         }
         let random = random_hex(8).ok().and_then(|hex| u64::from_str_radix(&hex, 16).ok());
+        let crashed = self.kind.record(&self.id, ProviderEvent::RunCrashed);
         let now = self.handle().now();
         match self.restarts.crashed(now, &why, random.unwrap_or(0)) {
             Verdict::Restart { pause_ms } => {
-                self.audit(
-                    AuditEvent::of(self.kind.of(), ProviderEvent::RunCrashed),
-                    Severity::Warn,
-                    |record| record.fact("restart_ms", pause_ms),
-                )
-                .await;
+                let crashed = crashed.severity(Severity::Warn).fact("restart_ms", pause_ms);
+                self.kind.host().audit(&self.id, crashed).await;
                 self.not_before = Some(Instant::now() + Duration::from_millis(pause_ms));
                 let has_usable = self.live.pool().slots.iter().any(PoolSlot::is_usable);
                 if !has_usable {
@@ -210,12 +207,8 @@ impl Supervisor {
                 self.announce().await;
             }
             Verdict::GiveUp { reason } => {
-                self.audit(
-                    AuditEvent::of(self.kind.of(), ProviderEvent::RunCrashed),
-                    Severity::Error,
-                    |record| record.fact("gave_up", true),
-                )
-                .await;
+                let crashed = crashed.severity(Severity::Error).fact("gave_up", true);
+                self.kind.host().audit(&self.id, crashed).await;
                 let fault = Fault::new(Code::AgentStartFailed, reason.clone());
                 self.give_up(reason, &fault).await;
             }
@@ -240,19 +233,6 @@ impl Supervisor {
 
     async fn announce(&self) {
         self.live.announce(self.handle(), &self.id).await;
-    }
-
-    async fn audit(
-        &self,
-        event: AuditEvent,
-        severity: Severity,
-        facts: impl FnOnce(AuditRecord) -> AuditRecord,
-    ) {
-        let subject = Subject::provider(self.kind.of(), &self.id);
-        let record = AuditRecord::new(event, Actor::CORE, subject).severity(severity);
-        let stream = StreamId::Provider(self.id.clone());
-        // When the engine is gone nothing can be written any more.
-        let _ = self.handle().audit().record(&stream, facts(record)).await;
     }
 }
 

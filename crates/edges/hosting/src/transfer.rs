@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,15 +10,17 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
 use futures::stream::try_unfold;
+use rustix::fs::FileType;
+use rustix::io::Errno;
 use tokio::io::{AsyncWriteExt as _, BufWriter};
 use wharf_engine::{AttemptData, ByteStream, Handle, ObjectError, ObjectErrorKind};
 use wharf_vocab::{Code, Executed, Fault, RunKey};
 
 use crate::host::blocking;
-use crate::workdir::invalid_output;
+use crate::workdir::{FILES_MAX, invalid_output};
 
 /// What is read or written of a file in one go.
-pub const PIECE_BYTES: usize = 512 * 1024;
+const PIECE_BYTES: usize = 512 * 1024;
 /// How long the end of a run is waited for before it is asked for again.
 const LOOK_AGAIN: Duration = Duration::from_secs(600);
 
@@ -67,19 +70,83 @@ fn unwritable(name: &str, error: &io::Error) -> Fault {
     Fault::new(Code::ToolUnavailable, message).with("key", name)
 }
 
-/// Writes a file to an output of an attempt; how much the others may have after it. A store that
-/// does not answer is asked again some times, each time with the file that `open` opens: the work
-/// is done and would be lost.
+/// Files that a process wrote for outputs of an attempt. It may change them all the while.
+pub trait WrittenFiles: Send + Sync + 'static {
+    /// Whose disk limit holds for them, in a sentence.
+    const WHOSE: &'static str;
+
+    /// Opens the file of an output, and tells its size: an [`ordinary`] file in its place.
+    fn open_output(&self, name: &str) -> Result<(File, u64), Fault>;
+
+    /// How many bytes the files of these outputs have together, if they are not too many. A file
+    /// may have many bytes that it does not take up, so it is looked at before any is read.
+    fn bytes_of(&self, names: &[String], bytes_max: u64) -> Result<u64, Fault> {
+        let too_large =
+            |message| Fault::new(Code::ToolOutputTooLarge, message).executed(Executed::Yes);
+        if names.len() > FILES_MAX {
+            return Err(too_large(format!("The tool wrote more than {FILES_MAX} files.")));
+        }
+        let mut sum: u64 = 0;
+        for name in names {
+            sum = sum.saturating_add(self.open_output(name)?.1);
+        }
+        if sum > bytes_max {
+            let whose = Self::WHOSE;
+            return Err(too_large(format!(
+                "The files that the tool wrote have {sum} bytes together, more than the \
+                 {bytes_max} that {whose} disk limit allows."
+            )));
+        }
+        Ok(sum)
+    }
+}
+
+/// A file that was opened, and its size, if it is an ordinary one that has no other name. What is
+/// wrong is the end of a sentence.
+pub fn ordinary(opened: rustix::io::Result<OwnedFd>) -> Result<(File, u64), &'static str> {
+    let opened = opened.map_err(|error| match error {
+        Errno::NOENT => "is not there",
+        _ => "cannot be opened as an ordinary file",
+    })?;
+    let stat = rustix::fs::fstat(&opened).map_err(|_| "cannot be looked at")?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err("is not an ordinary file");
+    }
+    if stat.st_nlink != 1 {
+        return Err("has another name besides, or none any more");
+    }
+    let bytes = u64::try_from(stat.st_size).map_err(|_| "has no size")?;
+    Ok((File::from(opened), bytes))
+}
+
+/// Writes files to outputs of an attempt, if they have at most so many bytes together.
 pub async fn copy_out(
     data: &AttemptData,
+    files: &Arc<impl WrittenFiles>,
+    names: Vec<String>,
+    bytes_max: u64,
+) -> Result<(), Fault> {
+    let (looked_in, looked_for) = (Arc::clone(files), names.clone());
+    let mut left = blocking(move || looked_in.bytes_of(&looked_for, bytes_max)).await?;
+    for name in names {
+        left = copy_one_out(data, files, &name, left).await?;
+    }
+    Ok(())
+}
+
+/// Writes a file to an output; how much the others may have after it. A store that does not answer
+/// is asked again some times, each time with the file opened anew: the work is done and would be
+/// lost.
+async fn copy_one_out(
+    data: &AttemptData,
+    files: &Arc<impl WrittenFiles>,
     name: &str,
-    open: Arc<dyn Fn() -> Result<(File, u64), Fault> + Send + Sync>,
     left: u64,
 ) -> Result<u64, Fault> {
     let mut pauses = PAUSES.iter();
     loop {
-        let opened = Arc::clone(&open);
-        let (file, bytes) = blocking(move || opened()).await?;
+        let (opened_in, key) = (Arc::clone(files), name.to_owned());
+        let (file, bytes) = blocking(move || opened_in.open_output(&key)).await?;
         // It may be another file than the one whose size was looked at.
         let left = left.checked_sub(bytes).ok_or_else(|| changed(name))?;
         let flaw = Arc::new(AtomicBool::new(false));

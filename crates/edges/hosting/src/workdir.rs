@@ -20,11 +20,12 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{FileType, Mode, OFlags, RawDir};
+use rustix::fs::{Mode, OFlags, RawDir};
 use wharf_vocab::{AttemptId, Code, Digest, Executed, Fault};
 
 use crate::places::Places;
 use crate::remove;
+use crate::transfer::{WrittenFiles, ordinary};
 
 /// Files that one call may be given, and may give.
 pub const FILES_MAX: usize = 256;
@@ -212,47 +213,17 @@ impl CallFolder {
         let made = rustix::fs::openat(&self.inputs, file_name(key), flags, mode)?;
         Ok(File::from(made))
     }
+}
 
-    /// How many bytes the files of these outputs have together, if they are not too many. A file
-    /// may have many bytes that it does not take up, so it is looked at before any is read.
-    pub fn bytes_of(&self, keys: &[String], bytes_max: u64) -> Result<u64, Fault> {
-        if keys.len() > FILES_MAX {
-            return Err(too_large(format!("The tool wrote more than {FILES_MAX} files.")));
-        }
-        let mut sum: u64 = 0;
-        for key in keys {
-            sum = sum.saturating_add(self.open_output(key)?.1);
-        }
-        if sum > bytes_max {
-            let message = format!(
-                "The files that the tool wrote have {sum} bytes together, more than the \
-                 {bytes_max} that the agent's disk limit allows."
-            );
-            return Err(too_large(message));
-        }
-        Ok(sum)
-    }
+impl WrittenFiles for CallFolder {
+    const WHOSE: &'static str = "the agent's";
 
-    /// Opens the file of an output, and tells its size: an ordinary file directly in `out` that
-    /// has no other name.
-    pub fn open_output(&self, key: &str) -> Result<(File, u64), Fault> {
-        let unusable = |why: &str| invalid_output(format!("The file of the output {key} {why}."));
+    /// The file lies directly in `out`.
+    fn open_output(&self, key: &str) -> Result<(File, u64), Fault> {
         // Opening a FIFO would wait for a writer otherwise.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let opened = rustix::fs::openat(&self.outputs, file_name(key), flags, Mode::empty());
-        let fd = opened.map_err(|error| match error {
-            rustix::io::Errno::NOENT => unusable("is not there"),
-            _ => unusable("cannot be opened as an ordinary file"),
-        })?;
-        let stat = rustix::fs::fstat(&fd).map_err(|_| unusable("cannot be looked at"))?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(unusable("is not an ordinary file"));
-        }
-        if stat.st_nlink != 1 {
-            return Err(unusable("has another name besides, or none any more"));
-        }
-        let bytes = u64::try_from(stat.st_size).map_err(|_| unusable("has no size"))?;
-        Ok((File::from(fd), bytes))
+        ordinary(rustix::fs::openat(&self.outputs, file_name(key), flags, Mode::empty()))
+            .map_err(|why| invalid_output(format!("The file of the output {key} {why}.")))
     }
 }
 
@@ -305,10 +276,6 @@ pub fn unnameable() -> Fault {
 #[must_use]
 pub fn invalid_output(message: String) -> Fault {
     Fault::new(Code::ToolInvalidOutput, message).executed(Executed::Yes)
-}
-
-fn too_large(message: String) -> Fault {
-    Fault::new(Code::ToolOutputTooLarge, message).executed(Executed::Yes)
 }
 
 /// A folder in another one, made if it is not there. A link is none.

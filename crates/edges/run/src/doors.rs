@@ -1,6 +1,5 @@
 //! The way to one start of a tool server, as long as that lasts.
 
-use std::fmt;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
@@ -23,12 +22,6 @@ pub(crate) struct Doors {
     token: Option<SecretName>,
     /// Why it leads nowhere any more.
     closed: watch::Sender<Option<String>>,
-}
-
-impl fmt::Debug for Doors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Doors").field("id", &self.id).finish_non_exhaustive()
-    }
 }
 
 impl Doors {

@@ -20,13 +20,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::Value;
 use wharf_domain::scope::WorldPath;
 use wharf_engine::{AttemptData, AttemptOutputs};
-use wharf_hosting::{FILES_MAX, Places, blocking, copy_in, copy_out, invalid_output, put_away};
-use wharf_vocab::{Code, Executed, Fault, RunId, RunKey};
+use wharf_hosting::{
+    FILES_MAX, Places, WrittenFiles, copy_in, copy_out, invalid_output, ordinary, put_away,
+};
+use wharf_vocab::{Code, Fault, RunId, RunKey};
+
+use crate::link::FileAccess;
 
 /// Where a server finds the folder.
 const MOUNTED: &str = "/artifacts";
@@ -67,7 +71,7 @@ impl Shelf {
         data: &AttemptData,
     ) -> Result<RunFolder, Fault> {
         let run = &key.run;
-        let Some(apart) = self.with(|runs| name(runs, key)) else {
+        let Some(apart) = name(&mut self.runs.lock(), key) else {
             // An earlier attempt may still end.
             let message = "The tool server still has files of the run's last attempt.";
             return Err(Fault::new(Code::ToolBusy, message));
@@ -115,10 +119,6 @@ impl Shelf {
         }
         Ok(rustix::fs::openat(within, run, FOLDER, Mode::empty())?)
     }
-
-    fn with<T>(&self, work: impl FnOnce(&mut HashMap<RunKey, bool>) -> T) -> T {
-        work(&mut self.runs.lock())
-    }
 }
 
 /// Takes a name for a run: whether it lies among those of its world. `None` if the run has one.
@@ -160,7 +160,7 @@ impl Drop for FolderName {
                 let _ = rustix::fs::unlinkat(&shelf.root, of_world(&self.key), AtFlags::REMOVEDIR);
             }
         }
-        shelf.with(|runs| runs.remove(&self.key));
+        shelf.runs.lock().remove(&self.key);
     }
 }
 
@@ -202,14 +202,9 @@ impl FilePlace {
 }
 
 impl RunFolder {
-    /// Where inputs lie, as the server names it.
-    pub(crate) fn input_paths(&self) -> BTreeMap<String, String> {
-        self.told(&self.inputs)
-    }
-
-    /// Where outputs are to be written, as the server names it.
-    pub(crate) fn output_paths(&self) -> BTreeMap<String, String> {
-        self.told(&self.outputs)
+    /// Where inputs lie and outputs are to be written, as the server names it.
+    pub(crate) fn access(&self) -> FileAccess {
+        FileAccess::Paths { inputs: self.told(&self.inputs), outputs: self.told(&self.outputs) }
     }
 
     fn told(&self, places: &BTreeMap<String, FilePlace>) -> BTreeMap<String, String> {
@@ -248,54 +243,19 @@ impl RunFolder {
                 names.push(name.clone());
             }
         }
-        let (looked_in, looked_for) = (Arc::clone(self), names.clone());
-        let mut left = blocking(move || looked_in.bytes_of(&looked_for, bytes_max)).await?;
-        for name in names {
-            let (opened_in, key) = (Arc::clone(self), name.clone());
-            let open = Arc::new(move || opened_in.open_output(&key));
-            left = copy_out(data, &name, open, left).await?;
-        }
-        Ok(())
+        copy_out(data, self, names, bytes_max).await
     }
+}
 
-    /// How many bytes outputs have together, if they are not too many: a file may have many bytes
-    /// that it does not take up.
-    fn bytes_of(&self, names: &[String], bytes_max: u64) -> Result<u64, Fault> {
-        let mut sum: u64 = 0;
-        for name in names {
-            sum = sum.saturating_add(self.open_output(name)?.1);
-        }
-        if sum > bytes_max {
-            let message = format!(
-                "The files that the tool wrote have {sum} bytes together, more than the \
-                 {bytes_max} that its disk limit allows."
-            );
-            let fault = Fault::new(Code::ToolOutputTooLarge, message);
-            return Err(fault.executed(Executed::Yes));
-        }
-        Ok(sum)
-    }
+impl WrittenFiles for RunFolder {
+    const WHOSE: &'static str = "its";
 
-    /// Opens the file of an output, and tells its size: an ordinary file in its place that has no
-    /// other name.
     fn open_output(&self, name: &str) -> Result<(File, u64), Fault> {
         let unusable = |why: &str| {
             invalid_output(format!("The file of the output {name} {why}.")).with("key", name)
         };
         let place = self.outputs.get(name).ok_or_else(|| unusable("has no place"))?;
-        let opened = open(&self.root, &place.segments).map_err(|error| match error {
-            Errno::NOENT => unusable("is not there"),
-            _ => unusable("cannot be opened as an ordinary file"),
-        })?;
-        let stat = rustix::fs::fstat(&opened).map_err(|_| unusable("cannot be looked at"))?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(unusable("is not an ordinary file"));
-        }
-        if stat.st_nlink != 1 {
-            return Err(unusable("has another name besides, or none any more"));
-        }
-        let bytes = u64::try_from(stat.st_size).map_err(|_| unusable("has no size"))?;
-        Ok((File::from(opened), bytes))
+        ordinary(open(&self.root, &place.segments)).map_err(unusable)
     }
 }
 

@@ -22,7 +22,7 @@ use crate::tools::ToolServers;
 const CONNECT_SLACK: Duration = Duration::from_secs(10);
 
 /// The edge that faces tool servers. Cloning it is cheap.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct RunEdge {
     control: Control,
 }
@@ -48,7 +48,7 @@ impl RunEdge {
 }
 
 /// How the edge is set up.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Options {
     /// How servers are launched. How long one may take to be connected is said by
     /// [`Options::healthy_within`].

@@ -3,25 +3,19 @@
 //! A key that is not known is an error, because a limit or a flag with a slip of the pen in its
 //! name would otherwise silently not hold.
 
-mod fields;
 mod file;
 mod schema;
 mod serving;
 
 use std::path::Path;
 
-use toml::Table;
+use serde_json::Value;
 use wharf_domain::ToolDef;
-use wharf_domain::permission::Permission;
 use wharf_domain::provider::{
-    Entrypoint, Manifest, ProviderKind, ProviderLimits, RESERVED_IDS, Serving, ToolServer, Usage,
-    quantity,
+    Entrypoint, Manifest, ProviderKind, ProviderLimits, RESERVED_IDS, Serving, ToolServer,
 };
-use wharf_vocab::{
-    Code, Digest, Fault, Isolation, ProviderId, SandboxLevel, SecretName, ToolId, shown,
-};
-
-use fields::Fields;
+use wharf_hosting::{ManifestFields, ReadManifest};
+use wharf_vocab::{Code, Digest, Fault, Object, ProviderId, SandboxLevel, SecretName, ToolId};
 
 /// The file's name in a tool server's folder.
 pub(crate) const FILE_NAME: &str = "wharf.tool.toml";
@@ -29,6 +23,7 @@ pub(crate) const FILE_NAME: &str = "wharf.tool.toml";
 const REFERENCE_BYTES_MAX: usize = 300;
 const TEXT_BYTES_MAX: usize = 2_000;
 const ITEM_BYTES_MAX: usize = 300;
+const COUNT: &str = "a whole number, 1 or more";
 /// A day; whatever takes longer is not waited for.
 const TIMEOUT_S_MAX: f64 = 86_400.0;
 
@@ -64,24 +59,13 @@ const RESOURCES: &[&str] = &["memory", "disk", "cpu_time", "cpu", "processes", "
 /// What is for a process of this core only.
 const OF_A_PROCESS: &[&str] = &["secrets", "permissions", "sandbox", "isolation", "resources"];
 
-/// A manifest that was read.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Read {
-    /// The tool's reference, which is the server's id.
-    pub(crate) id: ProviderId,
-    /// The hash of all that was read: the manifest, and the schemas that stand beside it.
-    pub(crate) hash: Digest,
-    /// What it says.
-    pub(crate) manifest: Manifest,
-}
-
 /// Reads the manifest in a folder, and the schemas it names. It blocks, but only on plain files.
-pub(crate) fn read(folder: &Path) -> Result<Read, Fault> {
+pub(crate) fn read(folder: &Path) -> Result<ReadManifest, Fault> {
     let path = folder.join(FILE_NAME);
     let bytes = file::read(folder, FILE_NAME)
         .map_err(|why| invalid(format!("{} {why}.", path.display())))?;
     let table = parse(&bytes)?;
-    let fields = Fields::new(&table, "");
+    let fields = ManifestFields::new(&table, Code::ToolManifestInvalid);
     fields.only(KNOWN)?;
     let mut read = vec![bytes];
     let tool = tool(&fields, folder, &mut read)?;
@@ -99,7 +83,7 @@ pub(crate) fn read(folder: &Path) -> Result<Read, Fault> {
         entrypoint: entrypoint(&how),
         permissions: permissions(&fields, token_secret.as_ref())?,
         limits: limits(&fields)?,
-        isolation: isolation(&fields)?,
+        isolation: fields.isolation()?,
         kind: ProviderKind::ToolServer(Box::new(ToolServer {
             how,
             tool,
@@ -110,7 +94,7 @@ pub(crate) fn read(folder: &Path) -> Result<Read, Fault> {
             sandbox: sandbox(&fields)?,
         })),
     };
-    Ok(Read { id, hash: hash(&read), manifest })
+    Ok(ReadManifest { id, hash: hash(&read), manifest })
 }
 
 /// The manifest's bytes alone stand for themselves.
@@ -121,20 +105,41 @@ fn hash(read: &[Vec<u8>]) -> Digest {
     }
 }
 
-fn parse(bytes: &[u8]) -> Result<Table, Fault> {
+fn parse(bytes: &[u8]) -> Result<Object, Fault> {
     let text = std::str::from_utf8(bytes)
         .map_err(|_| invalid("The manifest is not UTF-8 text.".to_owned()))?;
-    text.parse::<Table>().map_err(|error| {
+    let table = text.parse::<toml::Table>().map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
         let line = text.bytes().take(start).filter(|byte| *byte == b'\n').count() + 1;
         let why: String =
             error.message().chars().map(|c| if c == '\n' { ';' } else { c }).collect();
         invalid(format!("The manifest is not TOML (line {line}): {}.", why.trim_end_matches('.')))
-    })
+    })?;
+    Ok(table.into_iter().map(|(key, value)| (key, to_json(value))).collect())
+}
+
+/// The same in JSON. What JSON does not have, dates and numbers beyond all others, becomes null,
+/// which TOML does not have.
+fn to_json(value: toml::Value) -> Value {
+    match value {
+        toml::Value::String(text) => text.into(),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Float(number) => number.into(),
+        toml::Value::Boolean(flag) => flag.into(),
+        toml::Value::Datetime(_) => Value::Null,
+        toml::Value::Array(items) => items.into_iter().map(to_json).collect(),
+        toml::Value::Table(table) => {
+            table.into_iter().map(|(key, value)| (key, to_json(value))).collect()
+        }
+    }
 }
 
 /// The tool as the catalog shows it. What is read besides the manifest is added to `read`.
-fn tool(fields: &Fields<'_>, folder: &Path, read: &mut Vec<Vec<u8>>) -> Result<ToolDef, Fault> {
+fn tool(
+    fields: &ManifestFields<'_>,
+    folder: &Path,
+    read: &mut Vec<Vec<u8>>,
+) -> Result<ToolDef, Fault> {
     let reference = fields.text("ref", REFERENCE_BYTES_MAX)?;
     let tool = ToolId::new(&reference).ok().filter(ToolId::is_reference).ok_or_else(|| {
         fields.wrong("ref", "it must be namespace/name@version in lower case, such as llm/chat@1")
@@ -152,7 +157,7 @@ fn tool(fields: &Fields<'_>, folder: &Path, read: &mut Vec<Vec<u8>>) -> Result<T
     def.requires_directive = fields.flag("requires_directive")?.unwrap_or(false);
     def.mock = fields.flag("mock")?.unwrap_or(false);
     def.timeout_ms = timeout_ms(fields)?;
-    def.max_cost_micro = fields.whole("max_cost_micro", 0)?;
+    def.max_cost_micro = fields.whole("max_cost_micro", 0, "a whole number, 0 or more")?;
     def.free = fields.flag("free")?.unwrap_or(false);
     if def.free && def.max_cost_micro.is_some_and(|price| price > 0) {
         return Err(fields.wrong("free", "what has a price in max_cost_micro is not free"));
@@ -160,12 +165,22 @@ fn tool(fields: &Fields<'_>, folder: &Path, read: &mut Vec<Vec<u8>>) -> Result<T
     Ok(def)
 }
 
-fn timeout_ms(fields: &Fields<'_>) -> Result<Option<u64>, Fault> {
-    let Some(seconds) = fields.number("timeout_s")? else { return Ok(None) };
-    if !(0.001..=TIMEOUT_S_MAX).contains(&seconds) {
-        let why = format!("it must be a number of seconds from 0.001 to {TIMEOUT_S_MAX}");
-        return Err(fields.wrong("timeout_s", &why));
-    }
+fn timeout_ms(fields: &ManifestFields<'_>) -> Result<Option<u64>, Fault> {
+    let wrong = |why: &str| Err(fields.wrong("timeout_s", why));
+    let seconds = match fields.get("timeout_s") {
+        None => return Ok(None),
+        Some(Value::Number(number))
+            if number.as_i64().is_some_and(|n| i32::try_from(n).is_err()) =>
+        {
+            return wrong("it is too large");
+        }
+        Some(Value::Number(number)) => number.as_f64(),
+        Some(Value::Null) => None,
+        Some(_) => return wrong("it must be a number"),
+    };
+    let Some(seconds) = seconds.filter(|seconds| (0.001..=TIMEOUT_S_MAX).contains(seconds)) else {
+        return wrong(&format!("it must be a number of seconds from 0.001 to {TIMEOUT_S_MAX}"));
+    };
     let time = std::time::Duration::from_secs_f64(seconds);
     Ok(u64::try_from(time.as_millis()).ok())
 }
@@ -184,15 +199,11 @@ fn entrypoint(how: &Serving) -> Entrypoint {
 }
 
 /// What it asks for, and the secrets it names as what they are: permissions to use them.
-fn permissions(fields: &Fields<'_>, token: Option<&SecretName>) -> Result<Vec<String>, Fault> {
-    let mut permissions = fields.texts("permissions", ITEM_BYTES_MAX)?.unwrap_or_default();
-    for (at, text) in permissions.iter().enumerate() {
-        let parsed = Permission::parse(text);
-        if let Err(why) = parsed {
-            let shown = shown(text, usize::MAX);
-            return Err(fields.wrong(&format!("permissions[{at}]"), &format!("{shown} {why}")));
-        }
-    }
+fn permissions(
+    fields: &ManifestFields<'_>,
+    token: Option<&SecretName>,
+) -> Result<Vec<String>, Fault> {
+    let mut permissions = fields.permissions(ITEM_BYTES_MAX)?.unwrap_or_default();
     let mut secrets = Vec::new();
     for (at, text) in
         fields.texts("secrets", ITEM_BYTES_MAX)?.unwrap_or_default().iter().enumerate()
@@ -210,52 +221,40 @@ fn permissions(fields: &Fields<'_>, token: Option<&SecretName>) -> Result<Vec<St
     Ok(permissions)
 }
 
-fn secret(fields: &Fields<'_>, name: &str) -> Result<Option<SecretName>, Fault> {
+fn secret(fields: &ManifestFields<'_>, name: &str) -> Result<Option<SecretName>, Fault> {
     let Some(text) = fields.optional_text(name, ITEM_BYTES_MAX)? else { return Ok(None) };
     SecretName::new(text).map(Some).map_err(|error| fields.wrong(name, &error.to_string()))
 }
 
-fn calls_max(fields: &Fields<'_>) -> Result<Option<u32>, Fault> {
-    let calls = fields.whole("max_concurrency", 1)?;
+fn calls_max(fields: &ManifestFields<'_>) -> Result<Option<u32>, Fault> {
+    let calls = fields.whole("max_concurrency", 1, COUNT)?;
     Ok(calls.map(|calls| u32::try_from(calls).unwrap_or(u32::MAX)))
 }
 
-fn limits(fields: &Fields<'_>) -> Result<ProviderLimits, Fault> {
+fn limits(fields: &ManifestFields<'_>) -> Result<ProviderLimits, Fault> {
     let mut limits = ProviderLimits { calls_max: calls_max(fields)?, ..ProviderLimits::default() };
-    let Some(table) = fields.table("resources")? else { return Ok(limits) };
-    let given = Fields::new(table, "resources.");
-    given.only(RESOURCES)?;
-    let size = |name| given.quantity(name, "a size such as 256Mi", quantity::bytes);
-    limits.usage = Usage {
-        memory_bytes: size("memory")?,
-        disk_bytes: size("disk")?,
-        cpu_ms: given.quantity("cpu_time", "a time such as 60s", quantity::duration_ms)?,
-        cpu_millicores: given.quantity("cpu", "a share such as 200m", quantity::millicores)?,
-        processes: given.whole("processes", 1)?,
-        open_files: given.whole("open_files", 1)?,
-    };
+    if let Some(given) = fields.within("resources.", "a table")? {
+        given.only(RESOURCES)?;
+        limits.usage = given.usage(COUNT)?;
+    }
     Ok(limits)
 }
 
-fn isolation(fields: &Fields<'_>) -> Result<Option<Isolation>, Fault> {
-    fields.word("isolation", Isolation::parse, "shared, world or run")
-}
-
-fn sandbox(fields: &Fields<'_>) -> Result<Option<SandboxLevel>, Fault> {
-    fields.word("sandbox", SandboxLevel::parse, "none, basic, standard or strict")
+fn sandbox(fields: &ManifestFields<'_>) -> Result<Option<SandboxLevel>, Fault> {
+    fields.word("sandbox", "none, basic, standard or strict", SandboxLevel::parse)
 }
 
 /// A server of the seeds' authors fetches only what is encrypted.
-fn https_only(fields: &Fields<'_>) -> Result<bool, Fault> {
+fn https_only(fields: &ManifestFields<'_>) -> Result<bool, Fault> {
     let parse = |word: &str| match word {
         "default" => Some(false),
         "seed" => Some(true),
         _ => None,
     };
-    Ok(fields.word("profile", parse, "default or seed")?.unwrap_or(false))
+    Ok(fields.word("profile", "default or seed", parse)?.unwrap_or(false))
 }
 
-fn required_outputs(fields: &Fields<'_>) -> Result<Vec<String>, Fault> {
+fn required_outputs(fields: &ManifestFields<'_>) -> Result<Vec<String>, Fault> {
     let mut outputs = fields.texts("required_outputs", ITEM_BYTES_MAX)?.unwrap_or_default();
     if let Some(at) = outputs.iter().position(String::is_empty) {
         return Err(fields.wrong(&format!("required_outputs[{at}]"), "it must not be empty"));

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use wharf_domain::Provider;
 use wharf_domain::provider::{Serving, ToolServer};
 use wharf_engine::{Handle, Reach};
@@ -46,18 +45,11 @@ pub(crate) struct Station {
     bytes_max: u64,
     /// Attempts that it works on at once.
     calls_max: usize,
-    open: HashMap<AttemptId, OpenAttempt>,
+    /// Attempts under way, and what tells each to stop.
+    open: HashMap<AttemptId, StopSignal>,
     work: JoinSet<()>,
     /// Which attempt each piece of work is about, however it ends.
     at_work: HashMap<tokio::task::Id, AttemptId>,
-}
-
-/// An attempt under way.
-struct OpenAttempt {
-    /// Says that it is to stop, to whoever speaks with the server.
-    stop: StopSignal,
-    /// Says the same while nothing was sent yet.
-    canceled: CancellationToken,
 }
 
 /// How a server is left.
@@ -190,13 +182,14 @@ impl Station {
                 None => std::future::pending().await,
             }
         });
-        let mut reachable = self.server.reachable();
+        let mut reachable = Reachable::Yes;
         loop {
             tokio::select! {
                 why = &mut gone => return Leaving::Lost(why),
                 Some(ended) = self.work.join_next_with_id() => self.over(ended),
-                Ok(()) = reachable.changed() => {
-                    let well = *reachable.borrow_and_update() == Reachable::Yes;
+                now = self.server.reachable_changed(&reachable) => {
+                    reachable = now;
+                    let well = reachable == Reachable::Yes;
                     self.fares(if well { ProcessPhase::Running } else { ProcessPhase::Unhealthy }).await;
                 }
                 command = inbox.recv() => match command {
@@ -214,9 +207,8 @@ impl Station {
         match command {
             Command::Call(assignment) => self.arrive(*assignment).await,
             Command::Cancel { attempt_id, grace_ms, .. } => {
-                if let Some(open) = self.open.get(&attempt_id) {
-                    open.canceled.cancel();
-                    open.stop.now(Duration::from_millis(grace_ms));
+                if let Some(stop) = self.open.get(&attempt_id) {
+                    stop.now(Duration::from_millis(grace_ms));
                 }
             }
             // A tool server asks nothing.
@@ -235,7 +227,7 @@ impl Station {
             return;
         }
         let id = attempt.dispatch().attempt_id.clone();
-        let open = OpenAttempt { stop: StopSignal::new(), canceled: CancellationToken::new() };
+        let stop = StopSignal::default();
         let work = AttemptWork {
             handle: handle(&self.tools).clone(),
             attempt,
@@ -246,10 +238,9 @@ impl Station {
             _places: Arc::clone(&self.process.places),
             bytes_max: self.bytes_max,
             permit,
-            stop: open.stop.clone(),
-            canceled: open.canceled.clone(),
+            stop: stop.clone(),
         };
-        self.open.insert(id.clone(), open);
+        self.open.insert(id.clone(), stop);
         let task = self.work.spawn(work.run());
         self.at_work.insert(task.id(), id);
     }

@@ -5,8 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use wharf_domain::provider::{Serving, ToolServer};
 use wharf_domain::{Provider, ProviderType};
@@ -24,7 +22,6 @@ use crate::station::Station;
 use crate::{equip, manifest};
 
 /// What all tool servers share.
-#[derive(Debug)]
 pub(crate) struct ToolServers {
     pub(crate) host: Host,
     pub(crate) options: Options,
@@ -35,13 +32,11 @@ pub(crate) struct ToolServers {
 }
 
 /// Where manifests of tool servers stand.
-const FILE: ManifestFile =
-    ManifestFile { name: manifest::FILE_NAME, invalid: Code::ToolManifestInvalid, read };
-
-fn read(folder: &Path) -> Result<ReadManifest, Fault> {
-    let manifest::Read { id, hash, manifest } = manifest::read(folder)?;
-    Ok(ReadManifest { id, hash, manifest })
-}
+const FILE: ManifestFile = ManifestFile {
+    name: manifest::FILE_NAME,
+    invalid: Code::ToolManifestInvalid,
+    read: manifest::read,
+};
 
 /// What a record says of its tool server.
 pub(crate) fn server_of(agent: &Provider) -> Result<&ToolServer, Fault> {
@@ -65,11 +60,7 @@ impl ToolServers {
 
     /// The way to a launch.
     pub(crate) fn way(&self, launch: &LaunchId) -> Option<Way> {
-        self.with(|ways| ways.get(launch).cloned())
-    }
-
-    fn with<T>(&self, work: impl FnOnce(&mut HashMap<LaunchId, Way>) -> T) -> T {
-        work(&mut self.ways.lock())
+        self.ways.lock().get(launch).cloned()
     }
 
     /// Refuses a server elsewhere that could not get at the files of its runs.
@@ -80,10 +71,7 @@ impl ToolServers {
             let message = format!("The tool server cannot be used: {why}.");
             Err(Fault::new(Code::ToolManifestInvalid, message).with("field", "url"))
         };
-        let endpoint = match Endpoint::parse(url) {
-            Ok(endpoint) => endpoint,
-            Err(fault) => return refused(fault.message.trim_end_matches('.').to_owned()),
-        };
+        let endpoint = Endpoint::parse(url)?;
         if matches!(endpoint.address, ServerAddress::Tls { .. }) && !storage.is_public {
             return refused(format!(
                 "it is elsewhere, and this core's files are under {origin}, which does not lead \
@@ -141,21 +129,18 @@ impl HostedKind for ToolServers {
         agent.manifest.tool_server().is_some_and(|server| server.how.is_launched())
     }
 
-    fn equip<'a>(
+    fn equip(
         self: Arc<Self>,
-        agent: &'a Provider,
-        places: &'a Places,
-        spec: &'a mut LaunchSpec,
-        sockets: &'a mut Sockets,
-    ) -> BoxFuture<'a, Result<LaunchGuard, Fault>> {
+        agent: &Provider,
+        places: &Places,
+        spec: &mut LaunchSpec,
+        sockets: &mut Sockets,
+    ) -> Result<LaunchGuard, Fault> {
         let launch = spec.launch.clone();
-        let way = server_of(agent)
-            .and_then(|server| equip::equip(&self.options, (agent, server), places, spec, sockets));
-        let equipped = way.map(|way| {
-            self.with(|ways| ways.insert(launch, way));
-            None
-        });
-        futures::future::ready(equipped).boxed()
+        let served = (agent, server_of(agent)?);
+        let way = equip::equip(&self.options, served, places, spec, sockets)?;
+        self.ways.lock().insert(launch, way);
+        Ok(None)
     }
 
     fn launched(self: Arc<Self>, process: Process) {
@@ -163,6 +148,6 @@ impl HostedKind for ToolServers {
     }
 
     fn over(&self, launch: &LaunchId) {
-        self.with(|ways| ways.remove(launch));
+        self.ways.lock().remove(launch);
     }
 }

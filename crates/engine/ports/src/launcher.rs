@@ -22,7 +22,7 @@ pub use fence::{Achieved, Fence, Inbound, Secret};
 pub use restarts::{RestartPolicy, Restarts, Verdict};
 
 /// Starts processes.
-pub trait Launcher: Send + Sync + fmt::Debug + 'static {
+pub trait Launcher: Send + Sync + 'static {
     /// Starts a process and answers once its program runs, or says in one sentence why it
     /// cannot. Giving up the future ends what was started.
     fn launch(&self, spec: LaunchSpec) -> BoxFuture<'_, Result<Arc<dyn Launched>, Fault>>;

@@ -17,7 +17,7 @@ use wharf_vocab::{B3, Code, Fault, Timestamp};
 pub type ByteStream = BoxStream<'static, Result<Bytes, ObjectError>>;
 
 /// What the engine needs of an artifact store.
-pub trait ObjectStore: Send + Sync + fmt::Debug + 'static {
+pub trait ObjectStore: Send + Sync + 'static {
     /// An address under which whoever holds it can do this one thing to this one key, for so
     /// long. It is a capability: it must never be stored, logged or shown.
     fn presign(&self, method: Method, key: &str, lifetime_s: u64) -> String;
@@ -128,7 +128,7 @@ pub type BoundVersions = BTreeSet<(String, String)>;
 
 /// Whether an address is still good. An embedded store asks before it takes or gives a byte, so
 /// that an address ends with the attempt it was made for; stores elsewhere cannot ask.
-pub trait AddressGate: Send + Sync + fmt::Debug + 'static {
+pub trait AddressGate: Send + Sync + 'static {
     /// Whether an attempt that is under way may write this key now.
     fn may_write(&self, key: &str) -> bool;
 

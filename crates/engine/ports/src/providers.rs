@@ -1,6 +1,5 @@
 //! Steering agents: what edges that face people need of the edge that faces agents.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use futures::future::BoxFuture;
@@ -89,7 +88,7 @@ pub struct Scan {
 }
 
 /// Steers agents.
-pub trait ProviderControl: Send + Sync + fmt::Debug + 'static {
+pub trait ProviderControl: Send + Sync + 'static {
     /// All agents.
     fn list(&self) -> Vec<ProviderView>;
 

@@ -1,7 +1,5 @@
 //! The vault: secrets by name, and the keys tokens are sealed with.
 
-use std::fmt;
-
 use futures::future::BoxFuture;
 use wharf_domain::grant::Keyring;
 use wharf_vocab::{Fault, SecretName, Timestamp};
@@ -9,7 +7,7 @@ use wharf_vocab::{Fault, SecretName, Timestamp};
 use crate::launcher::Secret;
 
 /// Keeps secrets. What it holds is shown to nobody but the launch it is for.
-pub trait Vault: Send + Sync + fmt::Debug + 'static {
+pub trait Vault: Send + Sync + 'static {
     /// Keeps a secret under a name, in place of an older one.
     fn set(&self, name: SecretName, secret: Secret) -> BoxFuture<'_, Result<(), Fault>>;
 

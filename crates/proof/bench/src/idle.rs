@@ -46,23 +46,27 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
     let handle = Handle::start(wharf_engine::Options::new(node, store, clock, 1)).await?;
     let (launcher, mut launches) = Played::new();
     let socket = dir.path().join("agents.sock");
-    let edge = AgentEdge::start(Options {
+    let hosting = wharf_hosting::Options {
         handle: handle.clone(),
         launcher,
-        agents_dir: dir.path().join("agents"),
-        transport: Transport::Unix(socket.clone()),
-        instance: "bench".to_owned(),
-        limits: CoreLimits { heartbeat_interval_ms: HEARTBEAT_MS, ..CoreLimits::default() },
+        folder: dir.path().join("agents"),
+        sockets_dir: None,
         restart: RestartPolicy::default(),
         stop_grace: Duration::from_millis(1),
-        token_life: Duration::from_secs(600),
+        connect_within: Duration::from_secs(600),
         vault: Arc::new(FileVault::open(dir.path().join("secrets"))?),
         egress: Arc::new(EgressProxy::new(handle.clone())),
         user_home: None,
         hidden: Vec::new(),
         sandbox: SandboxLevel::Standard,
         sandbox_min: None,
-        agent_limits: ProviderLimits::default(),
+        limits: ProviderLimits::default(),
+    };
+    let edge = AgentEdge::start(Options {
+        hosting,
+        transport: Transport::Unix(socket.clone()),
+        instance: "bench".to_owned(),
+        limits: CoreLimits { heartbeat_interval_ms: HEARTBEAT_MS, ..CoreLimits::default() },
         rule: AgentRule::default(),
         rules: BTreeMap::new(),
         storage_origin: None,

@@ -137,12 +137,6 @@ impl Endpoint {
     }
 }
 
-impl std::fmt::Debug for Endpoint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Endpoint").field("addr", &self.addr).finish_non_exhaustive()
-    }
-}
-
 /// An endpoint that answers requests.
 #[derive(Debug)]
 pub struct Serving {

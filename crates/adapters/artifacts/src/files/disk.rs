@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use wharf_ports::{ObjectError, ObjectErrorKind};
 
-use crate::chance;
+use crate::random_hex;
 
 /// How often making a folder is tried again when somebody removes an empty one on its way.
 const FOLDER_TRIES: usize = 8;
@@ -92,7 +92,7 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// A name in the folder that nobody else has.
     pub(crate) fn new(folder: &Path) -> io::Result<Self> {
-        Ok(Self { path: folder.join(chance::hex::<16>()?) })
+        Ok(Self { path: folder.join(random_hex::<16>()?) })
     }
 
     /// Makes a file at the place.

@@ -17,9 +17,6 @@ use super::layout::Layout;
 use super::list::folders;
 use super::versions;
 
-/// How often a reader looks again when the version it wanted was replaced and swept meanwhile.
-const READ_TRIES: usize = 8;
-
 /// An object as it is kept in a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredObject {
@@ -59,16 +56,11 @@ impl ObjectFolder {
     /// An object as it is now, and its bytes; none if there is none.
     pub fn open(&self, key: &str) -> io::Result<Option<(StoredObject, File)>> {
         let folder = self.layout.place(key).folder;
-        let mut error = io::Error::from(ErrorKind::NotFound);
-        for _ in 0..READ_TRIES {
-            let Some(head) = Head::read(&folder)? else { return Ok(None) };
-            match File::open(folder.join(&head.version)) {
-                Err(gone) if gone.kind() == ErrorKind::NotFound => error = gone,
-                opened => return opened.map(|file| Some((stored(head), file))),
-            }
+        match head::open_current(&folder) {
+            // A head that names nothing is damage, and not an object.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            opened => opened.map(|found| found.map(|(head, file)| (stored(head), file))),
         }
-        // A head that names nothing is damage, and not an object.
-        if error.kind() == ErrorKind::NotFound { Ok(None) } else { Err(error) }
     }
 
     /// The bytes of an object's version that has this hash, also if it was replaced since; none

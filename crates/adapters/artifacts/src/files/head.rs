@@ -1,6 +1,6 @@
 //! The head of an object: which of its versions is the one, and what is known of it.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 
@@ -9,7 +9,10 @@ use wharf_ports::ObjectInfo;
 use wharf_vocab::{B3, Timestamp};
 
 use super::disk::Scratch;
-use crate::chance;
+use crate::random_hex;
+
+/// How often a reader looks again when the version it wanted was replaced and swept meanwhile.
+const READ_TRIES: usize = 8;
 
 /// The file in an object's folder that holds its head.
 pub(crate) const HEAD: &str = "head";
@@ -66,10 +69,24 @@ impl Head {
     }
 }
 
+/// The head of the object in a folder and its open version; none if there is no object, and an
+/// error if the head names nothing.
+pub(crate) fn open_current(folder: &Path) -> io::Result<Option<(Head, File)>> {
+    let mut error = io::Error::from(ErrorKind::NotFound);
+    for _ in 0..READ_TRIES {
+        let Some(head) = Head::read(folder)? else { return Ok(None) };
+        match File::open(folder.join(&head.version)) {
+            Err(gone) if gone.kind() == ErrorKind::NotFound => error = gone,
+            opened => return opened.map(|file| Some((head, file))),
+        }
+    }
+    Err(error)
+}
+
 /// The name of a version. Names of one object sort by age, even when the clock goes back.
 pub(crate) fn version(now: Timestamp, before: Option<&str>) -> io::Result<String> {
     let least = before.and_then(written_ms).map_or(0, |ms| ms.saturating_add(1));
-    Ok(format!("{:015}-{}", now.0.max(least), chance::hex::<8>()?))
+    Ok(format!("{:015}-{}", now.0.max(least), random_hex::<8>()?))
 }
 
 /// Whether a text is the name of a version, and so of no other file and no folder.

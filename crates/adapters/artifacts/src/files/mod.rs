@@ -16,7 +16,6 @@ mod uploads;
 mod versions;
 mod write;
 
-use std::fmt;
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt as _;
@@ -24,11 +23,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use wharf_ports::{Clock as _, ObjectError, ObjectErrorKind, SystemClock};
+use wharf_ports::{Clock as _, ObjectError, SystemClock};
 use wharf_vocab::Timestamp;
 
 pub use self::folder::{ObjectFolder, StoredObject};
 use self::layout::{Layout, Place, TURNS};
+use crate::error::unavailable;
 use crate::rolling::Rolling;
 
 /// Objects in a folder. Whoever opens it makes sure that no other process does, as a core does
@@ -66,12 +66,6 @@ impl FileObjects {
     }
 }
 
-impl fmt::Debug for FileObjects {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileObjects").field("layout", &self.layout).finish_non_exhaustive()
-    }
-}
-
 /// Runs what waits for the disk where waiting harms nobody.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ObjectError> + Send + 'static,
@@ -80,15 +74,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 fn broken_off() -> ObjectError {
-    ObjectError::new(ObjectErrorKind::Unavailable, "the work on the disk was broken off")
-}
-
-fn not_found(what: &str) -> ObjectError {
-    ObjectError::new(ObjectErrorKind::NotFound, format!("there is no such {what}"))
-}
-
-fn mismatch(why: &str) -> ObjectError {
-    ObjectError::new(ObjectErrorKind::Mismatch, why)
+    unavailable("the work on the disk was broken off")
 }
 
 fn now() -> Timestamp {

@@ -12,12 +12,10 @@ use wharf_vocab::limits::FILE_BYTES_MAX;
 
 use super::disk::{self, Scratch, trouble};
 use super::head::{self, HEAD, Head};
-use super::read::{self, Reading};
+use super::read;
 use super::write::{self, Draft, Written};
-use super::{FileObjects, blocking, broken_off, mismatch, not_found, now};
-
-/// How often a reader looks again when the version it wanted was replaced and swept meanwhile.
-const READ_TRIES: usize = 8;
+use super::{FileObjects, blocking, broken_off, now};
+use crate::error::{check_bytes, check_hash, mismatch, not_found};
 
 /// What a file in its place will be known as.
 #[derive(Debug, Clone)]
@@ -45,18 +43,11 @@ impl FileObjects {
         key: String,
         range: Option<Range<u64>>,
     ) -> Result<Option<ObjectBody>, ObjectError> {
-        let opened = blocking(move || {
+        blocking(move || {
             let Some((head, file)) = self.open_current(&key)? else { return Ok(None) };
-            let range = range.unwrap_or(0..head.bytes);
-            if range.start > range.end || range.end > head.bytes {
-                return Err(mismatch("the range lies outside the object"));
-            }
-            let read = Reading::of(file, &range).and_then(Reading::next);
-            let (first, rest) = read.map_err(|error| trouble("read an object", &error))?;
-            Ok(Some((head, first, rest)))
-        });
-        let Some((head, first, rest)) = opened.await? else { return Ok(None) };
-        Ok(Some(ObjectBody { info: head.info(), stream: read::stream(first, rest) }))
+            read::body(head.info(), file, range).map(Some)
+        })
+        .await
     }
 
     /// Writes an object whole or not at all.
@@ -87,12 +78,8 @@ impl FileObjects {
             let written = draft.finish(&last);
             let written = written.map_err(|error| trouble("write an object", &error))?;
             let b3 = written.b3().ok_or_else(|| mismatch("nothing was hashed"))?;
-            if put.bytes.is_some_and(|wanted| wanted != written.bytes) {
-                return Err(mismatch("fewer bytes arrived than were announced"));
-            }
-            if put.b3.is_some_and(|wanted| wanted != b3) {
-                return Err(mismatch("the hash is not the one that was announced"));
-            }
+            check_bytes(put.bytes, written.bytes)?;
+            check_hash(put.b3.as_ref(), &b3)?;
             let Written { scratch, bytes, .. } = written;
             let label = Label { key: put.key, media_type: put.media_type, bytes, b3 };
             // Much time may have passed since it was asked before.
@@ -196,18 +183,7 @@ impl FileObjects {
     /// The head of an object and its open version.
     fn open_current(&self, key: &str) -> Result<Option<(Head, File)>, ObjectError> {
         let folder = self.layout.place(key).folder;
-        let open = || {
-            let mut error = io::Error::from(ErrorKind::NotFound);
-            for _ in 0..READ_TRIES {
-                let Some(head) = Head::read(&folder)? else { return Ok(None) };
-                match File::open(folder.join(&head.version)) {
-                    Err(gone) if gone.kind() == ErrorKind::NotFound => error = gone,
-                    opened => return opened.map(|file| Some((head, file))),
-                }
-            }
-            Err(error)
-        };
-        open().map_err(|error| trouble("open an object", &error))
+        head::open_current(&folder).map_err(|error| trouble("open an object", &error))
     }
 }
 

@@ -11,23 +11,23 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use rustix::fs::{Advice, fadvise};
 use tokio::task::JoinHandle;
-use wharf_ports::ByteStream;
+use wharf_ports::{ByteStream, ObjectBody, ObjectError, ObjectInfo};
 
 use super::{broken_off, disk};
+use crate::error::mismatch;
 
 /// How much is read at once.
 const PIECE_BYTES: u64 = 512 * 1024;
 
 /// A file of which some bytes are still to be read.
-#[derive(Debug)]
-pub(crate) struct Reading {
+struct Reading {
     file: File,
     left: u64,
 }
 
 impl Reading {
     /// The bytes of a range of a file.
-    pub(crate) fn of(mut file: File, range: &Range<u64>) -> io::Result<Self> {
+    fn of(mut file: File, range: &Range<u64>) -> io::Result<Self> {
         let left = range.end.saturating_sub(range.start);
         if left > PIECE_BYTES {
             // It is only a hint, and a file system need not know it.
@@ -40,7 +40,7 @@ impl Reading {
     }
 
     /// The next piece, and whether there is more.
-    pub(crate) fn next(mut self) -> io::Result<(Bytes, Option<Self>)> {
+    fn next(mut self) -> io::Result<(Bytes, Option<Self>)> {
         let wanted = self.left.min(PIECE_BYTES);
         let mut piece = Vec::with_capacity(usize::try_from(wanted).unwrap_or(0));
         (&mut self.file).take(wanted).read_to_end(&mut piece)?;
@@ -54,10 +54,25 @@ impl Reading {
     }
 }
 
+/// What is known of a version with its bytes, or those of a range that lies within it.
+pub(crate) fn body(
+    info: ObjectInfo,
+    file: File,
+    range: Option<Range<u64>>,
+) -> Result<ObjectBody, ObjectError> {
+    let range = range.unwrap_or(0..info.bytes);
+    if range.start > range.end || range.end > info.bytes {
+        return Err(mismatch("the range lies outside the object"));
+    }
+    let read = Reading::of(file, &range).and_then(Reading::next);
+    let (first, rest) = read.map_err(|error| disk::trouble("read an object", &error))?;
+    Ok(ObjectBody { info, stream: stream(first, rest) })
+}
+
 type Ahead = JoinHandle<io::Result<(Bytes, Option<Reading>)>>;
 
 /// A first piece that was read already, and all that comes behind it.
-pub(crate) fn stream(first: Bytes, rest: Option<Reading>) -> ByteStream {
+fn stream(first: Bytes, rest: Option<Reading>) -> ByteStream {
     let head = stream::once(std::future::ready(Ok(first)));
     let Some(rest) = rest else { return head.boxed() };
     let rest = stream::try_unfold(Some(ahead(rest)), |reading: Option<Ahead>| async move {

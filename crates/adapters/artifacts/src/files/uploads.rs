@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use wharf_ports::{ByteStream, ObjectError, ObjectInfo, Upload, UploadPart};
-use wharf_vocab::limits::UPLOAD_PARTS_MAX;
 use wharf_vocab::{B3, Timestamp};
 
 use super::disk::{self, Scratch, trouble};
 use super::head;
 use super::objects::Label;
 use super::write::{self, Draft};
-use super::{FileObjects, blocking, mismatch, not_found, now};
-use crate::{chance, rolling};
+use super::{FileObjects, blocking, now};
+use crate::error::{check_bytes, check_hash, check_part, mismatch, not_found};
+use crate::{random_hex, rolling};
 
 /// The file that says what an upload becomes. No part has such a name.
 const ABOUT: &str = "about";
@@ -39,7 +39,7 @@ impl FileObjects {
     ) -> Result<String, ObjectError> {
         blocking(move || {
             let begin = || {
-                let id = chance::hex::<32>()?;
+                let id = random_hex::<32>()?;
                 let about = About { key, media_type, begun_at: now() };
                 let about = serde_json::to_vec(&about).map_err(io::Error::other)?;
                 let scratch = Scratch::new(self.layout.tmp())?;
@@ -66,9 +66,7 @@ impl FileObjects {
         bytes: u64,
         body: ByteStream,
     ) -> Result<UploadPart, ObjectError> {
-        if !(1..=UPLOAD_PARTS_MAX).contains(&number) {
-            return Err(mismatch("a part has a number from 1 to 10,000"));
-        }
+        check_part(number)?;
         let this = Arc::clone(&self);
         let upload = blocking(move || this.open_upload(&upload).map(|_| upload)).await?;
         let draft = Draft::new(self.layout.tmp(), self.rolling.before(&upload.id, number));
@@ -76,9 +74,7 @@ impl FileObjects {
         blocking(move || {
             let written = draft.finish(&last);
             let written = written.map_err(|error| trouble("write a part", &error))?;
-            if written.bytes != bytes {
-                return Err(mismatch("fewer bytes arrived than were announced"));
-            }
+            check_bytes(Some(bytes), written.bytes)?;
             let (folder, _) = self.open_upload(&upload)?;
             let before = self.stored_parts(&upload)?.remove(&number);
             let before = before.as_ref().map(|part| part.tag.as_str());
@@ -127,9 +123,7 @@ impl FileObjects {
             let known = self.rolling.whole(&upload.id, &parts);
             let joined = self.join(&upload, &parts, known);
             let (scratch, b3) = joined.map_err(|error| trouble("put parts together", &error))?;
-            if expected.is_some_and(|wanted| wanted != b3) {
-                return Err(mismatch("the hash is not the one that was announced"));
-            }
+            check_hash(expected.as_ref(), &b3)?;
             let bytes = parts.iter().map(|part| part.bytes).sum();
             let label = Label { key: about.key, media_type: about.media_type, bytes, b3 };
             let info = self.publish(label, scratch)?;

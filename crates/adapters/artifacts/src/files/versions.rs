@@ -11,8 +11,7 @@ use wharf_vocab::{B3, Timestamp};
 
 use super::disk::{self, trouble};
 use super::head::{self, Head};
-use super::read::{self, Reading};
-use super::{FileObjects, blocking, mismatch};
+use super::{FileObjects, blocking, read};
 use crate::rolling;
 
 /// How much is read at once.
@@ -37,20 +36,13 @@ impl FileObjects {
         wanted: ObjectVersion,
         range: Option<Range<u64>>,
     ) -> Result<Option<ObjectBody>, ObjectError> {
-        let opened = blocking(move || {
+        blocking(move || {
             let Some((version, file)) = self.open_version(&wanted)? else { return Ok(None) };
-            let range = range.unwrap_or(0..wanted.bytes);
-            if range.start > range.end || range.end > wanted.bytes {
-                return Err(mismatch("the range lies outside the object"));
-            }
             let written_at = Timestamp(head::written_ms(&version).unwrap_or_default());
             let wanted = ObjectVersion { version: Some(version), ..wanted };
-            let read = Reading::of(file, &range).and_then(Reading::next);
-            let (first, rest) = read.map_err(|error| trouble("read an object", &error))?;
-            Ok(Some((wanted.into_info(written_at), first, rest)))
-        });
-        let Some((info, first, rest)) = opened.await? else { return Ok(None) };
-        Ok(Some(ObjectBody { info, stream: read::stream(first, rest) }))
+            read::body(wanted.into_info(written_at), file, range).map(Some)
+        })
+        .await
     }
 
     /// What the endpoint gives by an address that nobody says anything about: a version as it

@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use tokio::task::JoinHandle;
-use wharf_ports::{ByteStream, ObjectError, ObjectErrorKind};
+use wharf_ports::{ByteStream, ObjectError};
 use wharf_vocab::B3;
 
 use super::disk::{self, Scratch};
 use super::{blocking, broken_off};
+use crate::error::too_long;
 use crate::rolling;
 
 /// How much is gathered before it is written.
@@ -173,8 +174,4 @@ async fn gather(body: &mut ByteStream, left: &mut u64) -> Result<Lot, ObjectErro
         pieces.push(piece);
     }
     Ok(Lot { pieces, last: false })
-}
-
-fn too_long() -> ObjectError {
-    ObjectError::new(ObjectErrorKind::Mismatch, "more bytes arrived than were announced")
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use rusty_s3::Method;
-use wharf_ports::{ObjectError, ObjectErrorKind, ObjectInfo, Upload, UploadPart};
+use wharf_ports::{ObjectError, ObjectInfo, Upload, UploadPart};
 
 use super::get;
-use super::uploads::{abort, create, finish};
+use super::uploads::{abort, create, finish, unreadable};
 use super::wire::Call;
-use super::{Shared, not_found, xml};
+use super::{Shared, xml};
+use crate::error::not_found;
 
 /// The largest part of an object that is copied in parts.
 const PART_BYTES_MAX: u64 = 1024 * 1024 * 1024;
@@ -27,8 +28,7 @@ pub(super) async fn copy(
     let path = source_path(&shared, &from);
     if source.bytes <= shared.copy_bytes_max {
         let call = Call::new(Method::Put, shared.key(&to)).signed("x-amz-copy-source", path);
-        let copied = shared.wire.text(&call).await;
-        copied.map_err(|failure| failure.to_error("copy an object"))?;
+        shared.wire.text(&call, "copy an object").await?;
     } else {
         let b3 = source.b3.as_ref();
         let id = create(&shared, &to, &source.media_type, b3).await?;
@@ -61,12 +61,9 @@ async fn copy_parts(
             .query("uploadId", &upload.id)
             .signed("x-amz-copy-source", path)
             .signed("x-amz-copy-source-range", format!("bytes={start}-{}", end - 1));
-        let answer = shared.wire.text(&call).await;
-        let (text, _) = answer.map_err(|failure| failure.to_error("copy a part of an object"))?;
-        let tag = xml::text(&text, "CopyPartResult", "ETag").ok_or_else(|| {
-            let why = "the server does not say what became of a copied part";
-            ObjectError::new(ObjectErrorKind::Unavailable, why)
-        })?;
+        let text = shared.wire.text(&call, "copy a part of an object").await?;
+        let tag = xml::text(&text, "CopyPartResult", "ETag");
+        let tag = tag.ok_or_else(|| unreadable("what became of a copied part"))?;
         let tag = tag.trim_matches('"').to_owned();
         parts.push(UploadPart { number, bytes: end - start, tag });
         start = end;

@@ -18,7 +18,8 @@ use wharf_ports::{
 use wharf_vocab::{B3, Timestamp};
 
 use super::wire::{Call, Failure, said};
-use super::{B3_HEADER, Shared, VERSION_HEADER, mismatch};
+use super::{B3_HEADER, Shared, VERSION_HEADER};
+use crate::error::{mismatch, unavailable};
 use crate::presign::VERSION;
 use crate::rolling;
 
@@ -32,11 +33,8 @@ pub(super) async fn head(
 }
 
 async fn look(shared: &Shared, call: Call) -> Result<Option<ObjectInfo>, ObjectError> {
-    match shared.wire.send(&call).await {
-        Ok(answer) => info(answer.headers()).map(Some),
-        Err(failure) if failure.is_not_found() => Ok(None),
-        Err(failure) => Err(failure.to_error("look for an object")),
-    }
+    let answer = shared.wire.find(&call, "look for an object").await?;
+    answer.map(|answer| info(answer.headers())).transpose()
 }
 
 /// A version as it is now; none if it is gone. In a bucket that keeps no versions it is what is
@@ -71,22 +69,25 @@ pub(super) async fn locate(
     }))
 }
 
-/// The hash of what is there, read in pieces.
+/// The hash of what is there, if that is still what was seen.
 async fn hash(
     shared: &Arc<Shared>,
     wanted: &ObjectVersion,
     info: &ObjectInfo,
 ) -> Result<Option<B3>, ObjectError> {
-    let call = Call::new(Method::Get, shared.key(&wanted.key));
-    let Some(mut body) = open(Arc::clone(shared), call, None).await? else { return Ok(None) };
-    if body.info.tag != info.tag {
-        return Ok(None);
+    match get(Arc::clone(shared), wanted.key.clone(), None).await? {
+        Some(body) if body.info.tag == info.tag => hash_of(body.stream).await.map(Some),
+        _ => Ok(None),
     }
+}
+
+/// The hash of bytes that are read for nothing else.
+pub(super) async fn hash_of(mut stream: ByteStream) -> Result<B3, ObjectError> {
     let mut hasher = blake3::Hasher::new();
-    while let Some(piece) = body.stream.try_next().await? {
+    while let Some(piece) = stream.try_next().await? {
         hasher.update(&piece);
     }
-    Ok(Some(rolling::hash(&hasher)))
+    Ok(rolling::hash(&hasher))
 }
 
 /// The bytes of a version; none if it is gone. What is read is what was located, also if
@@ -133,15 +134,10 @@ async fn open(
     if let Some(range) = &range {
         call = call.plain("range", bytes_of(range));
     }
-    let answer = match shared.wire.send(&call).await {
-        Ok(answer) => answer,
-        Err(failure) if failure.is_not_found() => return Ok(None),
-        Err(failure) => return Err(failure.to_error("read an object")),
-    };
+    let Some(answer) = shared.wire.find(&call, "read an object").await? else { return Ok(None) };
     let info = info(answer.headers())?;
     if range.is_some() && answer.status() != StatusCode::PARTIAL_CONTENT {
-        let why = "the server does not know ranges";
-        return Err(ObjectError::new(ObjectErrorKind::Unavailable, why));
+        return Err(unavailable("the server does not know ranges"));
     }
     let left = range.unwrap_or(0..info.bytes);
     if left.end > info.bytes {
@@ -232,10 +228,9 @@ fn bytes_of(range: &Range<u64>) -> String {
 pub(super) fn info(headers: &HeaderMap) -> Result<ObjectInfo, ObjectError> {
     let whole = text(headers, &CONTENT_RANGE).and_then(|range| range.rsplit_once('/'));
     let bytes = whole.map_or_else(|| text(headers, &CONTENT_LENGTH), |(_, whole)| Some(whole));
-    let bytes = bytes.and_then(|bytes| bytes.parse().ok()).ok_or_else(|| {
-        let why = "the server does not say how large an object is";
-        ObjectError::new(ObjectErrorKind::Unavailable, why)
-    })?;
+    let bytes = bytes.and_then(|bytes| bytes.parse().ok());
+    let bytes =
+        bytes.ok_or_else(|| unavailable("the server does not say how large an object is"))?;
     let b3 = headers.get(B3_HEADER).and_then(|value| value.to_str().ok());
     Ok(ObjectInfo {
         bytes,

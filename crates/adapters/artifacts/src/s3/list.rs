@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use rusty_s3::Method;
-use wharf_ports::{ObjectEntry, ObjectError, ObjectErrorKind, Upload};
+use wharf_ports::{ObjectEntry, ObjectError, Upload};
 use wharf_vocab::Timestamp;
 
 use super::wire::Call;
 use super::xml::{self, Record, field};
 use super::{Shared, uploads};
+use crate::error::unavailable;
 
 /// The most that servers list at once.
 const PAGE_MAX: usize = 1_000;
@@ -30,8 +31,7 @@ pub(super) async fn list(
         if let Some(after) = &after {
             call = call.query("start-after", shared.key(after));
         }
-        let answer = shared.wire.text(&call).await;
-        let (text, _) = answer.map_err(|failure| failure.to_error("list objects"))?;
+        let text = shared.wire.text(&call, "list objects").await?;
         let page = xml::records(&text, "Contents").ok_or_else(unreadable)?;
         let page = page.iter().map(|record| entry(&shared, record));
         let page = page.collect::<Option<Vec<_>>>().ok_or_else(unreadable)?;
@@ -60,8 +60,7 @@ pub(super) async fn sweep(shared: Arc<Shared>, before: Timestamp) -> Result<u64,
             call = call.query("upload-id-marker", id);
         }
         call = call.query("uploads", "");
-        let answer = shared.wire.text(&call).await;
-        let (text, _) = answer.map_err(|failure| failure.to_error("list uploads"))?;
+        let text = shared.wire.text(&call, "list uploads").await?;
         for record in xml::records(&text, "Upload").ok_or_else(unreadable)? {
             let (Some(key), Some(id)) = (field(&record, "Key"), field(&record, "UploadId")) else {
                 return Err(unreadable());
@@ -96,5 +95,5 @@ fn moment(text: &str) -> Option<Timestamp> {
 }
 
 fn unreadable() -> ObjectError {
-    ObjectError::new(ObjectErrorKind::Unavailable, "the server's list cannot be read")
+    unavailable("the server's list cannot be read")
 }

@@ -14,7 +14,6 @@ mod uploads;
 mod wire;
 mod xml;
 
-use std::fmt;
 use std::fs;
 use std::ops::Range;
 use std::sync::Arc;
@@ -107,9 +106,7 @@ impl S3Objects {
     /// Says whether the bucket is there and lets the core in.
     pub async fn check(&self) -> Result<(), ObjectError> {
         let call = Call::new(Method::Get, "").query("list-type", "2").query("max-keys", "1");
-        let answer = self.shared.wire.text(&call).await;
-        answer.map_err(|failure| failure.to_error("use the bucket"))?;
-        Ok(())
+        self.shared.wire.text(&call, "use the bucket").await.map(drop)
     }
 
     fn shared(&self) -> Arc<Shared> {
@@ -121,12 +118,6 @@ impl Shared {
     /// The key in the bucket.
     fn key(&self, key: &str) -> String {
         format!("{}{key}", self.prefix)
-    }
-}
-
-impl fmt::Debug for S3Objects {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("S3Objects").field("presigner", &self.presigner).finish_non_exhaustive()
     }
 }
 
@@ -239,12 +230,4 @@ fn url(text: &str, what: &str) -> Result<Url, ObjectError> {
 
 fn unfit(why: &str) -> ObjectError {
     ObjectError::new(ObjectErrorKind::Denied, why)
-}
-
-fn mismatch(why: &str) -> ObjectError {
-    ObjectError::new(ObjectErrorKind::Mismatch, why)
-}
-
-fn not_found(what: &str) -> ObjectError {
-    ObjectError::new(ObjectErrorKind::NotFound, format!("there is no such {what}"))
 }

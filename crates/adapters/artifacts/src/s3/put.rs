@@ -13,8 +13,7 @@ use futures::StreamExt as _;
 use rusty_s3::Method;
 use tokio_util::task::AbortOnDropHandle;
 use wharf_ports::{
-    ByteStream, Clock as _, ObjectError, ObjectErrorKind, ObjectInfo, PutObject, SystemClock,
-    Upload, UploadPart,
+    ByteStream, Clock as _, ObjectError, ObjectInfo, PutObject, SystemClock, Upload, UploadPart,
 };
 use wharf_vocab::B3;
 use wharf_vocab::limits::{FILE_BYTES_MAX, UPLOAD_PARTS_MAX};
@@ -22,7 +21,8 @@ use wharf_vocab::limits::{FILE_BYTES_MAX, UPLOAD_PARTS_MAX};
 use super::get::tag;
 use super::uploads::{self, create, finish, send_part};
 use super::wire::Call;
-use super::{B3_HEADER, Shared, mismatch};
+use super::{B3_HEADER, Shared};
+use crate::error::{check_bytes, check_hash, mismatch, too_long, unavailable};
 use crate::rolling;
 
 /// The size of parts, and of the largest object that is sent in one request.
@@ -49,11 +49,7 @@ pub(super) async fn put(
 /// Removes an object; one that is not there is as good as removed.
 pub(super) async fn delete(shared: Arc<Shared>, key: String) -> Result<(), ObjectError> {
     let call = Call::new(Method::Delete, shared.key(&key));
-    match shared.wire.send(&call).await {
-        Ok(_) => Ok(()),
-        Err(failure) if failure.is_not_found() => Ok(()),
-        Err(failure) => Err(failure.to_error("remove an object")),
-    }
+    shared.wire.find(&call, "remove an object").await.map(drop)
 }
 
 async fn put_whole(
@@ -92,9 +88,8 @@ async fn put_parts(
             true => None,
             false => Some(source.gather(part_bytes(number + 1, put.bytes), &put).await?),
         };
-        let sent = sending.await.map_err(|_| {
-            ObjectError::new(ObjectErrorKind::Unavailable, "the sending of a part was broken off")
-        })??;
+        let sent =
+            sending.await.map_err(|_| unavailable("the sending of a part was broken off"))??;
         parts.push(sent);
         match next {
             // What ends just behind a part has an empty rest.
@@ -144,7 +139,7 @@ impl Source {
                 },
             };
             if self.bytes > put.bytes.unwrap_or(FILE_BYTES_MAX) {
-                return Err(mismatch("more bytes arrived than were announced"));
+                return Err(too_long());
             }
             if part.is_empty() {
                 // The last part of an object may be far smaller than the others.
@@ -159,16 +154,10 @@ impl Source {
 
     /// The hash of a whole body that is as it was announced.
     fn check(&self, put: &PutObject) -> Result<B3, ObjectError> {
-        if put.bytes.is_some_and(|wanted| wanted != self.bytes) {
-            return Err(mismatch("fewer bytes arrived than were announced"));
-        }
+        check_bytes(put.bytes, self.bytes)?;
         let b3 = rolling::hash(&self.hasher);
-        match &put.b3 {
-            Some(wanted) if *wanted != b3 => {
-                Err(mismatch("the hash is not the one that was announced"))
-            }
-            _ => Ok(b3),
-        }
+        check_hash(put.b3.as_ref(), &b3)?;
+        Ok(b3)
     }
 }
 

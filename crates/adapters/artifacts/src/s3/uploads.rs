@@ -3,21 +3,22 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
 use reqwest::Body;
 use rusty_s3::Method;
-use wharf_ports::{ByteStream, ObjectError, ObjectErrorKind, ObjectInfo, Upload, UploadPart};
+use wharf_ports::{ByteStream, ObjectError, ObjectInfo, Upload, UploadPart};
 use wharf_vocab::B3;
-use wharf_vocab::limits::UPLOAD_PARTS_MAX;
 
 use super::get::{self, tag};
 use super::put::{delete, named};
 use super::replaced::StoredPart;
 use super::wire::{Call, Failure};
 use super::xml::{self, Record, field};
-use super::{B3_HEADER, Shared, mismatch, not_found};
-use crate::rolling;
+use super::{B3_HEADER, Shared};
+use crate::error::{
+    check_bytes, check_hash, check_part, mismatch, not_found, too_long, unavailable,
+};
 
 /// The largest part that is kept in memory, so that it can be sent again.
 const KEPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -46,8 +47,7 @@ pub(super) async fn create(
     if let Some(b3) = b3 {
         call = call.signed(B3_HEADER, b3.as_str());
     }
-    let answer = shared.wire.text(&call).await;
-    let (text, _) = answer.map_err(|failure| failure.to_error("begin an upload"))?;
+    let text = shared.wire.text(&call, "begin an upload").await?;
     let id = xml::text(&text, "InitiateMultipartUploadResult", "UploadId");
     id.ok_or_else(|| unreadable("which upload it has begun"))
 }
@@ -60,9 +60,7 @@ pub(super) async fn put_part(
     bytes: u64,
     body: ByteStream,
 ) -> Result<UploadPart, ObjectError> {
-    if !(1..=UPLOAD_PARTS_MAX).contains(&number) {
-        return Err(mismatch("a part has a number from 1 to 10,000"));
-    }
+    check_part(number)?;
     // Some servers take parts of an upload that is not there.
     let earlier = parts_from(&shared, &upload, number - 1, 1).await?;
     let earlier = earlier.ok_or_else(|| not_found("upload"))?.0;
@@ -151,8 +149,8 @@ async fn parts_from(
         .query("max-parts", most.to_string())
         .query("part-number-marker", behind.to_string())
         .query("uploadId", &upload.id);
-    let text = match shared.wire.text(&call).await {
-        Ok((text, _)) => text,
+    let text = match shared.wire.try_text(&call).await {
+        Ok(text) => text,
         Err(failure) if failure.is_not_found() => return Ok(None),
         Err(failure) => return Err(failure.to_error("list the parts of an upload")),
     };
@@ -185,19 +183,19 @@ pub(super) async fn complete(
         return Err(mismatch("no part has arrived"));
     }
     let known = shared.rolling.whole(&upload.id, &stored);
-    let wrong = || mismatch("the hash is not the one that was announced");
-    if known.is_some() && expected.is_some() && known != expected {
-        return Err(wrong());
+    if let Some(known) = &known {
+        check_hash(expected.as_ref(), known)?;
     }
     finish(&shared, &upload, &stored).await?;
     shared.rolling.end(&upload.id);
     shared.replaced.end(&upload.id);
     let b3 = match (known, &expected) {
-        (None, Some(wanted)) => {
-            let found = read_hash(&shared, &upload.key).await?;
-            if found != *wanted {
+        (None, Some(_)) => {
+            let body = get::get(Arc::clone(&shared), upload.key.clone(), None).await?;
+            let found = get::hash_of(body.ok_or_else(|| not_found("object"))?.stream).await?;
+            if let Err(error) = check_hash(expected.as_ref(), &found) {
                 delete(shared, upload.key).await?;
-                return Err(wrong());
+                return Err(error);
             }
             Some(found)
         }
@@ -218,7 +216,7 @@ pub(super) async fn finish(
         .query("uploadId", &upload.id)
         .plain("content-type", "application/xml")
         .body(named(parts));
-    let answer = shared.wire.text(&call).await;
+    let answer = shared.wire.try_text(&call).await;
     if let Err(failure) = &answer
         && failure.is_not_found()
     {
@@ -232,7 +230,7 @@ pub(super) async fn finish(
             None => Err(not_found("upload")),
         };
     }
-    let (text, _) = answer.map_err(|failure| failure.to_error("complete an upload"))?;
+    let text = answer.map_err(|failure| failure.to_error("complete an upload"))?;
     let tag = xml::text(&text, "CompleteMultipartUploadResult", "ETag").unwrap_or_default();
     Ok(tag.trim_matches('"').to_owned())
 }
@@ -242,21 +240,7 @@ pub(super) async fn abort(shared: Arc<Shared>, upload: Upload) -> Result<(), Obj
     shared.rolling.end(&upload.id);
     shared.replaced.end(&upload.id);
     let call = Call::new(Method::Delete, shared.key(&upload.key)).query("uploadId", &upload.id);
-    match shared.wire.send(&call).await {
-        Ok(_) => Ok(()),
-        Err(failure) if failure.is_not_found() => Ok(()),
-        Err(failure) => Err(failure.to_error("give an upload up")),
-    }
-}
-
-async fn read_hash(shared: &Arc<Shared>, key: &str) -> Result<B3, ObjectError> {
-    let body = get::get(Arc::clone(shared), key.to_owned(), None).await?;
-    let body = body.ok_or_else(|| not_found("object"))?;
-    let hasher = body.stream.try_fold(blake3::Hasher::new(), |mut hasher, piece| async move {
-        hasher.update(&piece);
-        Ok(hasher)
-    });
-    Ok(rolling::hash(&hasher.await?))
+    shared.wire.find(&call, "give an upload up").await.map(drop)
 }
 
 /// A body of just so many bytes, hashed on its way, that remembers why it failed.
@@ -308,11 +292,10 @@ impl State {
         piece: Option<Result<Bytes, ObjectError>>,
     ) -> Result<Option<Bytes>, ObjectError> {
         let checked = match piece {
-            None if self.left > 0 => Err(mismatch("fewer bytes arrived than were announced")),
-            None => Ok(None),
+            None => check_bytes(Some(self.left), 0).map(|()| None),
             Some(Err(error)) => Err(error),
             Some(Ok(piece)) => match self.left.checked_sub(piece.len() as u64) {
-                None => Err(mismatch("more bytes arrived than were announced")),
+                None => Err(too_long()),
                 Some(left) => {
                     self.left = left;
                     if let Some(hasher) = &mut self.hasher {
@@ -331,6 +314,6 @@ fn lost(failure: &Failure, what: &str) -> ObjectError {
     if failure.is_not_found() { not_found("upload") } else { failure.to_error(what) }
 }
 
-fn unreadable(what: &str) -> ObjectError {
-    ObjectError::new(ObjectErrorKind::Unavailable, format!("the server does not say {what}"))
+pub(super) fn unreadable(what: &str) -> ObjectError {
+    unavailable(format!("the server does not say {what}"))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use reqwest::header::{CONTENT_LENGTH, HeaderMap};
+use reqwest::header::CONTENT_LENGTH;
 use reqwest::{Body, Client, Response, StatusCode, Url};
 use rusty_s3::signing::sign;
 use rusty_s3::{Bucket, Credentials, Method};
@@ -14,7 +14,8 @@ use tokio::time::{sleep, timeout};
 use wharf_ports::{ObjectError, ObjectErrorKind};
 
 use super::xml;
-use crate::chance;
+use crate::error::unavailable;
+use crate::random_hex;
 
 /// How long a signature for the core's own requests is good for.
 const LIFETIME_S: u64 = 15 * 60;
@@ -104,16 +105,33 @@ impl Wire {
         self.again(|| async { self.once(call, None).await }).await
     }
 
-    /// Makes a request and takes its answer as text, which is asked for again if it breaks off.
-    pub(super) async fn text(&self, call: &Call) -> Result<(String, HeaderMap), Failure> {
+    /// The same; none if what was asked for is not there.
+    pub(super) async fn find(
+        &self,
+        call: &Call,
+        what: &str,
+    ) -> Result<Option<Response>, ObjectError> {
+        match self.send(call).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(failure) if failure.is_not_found() => Ok(None),
+            Err(failure) => Err(failure.to_error(what)),
+        }
+    }
+
+    /// Makes a request and takes its answer as text.
+    pub(super) async fn text(&self, call: &Call, what: &str) -> Result<String, ObjectError> {
+        self.try_text(call).await.map_err(|failure| failure.to_error(what))
+    }
+
+    /// The same, which is asked for again if it breaks off.
+    pub(super) async fn try_text(&self, call: &Call) -> Result<String, Failure> {
         self.again(|| async {
             let answer = self.once(call, None).await?;
-            let headers = answer.headers().clone();
             let text = self.read(answer).await.map_err(Failure::Lost)?;
             // Some operations say that they are done before they are.
             match xml::text(&text, "Error", "Code") {
                 Some(code) => Err(Failure::Refused(Refusal::later(code))),
-                None => Ok((text, headers)),
+                None => Ok(text),
             }
         })
         .await
@@ -172,7 +190,7 @@ impl Wire {
     /// The pause before the next try. Chance keeps many cores from trying at one moment.
     pub(super) fn pause_after(&self, made: u32) -> Duration {
         let longest = self.pause.saturating_mul(1 << made.min(10)).min(PAUSE_MAX);
-        let chance = chance::hex::<1>().ok().and_then(|hex| u32::from_str_radix(&hex, 16).ok());
+        let chance = random_hex::<1>().ok().and_then(|hex| u32::from_str_radix(&hex, 16).ok());
         longest / 2 + longest * chance.unwrap_or(0) / 512
     }
 
@@ -227,10 +245,7 @@ impl Failure {
     /// The failure as the port shows it.
     pub(super) fn to_error(&self, what: &str) -> ObjectError {
         match self {
-            Self::Lost(why) => {
-                let message = format!("failed to {what}: {why}");
-                ObjectError::new(ObjectErrorKind::Unavailable, message)
-            }
+            Self::Lost(why) => unavailable(format!("failed to {what}: {why}")),
             Self::Refused(Refusal { status, code }) => {
                 let kind = match (status.as_u16(), code.as_str()) {
                     (507, _) | (_, "XMinioStorageFull" | "QuotaExceeded") => ObjectErrorKind::Full,

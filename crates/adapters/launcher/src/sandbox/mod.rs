@@ -1,4 +1,4 @@
-//! The layers that fence a program in, in the order in which they are put on: [`rlimits`],
+//! The layers that fence a program in, in the order in which they are put on: [`limits`],
 //! [`namespaces`] with a [`view`] of files that [`root`] builds and a [`network`] of its own,
 //! [`landlock`], [`seccomp`].
 //!
@@ -11,11 +11,10 @@
 //! it puts around the program.
 
 pub(crate) mod landlock;
+pub(crate) mod limits;
 pub(crate) mod namespaces;
 pub(crate) mod network;
-pub(crate) mod pids;
 mod programs;
-pub(crate) mod rlimits;
 pub(crate) mod root;
 pub(crate) mod seccomp;
 pub(crate) mod view;

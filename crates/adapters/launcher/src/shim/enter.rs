@@ -129,12 +129,12 @@ fn limit(order: &Order) -> Result<(), Failure> {
         return Ok(());
     }
     let (usage, in_namespaces) = (&order.fence.usage, order.fence.layers.namespaces);
-    crate::sandbox::rlimits::apply(usage, in_namespaces).at(Step::Limits)?;
+    crate::sandbox::limits::apply(usage, in_namespaces).at(Step::Limits)?;
     if in_namespaces {
         // The first process there still has descriptors to pass on.
         return Ok(());
     }
-    crate::sandbox::rlimits::apply_to_files(usage).at(Step::Limits)
+    crate::sandbox::limits::apply_to_files(usage).at(Step::Limits)
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -31,7 +31,7 @@ use crate::sandbox::landlock::Ports;
 use crate::sandbox::network::{Egress, Passage, raise_loopback};
 use crate::sandbox::seccomp::Filters;
 use crate::sandbox::view::{self, View};
-use crate::sandbox::{landlock, namespaces, pids, rlimits, root};
+use crate::sandbox::{landlock, limits, namespaces, root};
 
 /// The warden's only word: ask the program's group to end.
 pub(super) const TERMINATE: u8 = b't';
@@ -47,7 +47,10 @@ pub(super) fn run(
     // It holds the order with all its secrets, and the program may be the same user.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Prepare)?;
     // Whether it worked is seen in trials; elsewhere the watcher must do.
-    let ids = order.fence.ids.and_then(|ids| pids::limit(ids).ok().and_then(|()| pids::most()));
+    let ids = order
+        .fence
+        .ids
+        .and_then(|ids| limits::limit_ids(ids).ok().and_then(|()| limits::ids_most()));
     namespaces::leave_files().at(Step::Namespaces)?;
     let egress = order.fence.egress.as_deref().map(Egress::hold).transpose().at(Step::Network)?;
     // Making a network takes the kernel about as long as all the mounts take.
@@ -154,7 +157,7 @@ impl Start<'_> {
         encode(&Voice::Built)
             .and_then(|line| send_with(self.socket, &line, &[self.processes.as_fd()]))
             .at(Step::Prepare)?;
-        rlimits::apply_to_files(&fence.usage).at(Step::Limits)?;
+        limits::apply_to_files(&fence.usage).at(Step::Limits)?;
         let child = program.process_group(0).spawn();
         let child = child.map_err(|error| not_begun(self.order, &error))?;
         let pid = Pid::from_child(&child);

@@ -230,7 +230,7 @@ impl Warden {
     fn ids_are_apart(&self, inside: Option<u64>) -> bool {
         let trial = self.order.fence.ids;
         // We are not in the namespace ourselves, so what we see is the machine's number.
-        let machine = crate::sandbox::pids::most();
+        let machine = crate::sandbox::limits::ids_most();
         trial.is_some() && inside == trial && machine.is_some() && machine != trial
     }
 

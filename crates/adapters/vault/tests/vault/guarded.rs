@@ -81,7 +81,7 @@ async fn a_key_that_is_open_to_others_spoiled_or_gone_is_not_replaced_in_silence
     let key = home.path().join("secrets/vault.key");
     let whole = fs::read(&key).expect("there");
     let refused = |what: &str| {
-        let fault = FileVault::open(home.path().join("secrets")).expect_err(what);
+        let fault = FileVault::open(home.path().join("secrets")).err().expect(what);
         assert!(fault.is(Code::ConfigInvalid), "{what}: {fault}");
         assert!(fault.message.contains("vault.key"), "{what}: {fault}");
     };
@@ -119,6 +119,6 @@ async fn a_folder_that_was_open_to_others_is_closed_and_a_link_refused() {
     assert_eq!(mode & 0o777, 0o700);
     let link = home.path().join("link");
     std::os::unix::fs::symlink(&folder, &link).expect("linked");
-    let refused = FileVault::open(link).expect_err("a link");
+    let refused = FileVault::open(link).err().expect("a link");
     assert!(refused.is(Code::ConfigInvalid), "{refused}");
 }

@@ -134,8 +134,7 @@ impl AgentConnection {
         } else if let Some((attempt_id, run)) =
             self.given_up.iter().find(|(attempt_id, _)| attempt_id.as_str() == call_id.as_str())
         {
-            let _ =
-                self.shared.options.handle.runs().report_cost(run, attempt_id, so_far_micro).await;
+            let _ = self.shared.handle.runs().report_cost(run, attempt_id, so_far_micro).await;
         }
     }
 
@@ -220,7 +219,7 @@ impl AgentConnection {
             permit,
             places: Arc::clone(&peer.places),
         };
-        let deliver = deliver::deliver(self.shared.options.handle.clone(), delivering);
+        let deliver = deliver::deliver(self.shared.handle.clone(), delivering);
         self.shared.host.tasks().spawn("storing the outputs of a call", deliver);
     }
 

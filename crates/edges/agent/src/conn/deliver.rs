@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use wharf_domain::run::AttemptError;
 use wharf_engine::{Attempt, AttemptData, AttemptEnd, AttemptOutputs, Handle, Reach};
-use wharf_hosting::{CallFolder, Permit, Places, blocking, copy_out, over, unwanted};
+use wharf_hosting::{CallFolder, Permit, Places, WrittenFiles as _, copy_out, over, unwanted};
 use wharf_vocab::{Executed, Fault};
 
 /// A call that has ended well, as far as its agent is concerned.
@@ -102,12 +102,5 @@ async fn write_all(
     if names.iter().any(|name| !bound.contains(name) && !wharf_hosting::is_plain_name(name)) {
         return Err(wharf_hosting::unnameable());
     }
-    let (looked_in, looked_for) = (Arc::clone(&room), names.clone());
-    let mut left = blocking(move || looked_in.bytes_of(&looked_for, bytes_max)).await?;
-    for name in names {
-        let (opened_in, key) = (Arc::clone(&room), name.clone());
-        let open = Arc::new(move || opened_in.open_output(&key));
-        left = copy_out(data, &name, open, left).await?;
-    }
-    Ok(())
+    copy_out(data, &room, names, bytes_max).await
 }

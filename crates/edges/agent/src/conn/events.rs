@@ -2,19 +2,16 @@
 
 use tokio::time::Instant;
 use wharf_domain::permission::Permission;
-use wharf_domain::{
-    Actor, AuditEvent, AuditRecord, Caller, ProviderEvent, ProviderInput, ProviderType, Severity,
-    Subject,
-};
+use wharf_domain::{AuditRecord, Caller, ProviderEvent, ProviderInput, Severity};
 use wharf_engine::{AttemptRef, Reach};
-use wharf_hosting::{ConnectionEnd, Inbox, ProcessPhase};
+use wharf_hosting::{ConnectionEnd, HostedKind as _, Inbox, ProcessPhase};
 use wharf_protocol::Session as _;
 use wharf_protocol::agent::{
     Additions, Breach, CallOutcome, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
     InvokeReceived, Refusal,
 };
 use wharf_socket::Owner as _;
-use wharf_vocab::{Code, Fault, ProviderId, StreamId};
+use wharf_vocab::{Code, Fault, ProviderId};
 use wharf_wire::agent_v1::{AnswerStatus, Notice, QuestionAnswer, QuestionAsk, ToolDefinition};
 
 use super::{AgentConnection, AgentPeer};
@@ -42,7 +39,7 @@ impl AgentConnection {
             CoreEvent::Cost { call_id, so_far_micro } => self.cost(&call_id, so_far_micro).await,
             CoreEvent::CallEnded { call_id, end } => self.call_ended(&call_id, *end).await,
             CoreEvent::Heartbeat { uptime_ms, inflight_calls, status, details } => {
-                let handle = &self.shared.options.handle;
+                let handle = &self.shared.handle;
                 let health =
                     from_wire::health(handle, status, (uptime_ms, inflight_calls), details);
                 if let Some(peer) = &self.peer {
@@ -121,9 +118,9 @@ impl AgentConnection {
         let bounds = AgentBounds::read(&self.shared, &agent);
         bounds.announce(&self.shared, &agent, &live);
         let keys = hello.idempotency;
-        let options = &self.shared.options;
-        let origin = options.storage_origin.as_deref();
-        let reach = options
+        let origin = self.shared.options.storage_origin.as_deref();
+        let reach = self
+            .shared
             .handle
             .providers()
             .get(&agent)
@@ -150,7 +147,7 @@ impl AgentConnection {
         let keys = peer.keys;
         let tools: Vec<_> =
             self.offered.iter().filter_map(|tool| from_wire::tool(tool, keys)).collect();
-        let handle = &self.shared.options.handle;
+        let handle = &self.shared.handle;
         let agent = peer.agent.clone();
         if handle.providers().get(&agent).is_ok_and(|known| known.tools != tools)
             && let Err(wait) = handle.providers().may_offer(agent.as_str())
@@ -183,7 +180,7 @@ impl AgentConnection {
                 self.session.invoke_result(now, &received.invoke_id, CallOutcome::Failed(fault));
             return;
         };
-        let handle = self.shared.options.handle.clone();
+        let handle = self.shared.handle.clone();
         let given = handle
             .providers()
             .get(&peer.agent)
@@ -281,7 +278,7 @@ impl AgentConnection {
     /// Lets the catalog know whether the agent can take calls now.
     async fn announce(&self) {
         if let Some(peer) = &self.peer {
-            peer.live.announce(&self.shared.options.handle, &peer.agent).await;
+            peer.live.announce(&self.shared.handle, &peer.agent).await;
         }
     }
 
@@ -303,15 +300,11 @@ impl AgentConnection {
         facts: impl FnOnce(AuditRecord) -> AuditRecord,
     ) {
         let agent = agent.unwrap_or_else(|| ProviderId::new("unknown").expect("a valid id"));
-        let of = ProviderType::Agent;
-        let (event, subject) = (AuditEvent::of(of, event), Subject::provider(of, &agent));
-        let mut record = AuditRecord::new(event, Actor::CORE, subject).severity(severity);
+        let mut record = self.shared.record(&agent, event).severity(severity);
         if let Some(peer) = &self.peer {
             record = record.fact("launch_id", peer.launch.as_str());
         }
-        let record = facts(record);
-        // When the engine is gone nothing can be written any more.
-        let _ = self.shared.options.handle.audit().record(&StreamId::Provider(agent), record).await;
+        self.shared.host.audit(&agent, facts(record)).await;
     }
 }
 

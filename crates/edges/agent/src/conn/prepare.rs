@@ -22,7 +22,6 @@ use crate::to_wire::CallData;
 pub(super) const READY_WAITING_MAX: usize = 16;
 
 /// A call on its way to the agent.
-#[derive(Debug)]
 pub(super) struct PreparedCall {
     pub(super) assignment: Assignment,
     pub(super) room: Option<CallFolder>,
@@ -38,7 +37,6 @@ impl PreparedCall {
 }
 
 /// A call whose files are there, or are not to be had.
-#[derive(Debug)]
 pub(super) struct ReadyCall {
     pub(super) coming: PreparedCall,
     /// `None` if it was canceled.

@@ -1,7 +1,9 @@
 //! What a manifest may say, and that what it may not say is named.
 
 use serde_json::json;
-use wharf_domain::provider::Rate;
+use wharf_domain::provider::{Rate, Usage};
+use wharf_hosting::LIST_ITEMS_MAX;
+use wharf_vocab::Isolation;
 
 use super::*;
 

@@ -84,7 +84,8 @@ async fn r045_a_wrong_token_is_turned_away() {
 
 #[tokio::test]
 async fn r047_an_expired_token_is_turned_away() {
-    let mut stage = Stage::with(|options| options.token_life = Duration::from_millis(1)).await;
+    let mut stage =
+        Stage::with(|options| options.hosting.connect_within = Duration::from_millis(1)).await;
     let launch = stage.started().await;
     let token = launch.env("OPENSENTIENCE_SESSION_TOKEN").to_owned();
     tokio::time::sleep(Duration::from_millis(2)).await;
@@ -96,7 +97,7 @@ async fn r047_an_expired_token_is_turned_away() {
 #[tokio::test]
 async fn an_agent_that_connected_outlives_the_time_its_token_was_good() {
     let life = Duration::from_secs(2);
-    let mut stage = Stage::with(|options| options.token_life = life).await;
+    let mut stage = Stage::with(|options| options.hosting.connect_within = life).await;
     let (launch, mut agent) = stage.joined(&["echo"]).await;
     tokio::time::sleep(life + Duration::from_millis(500)).await;
     assert!(!launch.is_over());
@@ -230,9 +231,9 @@ async fn a_changed_manifest_needs_a_new_approval() {
 async fn r146_a_restart_waits_for_its_pause_however_the_end_was_noticed() {
     let pause = Duration::from_millis(700);
     let mut stage = Stage::with(|options| {
-        options.restart.pause_ms = 700;
-        options.restart.pause_max_ms = 700;
-        options.restart.jitter_percent = 0;
+        options.hosting.restart.pause_ms = 700;
+        options.hosting.restart.pause_max_ms = 700;
+        options.hosting.restart.jitter_percent = 0;
     })
     .await;
     let (launch, agent) = stage.joined(&["echo"]).await;

@@ -114,7 +114,7 @@ async fn r096_the_shortest_of_all_limits_on_a_call_holds() {
         ("4s", ProviderLimits::default(), ms(1_500), 1_500),
         ("90s", ProviderLimits::default(), ProviderLimits::default(), 60_000),
     ] {
-        let mut stage = Stage::with(|edge| edge.agent_limits = options).await;
+        let mut stage = Stage::with(|edge| edge.hosting.limits = options).await;
         let mut part = Part::new(CALLER, &["echo"]);
         part.limits = json!({"max_tool_call_duration": manifest});
         part.approve = approve(terms);

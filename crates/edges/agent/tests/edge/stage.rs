@@ -79,12 +79,10 @@ impl Stage {
         let handle = Handle::start(engine).await.expect("starts");
         let (launcher, launches) = Played::new();
         let (vault, doors) = (Arc::new(Kept::default()), Arc::new(Doors::default()));
-        let mut options = Options {
-            launcher: launcher.clone(),
-            vault: vault.clone(),
-            egress: doors.clone(),
-            ..options(&handle, dir.path())
-        };
+        let mut options = options(&handle, dir.path());
+        options.hosting.launcher = launcher.clone();
+        options.hosting.vault = vault.clone();
+        options.hosting.egress = doors.clone();
         adjust(&mut options);
         let edge = AgentEdge::start(options).await.expect("starts");
         Self { handle, edge, launcher, doors, vault, objects, store, launches, dir }
@@ -267,23 +265,27 @@ impl Stage {
 
 /// An edge as the tests set it up.
 pub(crate) fn options(handle: &Handle, dir: &Path) -> Options {
-    Options {
+    let hosting = wharf_hosting::Options {
         handle: handle.clone(),
         launcher: Played::new().0,
-        agents_dir: dir.join("agents"),
-        transport: crate::transport(dir),
-        instance: "test".into(),
-        limits: CoreLimits::default(),
+        folder: dir.join("agents"),
+        sockets_dir: None,
         restart: RestartPolicy { pause_ms: 1, pause_max_ms: 2, ..RestartPolicy::default() },
         stop_grace: Duration::from_secs(2),
-        token_life: Duration::from_secs(60),
+        connect_within: Duration::from_secs(60),
         vault: Arc::new(Kept::default()),
         egress: Arc::new(Doors::default()),
         user_home: Some(dir.join("user")),
         hidden: vec![dir.join("wharf")],
         sandbox: SandboxLevel::Standard,
         sandbox_min: None,
-        agent_limits: ProviderLimits::default(),
+        limits: ProviderLimits::default(),
+    };
+    Options {
+        hosting,
+        transport: crate::transport(dir),
+        instance: "test".into(),
+        limits: CoreLimits::default(),
         storage_origin: None,
         rule: AgentRule::default(),
         rules: BTreeMap::new(),

@@ -52,7 +52,8 @@ async fn r066_permissions_become_the_fence_and_what_was_not_approved_is_not_in_i
 
 #[tokio::test]
 async fn the_level_is_the_approvals_and_the_least_is_the_owners() {
-    let mut stage = Stage::with(|options| options.sandbox_min = Some(SandboxLevel::Basic)).await;
+    let mut stage =
+        Stage::with(|options| options.hosting.sandbox_min = Some(SandboxLevel::Basic)).await;
     let sandbox = Some(SandboxLevel::Strict);
     let launch = stage.started_with(Approve { sandbox, ..Approve::default() }).await;
     let fence = &launch.spec.fence;
@@ -74,7 +75,7 @@ async fn limits_of_manifest_owner_and_approval_hold_where_they_are_strictest() {
     };
     let limits = |usage| ProviderLimits { usage, ..ProviderLimits::default() };
     let mut stage = Stage::with(|options| {
-        options.agent_limits = limits(usage(Some(1 << 30), Some(10), None));
+        options.hosting.limits = limits(usage(Some(1 << 30), Some(10), None));
     })
     .await;
     let resources = json!({"memory": "256Mi", "processes": 20, "open_files": 100});
@@ -107,7 +108,7 @@ async fn where_nobody_sets_a_limit_there_is_one_all_the_same_and_it_is_shown() {
         } else {
             (ProviderLimits::default(), limits(said.clone()))
         };
-        let mut stage = Stage::with(|options| options.agent_limits = settings).await;
+        let mut stage = Stage::with(|options| options.hosting.limits = settings).await;
         let launch = stage.started_with(Approve { limits: terms, ..Approve::default() }).await;
         let usage = &launch.spec.fence.usage;
         assert_eq!((usage.memory_bytes, usage.processes), (Some(8 << 30), Some(999)));
@@ -118,10 +119,10 @@ async fn where_nobody_sets_a_limit_there_is_one_all_the_same_and_it_is_shown() {
 #[tokio::test]
 async fn r066_the_launcher_is_told_what_no_agent_may_see_by_its_real_path() {
     let mut stage = Stage::with(|options| {
-        let home = options.hidden[0].parent().expect("a folder").to_owned();
+        let home = options.hosting.hidden[0].parent().expect("a folder").to_owned();
         std::fs::create_dir_all(home.join("kept")).expect("made");
         std::os::unix::fs::symlink("kept", home.join("link")).expect("links");
-        options.hidden = vec![home.join("link"), home.join("link/not there yet")];
+        options.hosting.hidden = vec![home.join("link"), home.join("link/not there yet")];
     })
     .await;
     let launch = stage.started().await;

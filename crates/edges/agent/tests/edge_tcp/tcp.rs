@@ -20,7 +20,7 @@ async fn r015_agents_connect_by_loopback_and_no_other_address_is_bound() {
     let dir = tempfile::tempdir().expect("a folder");
     let mut options = stage::options(&stage.handle, dir.path());
     options.transport = Transport::Tcp(([0, 0, 0, 0], 0).into());
-    let fault = AgentEdge::start(options).await.expect_err("not loopback");
+    let fault = AgentEdge::start(options).await.err().expect("not loopback");
     assert!(fault.is(Code::ConfigInvalid), "{fault}");
 }
 

@@ -28,7 +28,7 @@ use wharf_ports::SystemClock;
 use wharf_ports::egress::{Egress, EgressDoor};
 use wharf_vocab::{NodeId, ProviderId};
 
-use crate::resolve::Resolve;
+use crate::gate::Resolve;
 use crate::{EgressProxy, Limits};
 
 /// How long a test waits for what must happen.

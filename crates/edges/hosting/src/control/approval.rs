@@ -101,7 +101,7 @@ impl Control {
         // Blocked first: a call that comes while this is written down is refused already.
         if let Some(live) = &live {
             let message = format!("The approval of {id} was taken back.");
-            live.block(Fault::new(Code::PermissionDenied, message));
+            live.pool().blocked = Some(Fault::new(Code::PermissionDenied, message));
         }
         let agent = match self.change(caller, id, ProviderInput::Revoke).await {
             Ok(agent) => agent,

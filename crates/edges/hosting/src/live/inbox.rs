@@ -14,7 +14,6 @@ use super::Live;
 const COMMANDS_WAITING_MAX: usize = 512;
 
 /// What the core wants of a connection.
-#[derive(Debug)]
 pub enum Command {
     /// Make a call of an attempt.
     Call(Box<Assignment>),
@@ -59,7 +58,6 @@ pub enum ConnectionEnd {
 }
 
 /// An attempt that was taken from the queue, and the room that it takes up.
-#[derive(Debug)]
 pub struct Assignment {
     /// The attempt.
     pub attempt: Attempt,
@@ -69,7 +67,6 @@ pub struct Assignment {
 
 /// The room that an attempt takes up at a process. It is given back when this is dropped, however
 /// that comes about.
-#[derive(Debug)]
 pub struct Permit {
     live: Arc<Live>,
     launch: LaunchId,
@@ -92,7 +89,6 @@ impl Drop for Permit {
 }
 
 /// What the core wants of one connection, in order. Only one is there for each launch.
-#[derive(Debug)]
 pub struct Inbox {
     handle: Handle,
     commands: mpsc::Receiver<Command>,
@@ -132,7 +128,6 @@ impl Inbox {
 /// Held by the task that speaks with a launch. When that is gone and has not said why, by a panic
 /// or because it was dropped, the launch counts as disconnected: it must not be left to wait for
 /// somebody who will never speak with it.
-#[derive(Debug)]
 pub struct Tie {
     live: Arc<Live>,
     launch: LaunchId,

@@ -82,7 +82,6 @@ enum SlotOwner {
 }
 
 /// One process, from before its start until after its end.
-#[derive(Debug)]
 pub(crate) struct PoolSlot {
     pub(crate) launch: LaunchId,
     pub(crate) phase: ProcessPhase,
@@ -147,7 +146,7 @@ impl Default for PoolPolicy {
 }
 
 /// The processes of one provider.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Pool {
     policy: PoolPolicy,
     pub(crate) slots: Vec<PoolSlot>,

@@ -111,7 +111,8 @@ fn r163_what_is_no_ordinary_file_of_that_name_is_refused() {
     stage.refused("folder", "is not an ordinary file");
     let fifo = stage.out("fifo");
     let mode = Mode::RUSR | Mode::WUSR;
-    rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, mode, 0).expect("makes");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0)
+        .expect("makes");
     stage.refused("fifo", "is not an ordinary file");
     fs::write(stage.dir.path().join("secret"), "s").expect("writes");
     fs::hard_link(stage.dir.path().join("secret"), stage.out("hard")).expect("links");

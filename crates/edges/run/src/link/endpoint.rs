@@ -46,25 +46,35 @@ impl Endpoint {
     /// Reads the address of a server elsewhere: `wss://` anywhere, `ws://` on this machine only.
     /// Without a path it is `/run`.
     pub fn parse(url: &str) -> Result<Self, Fault> {
-        let (tls, rest) = match url.split_once("://") {
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("wss") => (true, rest),
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("ws") => (false, rest),
-            _ => return Err(invalid("it does not begin with wss:// or ws://")),
-        };
-        if !rest.bytes().all(|byte| byte.is_ascii_graphic()) || rest.contains('#') {
-            return Err(invalid("it has a character that no address has"));
+        Self::read(url).map_err(|why| {
+            let message = format!("The address of the tool server cannot be used: {why}.");
+            Fault::new(Code::ToolManifestInvalid, message)
+        })
+    }
+
+    /// The same; what is wrong is the end of a sentence.
+    pub(crate) fn read(url: &str) -> Result<Self, &'static str> {
+        let form = "it must begin with wss:// and hold neither blanks nor other odd characters";
+        let printable = url.bytes().all(|byte| byte.is_ascii_graphic());
+        let (scheme, rest) = url.split_once("://").filter(|_| printable).ok_or(form)?;
+        let tls = scheme.eq_ignore_ascii_case("wss");
+        if !tls && !scheme.eq_ignore_ascii_case("ws") {
+            return Err(form);
         }
-        let end = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (authority, path) = rest.split_at(end);
+        if rest.contains('#') {
+            return Err("it must not have a part behind #");
+        }
+        let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         if authority.contains('@') {
-            return Err(invalid("it has a user or a password in it; a token belongs to a secret"));
+            return Err("it must not hold a name or password; use token_secret");
         }
-        let (host, port) = split(authority)?;
-        let port = port.unwrap_or(if tls { 443 } else { 80 });
+        let usual = if tls { 443 } else { 80 };
+        let (host, port) = host_and_port(authority, usual).ok_or("it does not name a host")?;
         let address = if tls {
             ServerAddress::Tls { host: host.to_owned(), port }
         } else {
-            ServerAddress::Loopback(SocketAddr::new(loopback(host)?, port))
+            let ip = loopback(host).ok_or("ws:// is only for this machine; use wss://")?;
+            ServerAddress::Loopback(SocketAddr::new(ip, port))
         };
         let path = match path {
             "" | "/" => RUN_PATH.to_owned(),
@@ -99,47 +109,26 @@ impl Endpoint {
     }
 }
 
-/// Host and port of an authority; brackets around an address are taken off.
-fn split(authority: &str) -> Result<(&str, Option<u16>), Fault> {
+/// Host and port of `host`, `host:port` or `[address]:port`.
+fn host_and_port(authority: &str, usual: u16) -> Option<(&str, u16)> {
     let (host, port) = match authority.strip_prefix('[') {
-        Some(rest) => {
-            let (host, rest) = rest.split_once(']').ok_or_else(|| invalid("a ] is missing"))?;
-            if host.parse::<Ipv6Addr>().is_err() {
-                return Err(invalid("what stands in brackets is no address"));
-            }
-            (host, rest.strip_prefix(':').or((!rest.is_empty()).then_some("x")))
-        }
-        None => match authority.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (authority, None),
-        },
+        Some(rest) => rest.split_once(']').filter(|(host, _)| host.parse::<Ipv6Addr>().is_ok())?,
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
     };
-    if host.is_empty() {
-        return Err(invalid("it names no host"));
-    }
-    let port = match port {
-        None | Some("") => None,
-        Some(text) => match text.parse() {
-            Ok(port) if port != 0 && text.bytes().all(|byte| byte.is_ascii_digit()) => Some(port),
-            _ => return Err(invalid("its port is no number from 1 to 65535")),
-        },
+    let port = match port.strip_prefix(':') {
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().ok()?,
+        Some(_) => return None,
+        None => port.is_empty().then_some(usual)?,
     };
-    Ok((host, port))
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"._-:".contains(&byte);
+    (port > 0 && !host.is_empty() && host.bytes().all(is_letter)).then_some((host, port))
 }
 
-fn loopback(host: &str) -> Result<IpAddr, Fault> {
+fn loopback(host: &str) -> Option<IpAddr> {
     if host.eq_ignore_ascii_case("localhost") {
-        return Ok(Ipv4Addr::LOCALHOST.into());
+        return Some(Ipv4Addr::LOCALHOST.into());
     }
-    match host.parse::<IpAddr>() {
-        Ok(address) if address.is_loopback() => Ok(address),
-        _ => Err(invalid("ws:// is only for this machine; use wss://")),
-    }
-}
-
-fn invalid(why: &str) -> Fault {
-    let message = format!("The address of the tool server cannot be used: {why}.");
-    Fault::new(Code::ToolManifestInvalid, message)
+    host.parse::<IpAddr>().ok().filter(IpAddr::is_loopback)
 }
 
 #[cfg(test)]

@@ -31,13 +31,11 @@ mod health;
 mod known;
 mod server;
 mod settings;
-mod stop;
 mod to_wire;
 
 pub use endpoint::{Endpoint, ServerAddress};
 pub use health::Health;
-pub use server::{Doors, FileAccess, Reachable, Server};
+pub use server::{Doors, FileAccess, Reachable, Server, StopSignal};
 pub use settings::Settings;
-pub use stop::StopSignal;
 
 use addresses::{Shown, is_same_place};

@@ -1,9 +1,9 @@
 //! One server, as the core deals with it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use parking_lot::{Mutex, MutexGuard};
@@ -19,10 +19,10 @@ use wharf_vocab::{Code, Executed, Fault};
 use super::breaker::Breaker;
 use super::dial::{self, Dialing, ServerSocket, Unreached};
 use super::drive::Drive;
-use super::{Endpoint, Health, Settings, StopSignal, health};
+use super::{Endpoint, Health, Settings, health};
 
 /// Gives the endpoint of a server.
-pub trait Doors: fmt::Debug + Send + Sync + 'static {
+pub trait Doors: Send + Sync + 'static {
     /// Where the server is now; asked for each connection. An error means that the server is gone
     /// for good, as far as attempts under way are concerned, and says why.
     fn endpoint(&self) -> BoxFuture<'_, Result<Endpoint, Fault>>;
@@ -62,10 +62,9 @@ pub enum Reachable {
 }
 
 /// One server, shared by all attempts that it works on.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Server(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     handle: Handle,
     doors: Arc<dyn Doors>,
@@ -96,10 +95,17 @@ impl Server {
         }))
     }
 
-    /// Tells whether the server can be reached, and when that changes.
+    /// Whether the server can be reached, as far as is known.
     #[must_use]
-    pub fn reachable(&self) -> watch::Receiver<Reachable> {
-        self.0.reachable.subscribe()
+    pub fn reachable(&self) -> Reachable {
+        self.0.reachable.borrow().clone()
+    }
+
+    /// Waits until that is not what it was; what it is then.
+    pub async fn reachable_changed(&self, before: &Reachable) -> Reachable {
+        let mut reachable = self.0.reachable.subscribe();
+        // This value holds the sender, so it is not gone.
+        reachable.wait_for(|now| now != before).await.map_or(before.clone(), |now| now.clone())
     }
 
     /// How the server is, in its own words.
@@ -225,6 +231,35 @@ impl Server {
     }
 }
 
+/// Tells one attempt to stop, from anywhere.
+#[derive(Clone, Default)]
+pub struct StopSignal(watch::Sender<Option<Duration>>);
+
+impl StopSignal {
+    /// The attempt is to stop, and may take so long. Saying it again changes nothing.
+    pub fn now(&self, grace: Duration) {
+        self.0.send_if_modified(|wanted| {
+            let first = wanted.is_none();
+            wanted.get_or_insert(grace);
+            first
+        });
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
+    /// Waits until the attempt is to stop; how long it may take.
+    pub(crate) async fn wanted(&self) -> Duration {
+        let mut receiver = self.0.subscribe();
+        match receiver.wait_for(Option::is_some).await.map(|wanted| *wanted) {
+            Ok(Some(grace)) => grace,
+            // This value holds a sender, so it never comes to this.
+            _ => std::future::pending().await,
+        }
+    }
+}
+
 /// Tries a server that is left alone from time to time, until it is there again or nobody wants
 /// it any more.
 fn look_again(inner: Weak<Inner>) -> BoxFuture<'static, ()> {
@@ -233,7 +268,7 @@ fn look_again(inner: Weak<Inner>) -> BoxFuture<'static, ()> {
             let Some(rest) = inner.upgrade().map(|inner| inner.settings.rest) else { return };
             tokio::time::sleep(rest).await;
             let Some(server) = inner.upgrade().map(Server) else { return };
-            if *server.0.reachable.borrow() == Reachable::Yes {
+            if server.reachable() == Reachable::Yes {
                 return;
             }
             if let Ok(endpoint) = server.endpoint().await

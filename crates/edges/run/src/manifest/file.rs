@@ -2,13 +2,13 @@
 //! by way of a link.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path};
 
 use rustix::fs::{CWD, Mode, OFlags};
+use wharf_hosting::read_bounded;
 
-const BYTES_MAX: u64 = 256_000;
 const NAME_BYTES_MAX: usize = 1_000;
 
 /// Whether a name leads to a place below the folder it is seen from.
@@ -23,17 +23,7 @@ pub(super) fn is_below(name: &str) -> bool {
 
 /// Reads a file below a folder. What is wrong is the end of a sentence.
 pub(super) fn read(folder: &Path, name: &str) -> Result<Vec<u8>, String> {
-    let file = open(folder, name).map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidInput => "is not a plain file in the folder".to_owned(),
-        _ => "is not there or cannot be read".to_owned(),
-    })?;
-    let mut bytes = Vec::new();
-    let read = file.take(BYTES_MAX + 1).read_to_end(&mut bytes);
-    read.map_err(|_| "cannot be read".to_owned())?;
-    if bytes.len() as u64 > BYTES_MAX {
-        return Err(format!("is larger than {BYTES_MAX} bytes"));
-    }
-    Ok(bytes)
+    read_bounded(open(folder, name), "is not a plain file in the folder")
 }
 
 /// Whether there is a plain file.

@@ -2,30 +2,28 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Number, Value};
-use toml::Value as Toml;
+use serde_json::Value;
 use wharf_engine::check_schema;
+use wharf_hosting::ManifestFields;
 use wharf_vocab::{Code, Fault, shown};
 
-use super::fields::Fields;
 use super::file;
 
 /// Reads a schema. The bytes of a file are added to `read`.
 pub(super) fn read(
-    fields: &Fields<'_>,
+    fields: &ManifestFields<'_>,
     name: &str,
     folder: &Path,
     read: &mut Vec<Vec<u8>>,
 ) -> Result<Option<Value>, Fault> {
     let schema = match fields.get(name) {
         None => return Ok(None),
-        Some(Toml::Table(table)) => {
-            let pairs = table.iter().map(|(key, value)| Some((key.clone(), to_json(value)?)));
-            let pairs: Option<Map<_, _>> = pairs.collect();
+        Some(table @ Value::Object(_)) if holds_null(table) => {
             let why = "it holds a date or a number that JSON does not have";
-            Value::Object(pairs.ok_or_else(|| fields.wrong(name, why))?)
+            return Err(fields.wrong(name, why));
         }
-        Some(Toml::String(path)) => {
+        Some(table @ Value::Object(_)) => table.clone(),
+        Some(Value::String(path)) => {
             let wrong =
                 |why: &str| fields.wrong(name, &format!("the file {} {why}", shown(path, 200)));
             let bytes = file::read(folder, path).map_err(|why| wrong(&why))?;
@@ -50,18 +48,11 @@ pub(super) fn read(
     Ok(Some(schema))
 }
 
-/// The same in JSON, unless JSON has nothing for it.
-fn to_json(value: &Toml) -> Option<Value> {
-    Some(match value {
-        Toml::String(text) => Value::String(text.clone()),
-        Toml::Integer(number) => Value::from(*number),
-        Toml::Float(number) => Value::Number(Number::from_f64(*number)?),
-        Toml::Boolean(flag) => Value::Bool(*flag),
-        Toml::Datetime(_) => return None,
-        Toml::Array(items) => Value::Array(items.iter().map(to_json).collect::<Option<_>>()?),
-        Toml::Table(table) => {
-            let pairs = table.iter().map(|(key, value)| Some((key.clone(), to_json(value)?)));
-            Value::Object(pairs.collect::<Option<_>>()?)
-        }
-    })
+fn holds_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(holds_null),
+        Value::Object(object) => object.values().any(holds_null),
+        Value::String(_) | Value::Number(_) | Value::Bool(_) => false,
+    }
 }

@@ -1,13 +1,13 @@
 //! How a tool is served: exactly one of four ways.
 
-use std::net::IpAddr;
 use std::path::Path;
 
 use wharf_domain::provider::Serving;
+use wharf_hosting::ManifestFields;
 use wharf_vocab::Fault;
 
-use super::fields::Fields;
 use super::{file, invalid};
+use crate::link::Endpoint;
 
 const WAYS: [&str; 4] = ["handler", "exec", "image", "url"];
 const WORD_BYTES_MAX: usize = 4_096;
@@ -17,7 +17,7 @@ const URL_BYTES_MAX: usize = 2_000;
 const PORT: &str = "{port}";
 
 /// Reads how the tool is served.
-pub(super) fn read(fields: &Fields<'_>, folder: &Path) -> Result<Serving, Fault> {
+pub(super) fn read(fields: &ManifestFields<'_>, folder: &Path) -> Result<Serving, Fault> {
     let named: Vec<&str> = WAYS.into_iter().filter(|way| fields.get(way).is_some()).collect();
     let [way] = named[..] else {
         let what = if named.is_empty() { "none".to_owned() } else { named.join(" and ") };
@@ -35,7 +35,7 @@ pub(super) fn read(fields: &Fields<'_>, folder: &Path) -> Result<Serving, Fault>
     }
 }
 
-fn handler(fields: &Fields<'_>, folder: &Path) -> Result<Serving, Fault> {
+fn handler(fields: &ManifestFields<'_>, folder: &Path) -> Result<Serving, Fault> {
     let file = fields.text("handler", WORD_BYTES_MAX)?;
     if !file::is_below(&file) {
         return Err(fields.wrong("handler", "it must be the name of a file in the folder"));
@@ -48,7 +48,7 @@ fn handler(fields: &Fields<'_>, folder: &Path) -> Result<Serving, Fault> {
     Ok(Serving::Handler { file, cold: fields.flag("cold")?.unwrap_or(false) })
 }
 
-fn program(fields: &Fields<'_>) -> Result<Serving, Fault> {
+fn program(fields: &ManifestFields<'_>) -> Result<Serving, Fault> {
     let argv = fields.texts("exec", WORD_BYTES_MAX)?.unwrap_or_default();
     match argv.first() {
         None => return Err(fields.wrong("exec", "it must name a program")),
@@ -69,7 +69,7 @@ fn program(fields: &Fields<'_>) -> Result<Serving, Fault> {
 }
 
 /// An image by its digest, since a name can stand for another image tomorrow.
-fn image(fields: &Fields<'_>) -> Result<Serving, Fault> {
+fn image(fields: &ManifestFields<'_>) -> Result<Serving, Fault> {
     let image = fields.text("image", IMAGE_BYTES_MAX)?;
     let Some((name, digest)) = image.split_once("@sha256:") else {
         let why = "it must be pinned, as in name@sha256: and 64 hex digits";
@@ -89,48 +89,8 @@ fn image(fields: &Fields<'_>) -> Result<Serving, Fault> {
     Ok(Serving::Image { image })
 }
 
-fn remote(fields: &Fields<'_>) -> Result<Serving, Fault> {
+fn remote(fields: &ManifestFields<'_>) -> Result<Serving, Fault> {
     let url = fields.text("url", URL_BYTES_MAX)?;
-    let why = why_not(&url);
-    why.map_or(Ok(Serving::Remote { url }), |why| Err(fields.wrong("url", why)))
-}
-
-fn why_not(url: &str) -> Option<&'static str> {
-    let printable = url.chars().all(|c| c.is_ascii_graphic());
-    let encrypted = url.strip_prefix("wss://");
-    let Some(rest) = encrypted.or_else(|| url.strip_prefix("ws://")).filter(|_| printable) else {
-        return Some("it must begin with wss:// and hold neither blanks nor other odd characters");
-    };
-    if url.contains('#') {
-        return Some("it must not have a part behind #");
-    }
-    let authority = rest.split(['/', '?']).next().unwrap_or_default();
-    if authority.contains('@') {
-        return Some("it must not hold a name or password; use token_secret");
-    }
-    let Some(host) = host(authority) else { return Some("it does not name a host") };
-    if encrypted.is_none() && !is_this_machine(host) {
-        return Some("ws:// is only for this machine; use wss://");
-    }
-    None
-}
-
-/// The host of `host`, `host:port` or `[address]:port`.
-fn host(authority: &str) -> Option<&str> {
-    let (host, port) = match authority.strip_prefix('[') {
-        Some(rest) => {
-            let (host, port) = rest.split_once(']')?;
-            host.parse::<std::net::Ipv6Addr>().ok()?;
-            (host, port.strip_prefix(':').or(port.is_empty().then_some("443"))?)
-        }
-        None => authority.split_once(':').unwrap_or((authority, "443")),
-    };
-    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"._-:".contains(&byte);
-    let port = port.parse::<u16>().is_ok_and(|port| port > 0);
-    (port && !host.is_empty() && host.bytes().all(is_letter)).then_some(host)
-}
-
-fn is_this_machine(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost")
-        || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    Endpoint::read(&url).map_err(|why| fields.wrong("url", why))?;
+    Ok(Serving::Remote { url })
 }

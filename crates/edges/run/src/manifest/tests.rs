@@ -3,6 +3,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::json;
 use tempfile::TempDir;
+use wharf_vocab::Isolation;
 
 use super::*;
 
@@ -15,11 +16,11 @@ fn folder(manifest: &str) -> TempDir {
     dir
 }
 
-fn read_text(manifest: &str) -> Result<Read, Fault> {
+fn read_text(manifest: &str) -> Result<ReadManifest, Fault> {
     read(folder(manifest).path())
 }
 
-fn server(read: &Read) -> &ToolServer {
+fn server(read: &ReadManifest) -> &ToolServer {
     read.manifest.tool_server().expect("a tool server")
 }
 

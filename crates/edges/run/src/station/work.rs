@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
 use wharf_domain::run::AttemptError;
 use wharf_engine::{Attempt, AttemptEnd, Handle};
 use wharf_hosting::{Permit, Places, over, unwanted};
@@ -30,7 +29,6 @@ pub(super) struct AttemptWork {
     /// Its room at the server.
     pub(super) permit: Permit,
     pub(super) stop: StopSignal,
-    pub(super) canceled: CancellationToken,
 }
 
 impl AttemptWork {
@@ -57,7 +55,7 @@ impl AttemptWork {
         };
         tokio::select! {
             biased;
-            () = self.canceled.cancelled() => {
+            _ = self.stop.wanted() => {
                 let message = "The run was canceled before it was sent.";
                 let fault = Fault::new(Code::ToolCanceled, message).executed(Executed::No);
                 Err(AttemptError::Canceled(fault))
@@ -87,9 +85,7 @@ impl AttemptWork {
 
     async fn drive(&self, folder: Option<&Arc<RunFolder>>) -> AttemptEnd {
         let files = match (folder, &self.shelf) {
-            (Some(folder), _) => {
-                FileAccess::Paths { inputs: folder.input_paths(), outputs: folder.output_paths() }
-            }
+            (Some(folder), _) => folder.access(),
             (None, Some(_)) => {
                 FileAccess::Paths { inputs: BTreeMap::new(), outputs: BTreeMap::new() }
             }

@@ -173,17 +173,16 @@ async fn t042_a_server_that_cannot_be_reached_is_left_alone_until_it_is_there_ag
     };
     let stage = Plan::new(troupe.endpoint()).with(adjust).open().await;
     drop(troupe);
-    let mut reachable = stage.server.reachable();
-    assert_eq!(*reachable.borrow(), Reachable::Yes);
+    assert_eq!(stage.server.reachable(), Reachable::Yes);
     let run = stage.start(json!({})).await;
-    let no =
-        |now: &Reachable| matches!(now, Reachable::No { why } if why == "nobody listens there");
-    tokio::time::timeout(LONG, reachable.wait_for(no)).await.expect("in time").expect("open");
+    let no = stage.server.reachable_changed(&Reachable::Yes);
+    let no = tokio::time::timeout(LONG, no).await.expect("in time");
+    assert_eq!(no, Reachable::No { why: "nobody listens there".to_owned() });
 
     let troupe = Troupe::at(address).await;
-    let yes = reachable.wait_for(|now| *now == Reachable::Yes);
+    let yes = stage.server.reachable_changed(&no);
     let (yes, first) = tokio::join!(tokio::time::timeout(LONG, yes), troupe.accept());
-    yes.expect("in time").expect("open");
+    assert_eq!(yes.expect("in time"), Reachable::Yes);
     // Whoever came first may have tried only whether the server is there.
     let mut first = first;
     let mut actor = match first.try_hear().await {

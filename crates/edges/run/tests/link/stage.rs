@@ -228,7 +228,7 @@ struct Sink {
 
 impl ProviderSink for Sink {
     fn dispatch(&self, dispatch: Dispatch) -> Result<(), Fault> {
-        let (id, stop) = (dispatch.attempt_id.clone(), StopSignal::new());
+        let (id, stop) = (dispatch.attempt_id.clone(), StopSignal::default());
         let attempt = Attempt::new(self.handle.clone(), dispatch);
         let (server, files, stopped) = (self.server.clone(), self.files.clone(), stop.clone());
         let task = tokio::spawn(async move {

@@ -88,7 +88,7 @@ const MESSAGES_WAITING_MAX: usize = 4096;
 const STOP_MAX: Duration = Duration::from_secs(10);
 
 /// What an engine is made of.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Options {
     /// The name of this core among the cores of one Wharf.
     pub node: NodeId,

@@ -11,7 +11,6 @@ mod uploads;
 mod versions;
 
 use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -63,12 +62,6 @@ pub struct Subject {
     pub keeps_all_versions: bool,
     /// What must live as long as the store, such as its folder.
     pub keep: Box<dyn Any + Send + Sync>,
-}
-
-impl fmt::Debug for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subject").field("store", &self.store).finish_non_exhaustive()
-    }
 }
 
 /// A client that knows HTTP and nothing of S3.

@@ -1,0 +1,196 @@
+//! The fields of a manifest, whatever it is written in: each read as what it must be, with errors
+//! that name it.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+
+use serde_json::Value;
+use wharf_domain::permission::Permission;
+use wharf_domain::provider::{Usage, quantity};
+use wharf_vocab::{Code, Fault, Isolation, Object, shown};
+
+/// Most bytes of a manifest, or of a file beside it.
+const FILE_BYTES_MAX: u64 = 256_000;
+/// Most items of a list.
+pub const LIST_ITEMS_MAX: usize = 500;
+/// A name in which more than every third letter differs is another name.
+const LETTERS_PER_SLIP: usize = 3;
+/// Letters of a name that are compared.
+const LETTERS_COMPARED: usize = 100;
+
+/// Reads all of a file that was opened, if it is not too large. What is wrong is the end of a
+/// sentence; `not_plain` is said of what is no plain file.
+pub fn read_bounded(opened: io::Result<File>, not_plain: &str) -> Result<Vec<u8>, String> {
+    let file = opened.map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidInput => not_plain.to_owned(),
+        _ => "is not there or cannot be read".to_owned(),
+    })?;
+    let mut bytes = Vec::new();
+    let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
+    read.map_err(|_| "cannot be read".to_owned())?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(format!("is larger than {FILE_BYTES_MAX} bytes"));
+    }
+    Ok(bytes)
+}
+
+/// The fields of an object, and where it stands.
+#[derive(Clone, Copy)]
+pub struct ManifestFields<'a> {
+    object: &'a Object,
+    /// What stands before a field's name in an error.
+    path: &'static str,
+    /// The code of its errors.
+    invalid: Code,
+}
+
+impl<'a> ManifestFields<'a> {
+    /// The fields at the top.
+    #[must_use]
+    pub fn new(object: &'a Object, invalid: Code) -> Self {
+        Self { object, path: "", invalid }
+    }
+
+    /// The fields of an object that is called `what`; its name in errors ends with a dot.
+    pub fn within(&self, path: &'static str, what: &str) -> Result<Option<Self>, Fault> {
+        let name = path.trim_end_matches('.');
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::Object(object)) => Ok(Some(Self { object, path, ..*self })),
+            Some(_) => Err(self.wrong(name, &format!("it must be {what}"))),
+        }
+    }
+
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&'a Value> {
+        self.object.get(name)
+    }
+
+    /// Refuses every field but these.
+    pub fn only(&self, known: &[&str]) -> Result<(), Fault> {
+        let Some(unknown) = self.object.keys().find(|key| !known.contains(&key.as_str())) else {
+            return Ok(());
+        };
+        let begin: String = unknown.chars().take(LETTERS_COMPARED).collect();
+        let nearest = known.iter().map(|name| (strsim::levenshtein(&begin, name), *name)).min();
+        let hint = match nearest {
+            Some((slips, name)) if slips * LETTERS_PER_SLIP <= name.len() => {
+                format!("; did you mean {name}?")
+            }
+            _ => String::new(),
+        };
+        Err(self.wrong(&shown(unknown, 100), &format!("there is no such field{hint}")))
+    }
+
+    /// Refuses each of these.
+    pub fn none_of(&self, names: &[&str], why: &str) -> Result<(), Fault> {
+        let found = names.iter().find(|name| self.object.contains_key(**name));
+        found.map_or(Ok(()), |name| Err(self.wrong(name, why)))
+    }
+
+    /// Text that must be there.
+    pub fn text(&self, name: &str, bytes_max: usize) -> Result<String, Fault> {
+        let missing = || format!("The manifest's field {}{name} is missing.", self.path);
+        let text = self.optional_text(name, bytes_max)?;
+        text.ok_or_else(|| Fault::new(self.invalid, missing()))
+    }
+
+    pub fn optional_text(&self, name: &str, bytes_max: usize) -> Result<Option<String>, Fault> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::String(text)) if (1..=bytes_max).contains(&text.len()) => {
+                Ok(Some(text.clone()))
+            }
+            Some(Value::String(_)) => {
+                Err(self.wrong(name, &format!("it must have 1 to {bytes_max} bytes")))
+            }
+            Some(_) => Err(self.wrong(name, "it must be text")),
+        }
+    }
+
+    /// A list of text.
+    pub fn texts(&self, name: &str, bytes_max: usize) -> Result<Option<Vec<String>>, Fault> {
+        let items = match self.get(name) {
+            None => return Ok(None),
+            Some(Value::Array(items)) if items.len() <= LIST_ITEMS_MAX => items,
+            Some(Value::Array(_)) => {
+                return Err(self.wrong(name, &format!("it may have {LIST_ITEMS_MAX} items")));
+            }
+            Some(_) => return Err(self.wrong(name, "it must be a list of text")),
+        };
+        let one = |(at, item): (usize, &Value)| match item {
+            Value::String(text) if text.len() <= bytes_max => Ok(text.clone()),
+            _ => Err(self.wrong(
+                &format!("{name}[{at}]"),
+                &format!("it must be text of at most {bytes_max} bytes"),
+            )),
+        };
+        items.iter().enumerate().map(one).collect::<Result<_, _>>().map(Some)
+    }
+
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, Fault> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(_) => Err(self.wrong(name, "it must be true or false")),
+        }
+    }
+
+    /// A whole number that is not below `least`, which `expected` says.
+    pub fn whole(&self, name: &str, least: u64, expected: &str) -> Result<Option<u64>, Fault> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let number = value.as_u64().filter(|number| *number >= least);
+        number.map(Some).ok_or_else(|| self.wrong(name, &format!("it must be {expected}")))
+    }
+
+    /// A word of a few, or a quantity as text.
+    pub fn word<T>(
+        &self,
+        name: &str,
+        expected: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, Fault> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let read = value.as_str().and_then(read);
+        read.map(Some).ok_or_else(|| self.wrong(name, &format!("it must be {expected}")))
+    }
+
+    /// Which runs may share a process.
+    pub fn isolation(&self) -> Result<Option<Isolation>, Fault> {
+        self.word("isolation", "shared, world or run", Isolation::parse)
+    }
+
+    /// What a process may use up; `count` says what a number of things must be.
+    pub fn usage(&self, count: &str) -> Result<Usage, Fault> {
+        let size = |name| self.word(name, "a size such as 256Mi", quantity::bytes);
+        Ok(Usage {
+            memory_bytes: size("memory")?,
+            disk_bytes: size("disk")?,
+            cpu_ms: self.word("cpu_time", "a time such as 60s", quantity::duration_ms)?,
+            cpu_millicores: self.word("cpu", "a share such as 200m", quantity::millicores)?,
+            processes: self.whole("processes", 1, count)?,
+            open_files: self.whole("open_files", 1, count)?,
+        })
+    }
+
+    /// The permissions that are asked for, if the field is there.
+    pub fn permissions(&self, bytes_max: usize) -> Result<Option<Vec<String>>, Fault> {
+        let permissions = self.texts("permissions", bytes_max)?;
+        for (at, text) in permissions.iter().flatten().enumerate() {
+            Permission::parse(text).map_err(|why| {
+                let shown = shown(text, usize::MAX);
+                self.wrong(&format!("permissions[{at}]"), &format!("{shown} {why}"))
+            })?;
+        }
+        Ok(permissions)
+    }
+
+    /// Says what is wrong with a field.
+    #[must_use]
+    pub fn wrong(&self, name: &str, why: &str) -> Fault {
+        let field = format!("{}{name}", self.path);
+        let end = if why.ends_with('?') { "" } else { "." };
+        let message = format!("The manifest's field {field} cannot be used: {why}{end}");
+        Fault::new(self.invalid, message).with("field", field)
+    }
+}
