@@ -11,7 +11,6 @@ mod costs;
 mod create;
 mod data;
 mod events;
-mod facets;
 mod files;
 mod follow;
 mod gate;
@@ -51,9 +50,6 @@ pub use collect::Collected;
 pub use costs::{CostRequest, Costs};
 pub use data::{AttemptData, Reach};
 pub use events::{EventKind, PublicEvent, Retry, RunEvent, progress_value};
-pub use facets::{
-    AskCalls, AuditCalls, FileCalls, ProviderCalls, RunCalls, SeatCalls, TrustCalls, WorldCalls,
-};
 pub use files::{FilePage, NewFile};
 pub use follow::{Follow, FollowEvent};
 pub use names::{NameLimit, NameLimits};
@@ -319,6 +315,41 @@ impl Handle {
         // The room is never closed.
         if units == 0 { None } else { self.inner.room.clone().acquire_many_owned(units).await.ok() }
     }
+}
+
+/// The sides of a handle: what can be asked of the engine, about a dozen calls each.
+macro_rules! facets {
+    ($($(#[$doc:meta])* $name:ident $facet:ident,)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub struct $name<'a>(&'a Handle);
+
+        impl Handle {
+            $(#[$doc])*
+            pub fn $facet(&self) -> $name<'_> {
+                $name(self)
+            }
+        }
+    )*};
+}
+
+facets! {
+    /// Asking for runs, showing, watching and canceling them.
+    RunCalls runs,
+    /// The files of worlds.
+    FileCalls files,
+    /// Worlds, and what they have cost.
+    WorldCalls worlds,
+    /// Questions and approvals, and notices of what became of them.
+    AskCalls asks,
+    /// The seats of operators.
+    SeatCalls seats,
+    /// Providers and their tools.
+    ProviderCalls providers,
+    /// Who may do what: tokens, rights, keys, and what nobody may see.
+    TrustCalls trust,
+    /// What was done, for whoever looks later.
+    AuditCalls audit,
 }
 
 /// A shard answered something else than it was asked, which it never does.

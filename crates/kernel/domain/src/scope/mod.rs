@@ -6,7 +6,6 @@
 
 mod path;
 mod resolve;
-mod uri;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,8 +15,7 @@ use serde_with_macros::skip_serializing_none;
 use wharf_vocab::B3;
 
 pub use path::{PathError, WorldPath};
-pub use resolve::{Intent, Plan, Source, resolve};
-pub use uri::{is_uri, without_secrets};
+pub use resolve::{Intent, Plan, Source, is_uri, resolve, without_secrets};
 
 /// What the names in a run's inputs and outputs stand for, if not for themselves. In the run's
 /// inputs and outputs each of these names has the text of its reference.
