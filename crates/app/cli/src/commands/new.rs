@@ -9,9 +9,8 @@ macro_rules! templates {
 
 mod name;
 mod project;
-mod python;
 mod rust;
-mod typescript;
+mod scripts;
 
 use std::path::{Path, PathBuf};
 
@@ -62,8 +61,8 @@ impl Lang {
     fn language(self) -> &'static Language {
         match self {
             Self::Rust => &rust::RUST,
-            Self::Python => &python::PYTHON,
-            Self::Typescript => &typescript::TYPESCRIPT,
+            Self::Python => &scripts::PYTHON,
+            Self::Typescript => &scripts::TYPESCRIPT,
         }
     }
 }

@@ -2,7 +2,6 @@
 
 mod list;
 mod show;
-mod steer;
 mod watch;
 
 pub(super) use show::money_warnings;
@@ -10,6 +9,7 @@ pub(super) use show::money_warnings;
 use clap::Subcommand;
 
 use crate::commands::{Context, Exit, Result};
+use crate::plain;
 
 /// What `wharf runs` takes.
 #[derive(Debug, clap::Args)]
@@ -31,9 +31,9 @@ enum Command {
     /// Follow a run from its start to its end
     Watch(watch::Args),
     /// Cancel runs
-    Cancel(steer::CancelArgs),
+    Cancel(CancelArgs),
     /// Remove finished runs permanently
-    Purge(steer::PurgeArgs),
+    Purge(PurgeArgs),
 }
 
 /// Does what the subcommand says; lists runs when there is none.
@@ -42,7 +42,76 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
         Command::List(args) => list::run(args, context).await,
         Command::Show(args) => show::run(args, context).await,
         Command::Watch(args) => watch::run(args, context).await,
-        Command::Cancel(args) => steer::cancel(args, context).await,
-        Command::Purge(args) => steer::purge(args, context).await,
+        Command::Cancel(args) => cancel(args, context).await,
+        Command::Purge(args) => purge(args, context).await,
     }
+}
+
+/// What `wharf runs cancel` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf runs cancel 0197a1c2-5d3e-7f00-8000-000000000001
+  wharf runs cancel nightly --world lab --reason 'wrong input'")]
+struct CancelArgs {
+    /// The runs' ids
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<String>,
+    /// The runs' world
+    #[arg(long)]
+    world: Option<String>,
+    /// Why
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+/// Asks for each run to be canceled; it ends when its provider has let go.
+async fn cancel(args: CancelArgs, context: &Context) -> Result<Exit> {
+    let client = context.client()?;
+    let (world, reason) = (args.world.as_deref(), args.reason.as_deref());
+    for run in &args.runs {
+        client.runs().cancel(run, reason).world(world).await?;
+        context.output.note(&format!("canceling {}", plain::line(run)));
+    }
+    Ok(Exit::Done)
+}
+
+/// What `wharf runs purge` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf runs purge 0197a1c2-5d3e-7f00-8000-000000000001
+  wharf runs purge nightly-1 nightly-2 --world lab --yes
+
+Inputs and outputs of the runs are removed permanently; the audit keeps a record of them.")]
+struct PurgeArgs {
+    /// The runs' ids; each must have ended
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<String>,
+    /// The runs' world
+    #[arg(long)]
+    world: Option<String>,
+    /// Do not ask for confirmation
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// Removes finished runs, once that is confirmed.
+async fn purge(args: PurgeArgs, context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let client = context.client()?;
+    let what = match args.runs.as_slice() {
+        [one] => format!("run {}", plain::line(one)),
+        many => format!("{} runs", many.len()),
+    };
+    let question = format!("Remove {what} permanently?");
+    if !args.yes && !output.confirm_removal("removing runs", &question)? {
+        output.note("nothing removed");
+        return Ok(Exit::Done);
+    }
+    for run in &args.runs {
+        client.runs().purge(run).world(args.world.as_deref()).await?;
+        output.note(&format!("removed {}", plain::line(run)));
+    }
+    Ok(Exit::Done)
 }

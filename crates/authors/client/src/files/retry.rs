@@ -38,6 +38,23 @@ impl Retry {
         self.failed = 0;
     }
 
+    /// Asks until it works, or there is no use in asking again.
+    pub(super) async fn until_done<T>(
+        &mut self,
+        progress: &Progress,
+        mut ask: impl AsyncFnMut(&Client) -> Result<T>,
+    ) -> Result<T> {
+        loop {
+            match ask(&self.client).await {
+                Ok(done) => {
+                    self.worked();
+                    return Ok(done);
+                }
+                Err(error) => self.after(error, progress).await?,
+            }
+        }
+    }
+
     /// Waits before the next try; gives the error back if there is no use in one.
     pub(super) async fn after(&mut self, error: Error, progress: &Progress) -> Result<()> {
         let passing = error.is_outage()

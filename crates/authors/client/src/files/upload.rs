@@ -164,10 +164,8 @@ impl<'a> Upload<'a> {
         let range = Range { from: 0, bytes: file.bytes };
         // The core gets the hash before the first byte, so a small file is read twice.
         let b3 = file.hash(range, blake3::Hasher::new()).await?.finalize().to_hex();
-        let mut retry = Retry::new(self.client.clone());
-        loop {
+        let send = async |client: &Client| {
             self.progress.tell(Transfer::Position(0));
-            let client = retry.client();
             let (body, _hashed) = file.read(range, blake3::Hasher::new()).into_body(&self.progress);
             let request = self.typed(self.to.request(client, Method::PUT));
             let request = request
@@ -175,15 +173,12 @@ impl<'a> Upload<'a> {
                 .header("content-length", file.bytes)
                 .timeout(time_for(file.bytes))
                 .body(body);
-            match exchange::<Artifact>(client, request).await {
-                Ok(artifact) => return verified(artifact, b3.as_str()),
-                Err(error) => {
-                    // Other bytes than those that were hashed are refused, and here is why.
-                    file.check_unchanged()?;
-                    retry.after(error, &self.progress).await?;
-                }
-            }
-        }
+            let sent = exchange::<Artifact>(client, request).await;
+            // Other bytes than those that were hashed are refused, and here is why.
+            sent.or_else(|error| file.check_unchanged().and(Err(error)))
+        };
+        let mut retry = Retry::new(self.client.clone());
+        verified(retry.until_done(&self.progress, send).await?, b3.as_str())
     }
 }
 

@@ -9,7 +9,7 @@ use crate::commands::providers::words as shared;
 use crate::commands::{Context, Exit, Output, Result};
 use crate::{inputs, plain};
 
-use super::words;
+use super::{how_to_approve, requests, state};
 
 /// What `wharf agents add` takes.
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,7 @@ fn text_of(agent: &Agent, output: Output) -> String {
     let id = paint.strong(&plain::line(&agent.agent_id));
     let version = plain::line(&agent.version);
     if agent.state != ProviderState::Added {
-        let state = words::state(agent);
+        let state = state(agent);
         return format!("{id} {version} is known and has not changed; it is {state}\n");
     }
     let mut text = format!("{} {id} {version}", paint.good("added"));
@@ -46,18 +46,19 @@ fn text_of(agent: &Agent, output: Output) -> String {
         text.push_str(&format!(", {}", plain::cut(&agent.description, 100)));
     }
     text.push_str(&format!("\nit starts {}\n", shared::command(&agent.command)));
-    text.push_str(&words::requests(agent, output));
-    text.push_str(&words::how_to_approve(agent));
+    text.push_str(&requests(agent, output));
+    text.push_str(&how_to_approve(agent));
     text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::agents::example;
 
     #[test]
     fn a_new_agent_is_introduced_and_a_known_one_is_not() {
-        let text = text_of(&words::example("added"), Output::new(false));
+        let text = text_of(&example("added"), Output::new(false));
         for part in [
             "added dev.wharf.hello 0.1.0, says hello\n",
             "it starts ./hello 'two words'\n",
@@ -66,7 +67,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} is missing in {text}");
         }
-        let text = text_of(&words::example("running"), Output::new(false));
+        let text = text_of(&example("running"), Output::new(false));
         assert_eq!(text, "dev.wharf.hello 0.1.0 is known and has not changed; it is running\n");
     }
 }

@@ -7,7 +7,7 @@ use crate::commands::providers::{limits, words as shared};
 use crate::commands::{Context, Exit, Output, Result, word};
 use crate::plain;
 
-use super::{find, show, words};
+use super::{find, requests, show};
 
 /// What `wharf agents approve` takes.
 #[derive(Debug, clap::Args)]
@@ -63,7 +63,7 @@ fn text_of(agent: &Agent, output: Output) -> String {
     let paint = output.out_paint();
     let id = plain::line(&agent.agent_id);
     let mut text = format!("{} {}\n", paint.good("approved"), paint.strong(&id));
-    text.push_str(&words::requests(agent, output));
+    text.push_str(&requests(agent, output));
     text.push_str(&shared::terms(agent.sandbox_wanted, agent.isolation, &agent.limits));
     if let Some(tool) = agent.quarantined.first() {
         let tool = plain::line(tool);
@@ -81,10 +81,11 @@ fn text_of(agent: &Agent, output: Output) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::agents::example;
 
     #[test]
     fn an_approval_says_what_counts_and_what_comes_next() {
-        let mut agent = words::example("approved");
+        let mut agent = example("approved");
         agent.permissions_approved = Some(vec!["env:read:LANG".into()]);
         agent.permissions[1].approved = true;
         agent.sandbox_wanted = Some(wharf_vocab::SandboxLevel::Standard);

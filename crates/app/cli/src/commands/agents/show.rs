@@ -10,7 +10,7 @@ use crate::commands::tools::diff;
 use crate::commands::{Context, Exit, Output, Result, Table};
 use crate::{moment, output, plain};
 
-use super::{Which, words};
+use super::{Which, health, how_to_approve, requests};
 
 /// Shows one agent.
 pub(super) async fn run(which: &Which, context: &Context) -> Result<Exit> {
@@ -51,7 +51,7 @@ fn text_of(agent: &Agent, output: Output) -> String {
         ("process", agent.pid.map(|pid| pid.to_string())),
         ("launch", agent.launch_id.as_ref().map(ToString::to_string)),
         ("heartbeat", agent.last_heartbeat.map(moment::shown)),
-        ("says", agent.health.as_ref().map(words::health)),
+        ("says", agent.health.as_ref().map(health)),
         ("sandbox", approved.then(|| shared::sandbox(agent.sandbox, agent.sandbox_wanted))),
     ]);
     for note in &agent.sandbox_notes {
@@ -67,7 +67,7 @@ fn text_of(agent: &Agent, output: Output) -> String {
         ("source", agent.source.clone()),
         ("added", Some(moment::shown(agent.added_at))),
     ]);
-    let mut text = format!("{}\n{}", head.text(), words::requests(agent, output));
+    let mut text = format!("{}\n{}", head.text(), requests(agent, output));
     if approved {
         text.push_str(&shared::pinned_files(&agent.pinned_files, output));
     }
@@ -101,7 +101,7 @@ fn what_next(agent: &Agent) -> String {
         );
     }
     match agent.state.as_str() {
-        "added" => format!("\n{}", words::how_to_approve(agent)),
+        "added" => format!("\n{}", how_to_approve(agent)),
         "approved" | "stopped" => format!("\nstart it with\n  wharf agents start {id}\n"),
         "unhealthy" | "backing_off" | "crashed" => {
             format!("\nsee what it said with\n  wharf agents logs {id}\n")
@@ -113,6 +113,7 @@ fn what_next(agent: &Agent) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::agents::example;
 
     #[test]
     fn an_agent_is_shown_with_what_to_do_next() {
@@ -123,11 +124,11 @@ mod tests {
             ("crashed", "wharf agents logs dev.wharf.hello"),
             ("drifted", "wharf agents approve dev.wharf.hello --all"),
         ] {
-            let text = text_of(&words::example(state), Output::new(false));
+            let text = text_of(&example(state), Output::new(false));
             assert!(text.ends_with(&format!("  {next}\n")) || state == "added", "{text}");
             assert!(text.contains(next), "{text}");
         }
-        let mut agent = words::example("running");
+        let mut agent = example("running");
         agent.pid = Some(4711);
         let text = text_of(&agent, Output::new(false));
         assert!(text.contains("4711") && text.ends_with("  dev.wharf.hello/hello_world\n"));
@@ -154,7 +155,7 @@ mod tests {
 
     #[test]
     fn many_pinned_files_are_counted_and_not_listed() {
-        let mut agent = words::example("approved");
+        let mut agent = example("approved");
         agent.permissions_approved = Some(Vec::new());
         for number in 10..35 {
             agent.pinned_files.insert(format!("f{number}"), "0123456789abcdef0123".into());

@@ -12,7 +12,7 @@ use crate::commands::{Context, Exit, Failure, Result};
 use crate::progress::Spinner;
 use crate::{amount, output, plain};
 
-use super::{Which, words};
+use super::{Which, state};
 
 const POLL: Duration = Duration::from_millis(100);
 
@@ -61,7 +61,7 @@ async fn until_up(
             Fate::Up => return Ok(raw),
             Fate::Failed => return Err(failed(&agent)),
             Fate::Coming if Instant::now() >= until => return Err(too_late(&agent, at_most)),
-            Fate::Coming => spinner.set(&format!("{} is {}", agent.agent_id, words::state(&agent))),
+            Fate::Coming => spinner.set(&format!("{} is {}", agent.agent_id, state(&agent))),
         }
         tokio::time::sleep(POLL).await;
         raw = client.agents().get(&agent.agent_id).raw().await?;
@@ -105,7 +105,7 @@ fn too_late(agent: &Agent, waited: Duration) -> Failure {
     let message = format!(
         "{id} does not run after {} s, it is {}; see what it said with: wharf agents logs {id}",
         waited.as_secs_f64(),
-        words::state(agent),
+        state(agent),
     );
     Failure::new(Code::AgentStartFailed, message)
 }
@@ -120,18 +120,19 @@ fn line_of(agent: &Agent) -> String {
     });
     let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) };
     let id = plain::line(&agent.agent_id);
-    format!("{id} is {}{facts}\n", words::state(agent))
+    format!("{id} is {}{facts}\n", state(agent))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::commands::Output;
+    use crate::commands::agents::example;
     use wharf_client::Locator;
     use wharf_testkit::scripted::{Reply, Scripted};
 
     fn raw(state: &str, reason: Option<&str>) -> Value {
-        let mut agent = words::example(state);
+        let mut agent = example(state);
         agent.reason = reason.map(str::to_owned);
         serde_json::to_value(agent).expect("json")
     }

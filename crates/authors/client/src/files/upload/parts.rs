@@ -229,15 +229,14 @@ async fn look(
     retry: &mut Retry,
     upload_id: &str,
 ) -> Result<Option<rest_v1::Upload>> {
-    loop {
-        let client = retry.client();
+    let ask = async |client: &Client| {
         let request = upload.to.upload(client, Method::GET, &[upload_id]);
         match exchange(client, request.timeout(REQUEST_TIMEOUT)).await {
-            Ok(found) => return Ok(Some(found)),
-            Err(error) if error.is(Code::UploadNotFound) => return Ok(None),
-            Err(error) => retry.after(error, &upload.progress).await?,
+            Err(error) if error.is(Code::UploadNotFound) => Ok(None),
+            found => found.map(Some),
         }
-    }
+    };
+    retry.until_done(&upload.progress, ask).await
 }
 
 /// Has the parts thrown away. The core does so by itself in time, so nothing depends on it.

@@ -16,6 +16,7 @@ use wharf_wire::rest_v1::Artifact;
 
 use super::parts::{self, Numbered, Whole};
 use super::{B3, Kept, Transfer, Upload, exchange, time_for, verified};
+use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::files::retry::Retry;
 
@@ -130,17 +131,13 @@ async fn send_part(
 }
 
 async fn whole(upload: &Upload<'_>, retry: &mut Retry, bytes: Bytes) -> Result<Artifact> {
-    let b3 = blake3::hash(&bytes).to_hex();
-    loop {
-        let client = retry.client();
+    let (b3, length) = (blake3::hash(&bytes).to_hex(), bytes.len() as u64);
+    let send = async |client: &Client| {
         let request = upload.typed(upload.to.request(client, Method::PUT));
-        let request = request.header(B3, b3.as_str()).timeout(time_for(bytes.len() as u64));
-        match exchange::<Artifact>(client, request.body(bytes.clone())).await {
-            Ok(artifact) => {
-                upload.progress.tell(Transfer::Moved(bytes.len() as u64));
-                return verified(artifact, b3.as_str());
-            }
-            Err(error) => retry.after(error, &upload.progress).await?,
-        }
-    }
+        let request = request.header(B3, b3.as_str()).timeout(time_for(length));
+        exchange::<Artifact>(client, request.body(bytes.clone())).await
+    };
+    let artifact = retry.until_done(&upload.progress, send).await?;
+    upload.progress.tell(Transfer::Moved(length));
+    verified(artifact, b3.as_str())
 }
