@@ -16,11 +16,12 @@ use wharf_ports::launcher::LogLine;
 use wharf_ports::providers::{Approve, ProviderControl, ProviderView, Scan};
 use wharf_vocab::{Code, Fault, ProviderId, ToolId};
 
-use crate::host::{HostEntry, SupervisorOrder, blocking};
+use crate::host::{HostEntry, SupervisorOrder};
 use crate::kind::HostedKind;
 use crate::live::{Live, Rest};
 use crate::sink::HostingSink;
 use crate::supervisor::Supervisor;
+use crate::tasks::blocking;
 use crate::{files, launch, places};
 
 /// Steers the providers of one kind. Cloning it is cheap.

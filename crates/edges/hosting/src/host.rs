@@ -112,14 +112,6 @@ impl Host {
     }
 }
 
-/// Does what waits for the disk on a thread that may wait.
-pub async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
-) -> Result<T, Fault> {
-    let failed = || Fault::new(Code::CoreInternal, "A file operation failed unexpectedly.");
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(failed()))
-}
-
 /// Random bytes of the operating system as hex text.
 pub fn random_hex(bytes: usize) -> Result<String, Fault> {
     let mut random = vec![0; bytes];

@@ -9,12 +9,12 @@ use wharf_ports::launcher::{Fence, LaunchSpec, LogSpec, Secret};
 use wharf_vocab::{Code, Fault, LaunchId, ProviderId, SandboxLevel, SecretName};
 
 use crate::fence::{self, FenceGrants};
-use crate::host::blocking;
 use crate::kind::{HostedKind, LaunchGuard, Process};
 use crate::live::Live;
 use crate::options::Options;
 use crate::places::Places;
 use crate::sockets::Sockets;
+use crate::tasks::blocking;
 use crate::{files, throttle};
 
 /// A process that was started, and what must stay as long as it lives.

@@ -31,7 +31,7 @@ pub use control::Control;
 pub use cpu::CpuMeter;
 pub use fence::{reach, real};
 pub use files::{ManifestFile, ReadManifest, open_plain};
-pub use host::{Host, blocking, random_hex};
+pub use host::{Host, random_hex};
 pub use kind::{HostedKind, LaunchGuard, Process};
 pub use launch::secret;
 pub use live::{
@@ -40,11 +40,11 @@ pub use live::{
 pub use manifest::{LIST_ITEMS_MAX, ManifestFields, read_bounded};
 pub use options::Options;
 pub use places::Places;
+pub use remove::put_away;
 pub use sockets::{Sockets, bind_unix};
-pub use tasks::Tasks;
+pub use tasks::{Tasks, blocking};
 pub use throttle::limits;
-pub use transfer::{WrittenFiles, copy_in, copy_out, ordinary, over, unwanted};
-pub use workdir::{
-    CallFolder, CallFolders, FILES_MAX, discard, invalid_output, is_plain_name, no_room, put_away,
-    unnameable,
+pub use transfer::{
+    FILES_MAX, WrittenFiles, copy_in, copy_out, invalid_output, ordinary, over, unwanted,
 };
+pub use workdir::{CallFolder, CallFolders, discard, is_plain_name, no_room, unnameable};

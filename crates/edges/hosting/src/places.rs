@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use wharf_vocab::{Digest, Isolation, LaunchId, ProviderId};
 
 use crate::options::Options;
-use crate::{remove, workdir};
+use crate::remove;
 
 /// How much of a launch's id names its folder.
 pub(crate) const FOLDER_NAME_CHARS: usize = 10;
@@ -92,7 +92,7 @@ pub(crate) fn sweep(options: &Options) {
     let Ok(agents) = std::fs::read_dir(&options.folder) else { return };
     let agents: Vec<_> = agents.flatten().map(|agent| agent.path()).collect();
     for agent in &agents {
-        if let Err(error) = workdir::put_away_all(&agent.join(DATA), &agent.join(GONE)) {
+        if let Err(error) = remove::put_away_all(&agent.join(DATA), &agent.join(GONE)) {
             tracing::warn!(path = %agent.display(), %error, "rooms of old calls were not removed");
         }
     }

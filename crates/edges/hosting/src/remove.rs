@@ -6,9 +6,12 @@
 //! is not empty is moved up beside the one that is removed, and gets its turn there.
 
 use std::ffi::{CStr, CString, OsStr};
+use std::fs::DirBuilder;
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -71,6 +74,33 @@ pub(crate) fn all_later(paths: Vec<PathBuf>) {
 /// Whether a name is one that something bears on its way out.
 pub(crate) fn is_on_its_way(name: &str) -> bool {
     name.starts_with(ON_ITS_WAY)
+}
+
+/// Moves something out of the agent's reach; where it lies then.
+pub(crate) fn out_of_reach(dir: &OwnedFd, name: &str, gone: &Path) -> io::Result<PathBuf> {
+    let gone_fd = rustix::fs::open(gone, FOLDER, Mode::empty())?;
+    Ok(gone.join(moved(dir, name, &gone_fd)?))
+}
+
+/// Removes something out of a folder that a process can change, without waiting for it. It goes
+/// by way of a folder that the process cannot reach, which must be there.
+pub fn put_away(dir: &OwnedFd, name: &str, gone: &Path) -> io::Result<()> {
+    later(&out_of_reach(dir, name, gone)?);
+    Ok(())
+}
+
+/// Puts the rooms away that an earlier core has left in a data folder. Only a core that was killed
+/// leaves any.
+pub(crate) fn put_away_all(data: &Path, gone: &Path) -> io::Result<()> {
+    let away = || {
+        let data = rustix::fs::open(data, FOLDER, Mode::empty())?;
+        DirBuilder::new().recursive(true).mode(0o700).create(gone)?;
+        out_of_reach(&data, "runs", gone).map(drop)
+    };
+    match away() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
 }
 
 struct Removal {
@@ -139,7 +169,7 @@ impl Removal {
 }
 
 /// Moves something to another folder, under a name that tells that it is on its way out.
-pub(crate) fn moved(from: impl AsFd, name: impl Arg + Copy, to: impl AsFd) -> Result<String> {
+fn moved(from: impl AsFd, name: impl Arg + Copy, to: impl AsFd) -> Result<String> {
     let mut opened = false;
     loop {
         let new = new_name();

@@ -9,11 +9,12 @@ use wharf_engine::{Attempt, AttemptEnd, Dispatch, Handle, ProviderSink, RoomFor}
 use wharf_vocab::{AttemptId, Code, Executed, Fault, ProviderId};
 
 use crate::files::{self, FileWatch};
-use crate::host::{SupervisorOrder, blocking};
+use crate::host::SupervisorOrder;
 use crate::kind::HostedKind;
 use crate::launch::record_drift;
 use crate::live::{Command, Live};
 use crate::supervisor::fail;
+use crate::tasks::blocking;
 
 /// The way to one provider. The engine keeps it, so it must not keep the engine.
 pub(crate) struct HostingSink {

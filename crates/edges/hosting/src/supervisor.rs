@@ -19,10 +19,11 @@ use wharf_ports::launcher::{Restarts, Verdict};
 use wharf_vocab::{Code, Executed, Fault, Isolation, LaunchId, ProviderId};
 
 use crate::files::FileWatch;
-use crate::host::{SupervisorOrder, blocking, random_hex};
+use crate::host::{SupervisorOrder, random_hex};
 use crate::instance::{Instance, InstanceEnd};
 use crate::kind::HostedKind;
 use crate::live::{Live, PoolPolicy, PoolSlot, Quit, Rest, gone};
+use crate::tasks::blocking;
 
 pub(crate) struct Supervisor {
     kind: Arc<dyn HostedKind>,

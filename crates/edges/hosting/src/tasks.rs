@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use wharf_vocab::{Code, Fault};
 
 /// How long the end of an edge waits for what still goes on. What takes longer is left to the end
 /// of the process.
@@ -54,4 +55,12 @@ impl Tasks {
             tracing::warn!(count = self.tracker.len(), "tasks go on although their edge has ended");
         }
     }
+}
+
+/// Does what waits for the disk on a thread that may wait.
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
+    let failed = || Fault::new(Code::CoreInternal, "A file operation failed unexpectedly.");
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(failed()))
 }

@@ -16,9 +16,10 @@ use tokio::io::{AsyncWriteExt as _, BufWriter};
 use wharf_engine::{AttemptData, ByteStream, Handle, ObjectError, ObjectErrorKind};
 use wharf_vocab::{Code, Executed, Fault, RunKey};
 
-use crate::host::blocking;
-use crate::workdir::{FILES_MAX, invalid_output};
+use crate::tasks::blocking;
 
+/// Files that one call may be given, and may give.
+pub const FILES_MAX: usize = 256;
 /// What is read or written of a file in one go.
 const PIECE_BYTES: usize = 512 * 1024;
 /// How long the end of a run is waited for before it is asked for again.
@@ -209,6 +210,12 @@ pub async fn over(handle: &Handle, run: &RunKey) {
             _ => return,
         }
     }
+}
+
+/// What a call failed of whose output is not what it should be.
+#[must_use]
+pub fn invalid_output(message: String) -> Fault {
+    Fault::new(Code::ToolInvalidOutput, message).executed(Executed::Yes)
 }
 
 fn changed(name: &str) -> Fault {

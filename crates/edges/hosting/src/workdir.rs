@@ -21,14 +21,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Mode, OFlags, RawDir};
-use wharf_vocab::{AttemptId, Code, Digest, Executed, Fault};
+use wharf_vocab::{AttemptId, Digest, Fault};
 
 use crate::places::Places;
-use crate::remove;
-use crate::transfer::{WrittenFiles, ordinary};
+use crate::remove::{self, out_of_reach, put_away};
+use crate::transfer::{WrittenFiles, invalid_output, ordinary};
 
-/// Files that one call may be given, and may give.
-pub const FILES_MAX: usize = 256;
 /// Longest name of a file that is the same as its input's or output's.
 const KEY_BYTES_MAX: usize = 128;
 /// Folders that are kept for the next calls; making one takes longer than a call may.
@@ -126,7 +124,7 @@ impl CallFolders {
 
 /// Removes a room's folders. What the agent has removed or moved itself needs no removing.
 fn clear(folders: [&OwnedFd; 2], name: &str, gone: &Path) {
-    let put: Vec<_> = folders.iter().filter_map(|dir| moved(dir, name, gone).ok()).collect();
+    let put: Vec<_> = folders.iter().filter_map(|dir| out_of_reach(dir, name, gone).ok()).collect();
     if !put.is_empty() {
         remove::all_later(put);
     }
@@ -272,12 +270,6 @@ pub fn unnameable() -> Fault {
     ))
 }
 
-/// What a call failed of whose output is not what it should be.
-#[must_use]
-pub fn invalid_output(message: String) -> Fault {
-    Fault::new(Code::ToolInvalidOutput, message).executed(Executed::Yes)
-}
-
 /// A folder in another one, made if it is not there. A link is none.
 fn folder_in(dir: impl AsFd, name: &str) -> io::Result<OwnedFd> {
     match rustix::fs::mkdirat(&dir, name, Mode::RWXU) {
@@ -298,32 +290,4 @@ fn is_empty(fd: &OwnedFd) -> io::Result<bool> {
         }
     }
     Ok(true)
-}
-
-/// Puts the rooms away that an earlier core has left in a data folder. Only a core that was killed
-/// leaves any.
-pub(crate) fn put_away_all(data: &Path, gone: &Path) -> io::Result<()> {
-    let away = || {
-        let data = rustix::fs::open(data, FOLDER, Mode::empty())?;
-        DirBuilder::new().recursive(true).mode(0o700).create(gone)?;
-        moved(&data, "runs", gone).map(drop)
-    };
-    match away() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done,
-    }
-}
-
-/// Moves something out of the agent's reach; where it lies then.
-fn moved(dir: &OwnedFd, name: &str, gone: &Path) -> io::Result<PathBuf> {
-    let gone_fd = rustix::fs::open(gone, FOLDER, Mode::empty())?;
-    Ok(gone.join(remove::moved(dir, name, &gone_fd)?))
-}
-
-/// Removes something out of a folder that a process can change, without waiting for it. It goes
-/// by way of a folder that the process cannot reach, which must be there.
-pub fn put_away(dir: &OwnedFd, name: &str, gone: &Path) -> io::Result<()> {
-    let put = moved(dir, name, gone)?;
-    remove::later(&put);
-    Ok(())
 }

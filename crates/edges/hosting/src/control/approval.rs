@@ -9,7 +9,8 @@ use wharf_ports::providers::{Approve, ProviderView};
 use wharf_vocab::{Code, Fault, ProviderId};
 
 use super::{Control, stop_for};
-use crate::host::{SupervisorOrder, blocking};
+use crate::host::SupervisorOrder;
+use crate::tasks::blocking;
 use crate::{fence, files, launch};
 
 impl Control {

@@ -4,9 +4,11 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use wharf_vocab::{Isolation, LaunchId, ProviderId};
+use wharf_vocab::{Code, Isolation, LaunchId, ProviderId};
 
 use super::*;
+use crate::remove::put_away_all;
+use crate::transfer::FILES_MAX;
 
 struct Stage {
     dir: tempfile::TempDir,
