@@ -4,9 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use wharf_ports::{
-    BoundVersions, ByteStream, Method, ObjectBody, ObjectEntry, ObjectError, ObjectInfo,
+    BoundVersions, ByteStream, Method, ObjectAnswer, ObjectBody, ObjectEntry, ObjectInfo,
     ObjectStore, ObjectVersion, PutObject, Upload, UploadPart,
 };
 use wharf_vocab::limits::PRESIGN_S_MIN;
@@ -14,8 +13,6 @@ use wharf_vocab::{B3, Timestamp};
 
 use crate::FileObjects;
 use crate::presign::Presigner;
-
-type Answer<T> = BoxFuture<'static, Result<T, ObjectError>>;
 
 /// The embedded artifact store: the core itself reads and writes files, and others use addresses
 /// that lead to an [`Endpoint`](crate::Endpoint).
@@ -50,31 +47,31 @@ impl ObjectStore for EmbeddedObjects {
         self.presigner.origin()
     }
 
-    fn head(&self, key: String) -> Answer<Option<ObjectInfo>> {
+    fn head(&self, key: String) -> ObjectAnswer<Option<ObjectInfo>> {
         self.files().head(key).boxed()
     }
 
-    fn get(&self, key: String, range: Option<Range<u64>>) -> Answer<Option<ObjectBody>> {
+    fn get(&self, key: String, range: Option<Range<u64>>) -> ObjectAnswer<Option<ObjectBody>> {
         self.files().get(key, range).boxed()
     }
 
-    fn locate(&self, wanted: ObjectVersion) -> Answer<Option<ObjectVersion>> {
+    fn locate(&self, wanted: ObjectVersion) -> ObjectAnswer<Option<ObjectVersion>> {
         self.files().locate(wanted).boxed()
     }
 
-    fn get_version(&self, wanted: ObjectVersion) -> Answer<Option<ObjectBody>> {
+    fn get_version(&self, wanted: ObjectVersion) -> ObjectAnswer<Option<ObjectBody>> {
         self.files().get_version(wanted, None).boxed()
     }
 
-    fn put(&self, put: PutObject, body: ByteStream) -> Answer<ObjectInfo> {
+    fn put(&self, put: PutObject, body: ByteStream) -> ObjectAnswer<ObjectInfo> {
         self.files().put(put, body).boxed()
     }
 
-    fn copy(&self, from: String, to: String) -> Answer<ObjectInfo> {
+    fn copy(&self, from: String, to: String) -> ObjectAnswer<ObjectInfo> {
         self.files().copy(from, to).boxed()
     }
 
-    fn delete(&self, key: String) -> Answer<()> {
+    fn delete(&self, key: String) -> ObjectAnswer<()> {
         self.files().delete(key).boxed()
     }
 
@@ -83,11 +80,11 @@ impl ObjectStore for EmbeddedObjects {
         prefix: String,
         after: Option<String>,
         limit: usize,
-    ) -> Answer<Vec<ObjectEntry>> {
+    ) -> ObjectAnswer<Vec<ObjectEntry>> {
         self.files().list(prefix, after, limit).boxed()
     }
 
-    fn begin_upload(&self, key: String, media_type: String) -> Answer<String> {
+    fn begin_upload(&self, key: String, media_type: String) -> ObjectAnswer<String> {
         self.files().begin_upload(key, media_type).boxed()
     }
 
@@ -97,23 +94,23 @@ impl ObjectStore for EmbeddedObjects {
         number: u32,
         bytes: u64,
         body: ByteStream,
-    ) -> Answer<UploadPart> {
+    ) -> ObjectAnswer<UploadPart> {
         self.files().put_part(upload, number, bytes, body).boxed()
     }
 
-    fn parts(&self, upload: Upload) -> Answer<Option<Vec<UploadPart>>> {
+    fn parts(&self, upload: Upload) -> ObjectAnswer<Option<Vec<UploadPart>>> {
         self.files().parts(upload).boxed()
     }
 
-    fn complete_upload(&self, upload: Upload, expected: Option<B3>) -> Answer<ObjectInfo> {
+    fn complete_upload(&self, upload: Upload, expected: Option<B3>) -> ObjectAnswer<ObjectInfo> {
         self.files().complete_upload(upload, expected).boxed()
     }
 
-    fn abort_upload(&self, upload: Upload) -> Answer<()> {
+    fn abort_upload(&self, upload: Upload) -> ObjectAnswer<()> {
         self.files().abort_upload(upload).boxed()
     }
 
-    fn sweep(&self, before: Timestamp, bound: BoundVersions) -> Answer<u64> {
+    fn sweep(&self, before: Timestamp, bound: BoundVersions) -> ObjectAnswer<u64> {
         self.files().sweep(before, bound).boxed()
     }
 }

@@ -194,13 +194,13 @@ fn supervised(
     let (commands, waiting) = mpsc::channel(COMMANDS_WAITING_MAX);
     let (exited, exit) = watch::channel(None);
     let process = LaunchedProcess {
-        id: supervisor.id().clone(),
+        id: supervisor.id.clone(),
         pid,
         fence,
-        shim_pid: supervisor.shim_pid(),
+        shim_pid: supervisor.shim_pid,
         commands,
         exit,
-        book: Arc::clone(supervisor.book()),
+        book: Arc::clone(&supervisor.book),
         log_path,
     };
     tokio::spawn(supervisor.run(waiting, exited));

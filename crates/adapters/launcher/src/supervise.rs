@@ -36,14 +36,13 @@ const BETWEEN_ROUNDS: Duration = Duration::from_millis(20);
 pub(crate) type Leftovers = (Option<SecretFiles>, Option<Group>, Option<Door>);
 
 /// Everything the core holds of a launch while its shim lives.
-#[derive(Debug)]
 pub(crate) struct Supervisor {
-    id: LaunchId,
+    pub(crate) id: LaunchId,
     child: Child,
-    shim_pid: i32,
+    pub(crate) shim_pid: i32,
     inbox: Inbox,
     control: OwnedWriteHalf,
-    book: Arc<LogBook>,
+    pub(crate) book: Arc<LogBook>,
     draining: JoinHandle<LogWriter>,
     /// Told when the program does not stop flooding its log.
     flooded: Arc<Notify>,
@@ -71,24 +70,12 @@ impl Supervisor {
             shim_pid: pid,
             inbox: Inbox::new(inbox),
             control,
-            book: Arc::clone(writer.book()),
+            book: Arc::clone(&writer.book),
             draining: tokio::spawn(drain(stdout, stderr, writer, Arc::clone(&flooded))),
             flooded,
             leftovers,
             _spawner: spawner,
         }
-    }
-
-    pub(crate) fn id(&self) -> &LaunchId {
-        &self.id
-    }
-
-    pub(crate) fn shim_pid(&self) -> i32 {
-        self.shim_pid
-    }
-
-    pub(crate) fn book(&self) -> &Arc<LogBook> {
-        &self.book
     }
 
     /// Waits for what the shim makes of its order; none if it disappeared.

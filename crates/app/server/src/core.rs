@@ -8,13 +8,13 @@ use std::time::Duration;
 use wharf_agent::AgentEdge;
 use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
+use wharf_hosting::Control;
 use wharf_http::{CoreInfo, Doctor, Finding, Limits, Listener, Mount, OwnerToken, Server};
 use wharf_journal::audit::AuditKey;
 use wharf_operator::OperatorEdge;
 use wharf_ports::providers::ProviderControl;
 use wharf_ports::vault::Vault;
 use wharf_ports::{Clock, SteadyClock};
-use wharf_run::RunEdge;
 use wharf_store_sqlite::SqliteStore;
 use wharf_tool::ToolEdge;
 use wharf_vault::FileVault;
@@ -85,7 +85,7 @@ pub struct Core {
 /// What faces providers, callers and operators beside the HTTP edge.
 struct Edges {
     agents: AgentEdge,
-    tools: RunEdge,
+    tools: Control,
     operators: OperatorEdge,
     peers: ToolEdge,
 }
@@ -151,7 +151,7 @@ impl Core {
                 hosts: settings.hosts,
                 origins: settings.origins,
                 agents: Some(Arc::new(edges.agents.control().clone())),
-                tools: Some(Arc::new(edges.tools.control().clone())),
+                tools: Some(Arc::new(edges.tools.clone())),
                 vault: Some(vault),
                 doctor: Some(doctor_of(home.clone())),
                 mounts: edges.mounts(&handle, &owner),
@@ -210,7 +210,7 @@ impl Core {
     /// What steers its tool servers.
     #[must_use]
     pub fn tools(&self) -> &impl ProviderControl {
-        self.edges.tools.control()
+        &self.edges.tools
     }
 
     /// The owner's token.
@@ -232,7 +232,7 @@ impl Core {
         self.handle.stop(self.grace).await;
         tokio::join!(self.edges.operators.stop(), self.edges.peers.stop());
         // What agents and tool servers still do is taken up again at the next start, or given up there.
-        tokio::join!(self.edges.agents.stop(), self.edges.tools.stop());
+        tokio::join!(self.edges.agents.stop(), self.edges.tools.stop_all());
         self.server.stop(self.drain).await;
         self.storage.stop().await;
         // Whoever starts next may have the home once the database is closed.
@@ -298,7 +298,7 @@ impl Around<'_> {
         &self,
         shim: Option<PathBuf>,
         origin: String,
-    ) -> Result<(AgentEdge, RunEdge), Fault> {
+    ) -> Result<(AgentEdge, Control), Fault> {
         let Self { home, settings, handle, vault } = *self;
         let launcher = agents::launcher(shim.clone())?;
         let around = Surroundings { launcher, vault: Arc::clone(vault), origin };

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use wharf_engine::Handle;
-use wharf_run::{Options, RunEdge, Storage};
+use wharf_hosting::Control;
+use wharf_run::{Options, Storage};
 use wharf_vocab::{Code, Fault};
 
 use crate::Home;
@@ -20,7 +21,7 @@ pub(crate) async fn start(
     handle: &Handle,
     around: Surroundings,
     program: Option<PathBuf>,
-) -> Result<RunEdge, Fault> {
+) -> Result<Control, Fault> {
     let origin = around.origin.clone();
     let hosting = hosting(home, settings, handle, "tools", around)?;
     let program = match program {
@@ -30,7 +31,7 @@ pub(crate) async fn start(
             Fault::new(Code::CoreInternal, message)
         })?,
     };
-    RunEdge::start(Options {
+    wharf_run::start(Options {
         hosting,
         program,
         container: settings.tools.container.clone(),

@@ -7,6 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 use wharf_vocab::Code;
 
+use crate::body::Framing;
 use crate::refusal::Refusal;
 
 /// Most bytes of a request's head.
@@ -106,7 +107,7 @@ fn scan(bytes: &[u8], from: usize) -> Scan {
 }
 
 /// Whether a header speaks of the connection it came over and ends there.
-pub(crate) fn ends_here(name: &str) -> bool {
+fn ends_here(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let hop = ["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
     hop.contains(&lower.as_str()) || lower.starts_with("proxy-")
@@ -149,6 +150,28 @@ pub(crate) fn only<'a>(
 /// A header that may stand once stands several times.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Several;
+
+/// Adds the headers that go on, how the body comes, and the end of the head.
+pub(crate) fn finish(
+    head: &mut Vec<u8>,
+    headers: &[httparse::Header<'_>],
+    framing: Framing,
+    goes_on: impl Fn(&str) -> bool,
+    is_last: bool,
+) {
+    for header in headers {
+        if !ends_here(header.name) && goes_on(header.name) {
+            push(head, header.name, header.value);
+        }
+    }
+    if framing == Framing::Chunked {
+        push(head, "Transfer-Encoding", b"chunked");
+    }
+    if is_last {
+        push(head, "Connection", b"close");
+    }
+    head.extend_from_slice(b"\r\n");
+}
 
 /// Adds a header to a head.
 pub(crate) fn push(head: &mut Vec<u8>, name: &str, value: &[u8]) {

@@ -152,19 +152,11 @@ fn rewrite(
         _ => target.to_string(),
     };
     head::push(&mut head, "Host", host.as_bytes());
-    for header in headers {
-        let dropped = head::ends_here(header.name)
-            || header.name.eq_ignore_ascii_case("host")
-            || named.iter().any(|name| header.name.eq_ignore_ascii_case(name));
-        if !dropped {
-            head::push(&mut head, header.name, header.value);
-        }
-    }
-    if framing == Framing::Chunked {
-        head::push(&mut head, "Transfer-Encoding", b"chunked");
-    }
-    head::push(&mut head, "Connection", b"close");
-    head.extend_from_slice(b"\r\n");
+    let goes_on = |header: &str| {
+        !header.eq_ignore_ascii_case("host")
+            && !named.iter().any(|name| header.eq_ignore_ascii_case(name))
+    };
+    head::finish(&mut head, headers, framing, goes_on, true);
     Ok(head)
 }
 

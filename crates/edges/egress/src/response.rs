@@ -85,20 +85,8 @@ impl Answer {
         };
         let named = head::named_by_connection(headers)?;
         let mut head = format!("HTTP/1.1 {status} {reason}\r\n").into_bytes();
-        for header in headers {
-            let dropped = head::ends_here(header.name)
-                || named.iter().any(|name| header.name.eq_ignore_ascii_case(name));
-            if !dropped {
-                head::push(&mut head, header.name, header.value);
-            }
-        }
-        if framing == Framing::Chunked {
-            head::push(&mut head, "Transfer-Encoding", b"chunked");
-        }
-        if status >= 200 {
-            head::push(&mut head, "Connection", b"close");
-        }
-        head.extend_from_slice(b"\r\n");
+        let goes_on = |header: &str| !named.iter().any(|name| header.eq_ignore_ascii_case(name));
+        head::finish(&mut head, headers, framing, goes_on, status >= 200);
         Some(Self { status, head, framing })
     }
 }

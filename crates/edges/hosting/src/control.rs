@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::StreamExt as _;
-use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::oneshot;
 use wharf_domain::{Caller, Provider, ProviderInput, ProviderKind};
 use wharf_engine::Handle;
 use wharf_ports::launcher::LogLine;
-use wharf_ports::providers::{Approve, ProviderControl, ProviderView, Scan};
+use wharf_ports::providers::{Approve, ProviderControl, ProviderView, Scan, Steering};
 use wharf_vocab::{Code, Fault, ProviderId, ToolId};
 
 use crate::host::{HostEntry, SupervisorOrder};
@@ -160,12 +159,6 @@ impl Control {
         Ok(self.view(agent))
     }
 
-    async fn stop_one(&self, caller: &Caller, id: &ProviderId) -> Result<ProviderView, Fault> {
-        let agent = self.change(caller, id, ProviderInput::Stop { reason: None }).await?;
-        self.order(id, stop_for("it was stopped")).await?;
-        Ok(self.view(agent))
-    }
-
     async fn start_one(&self, caller: &Caller, id: &ProviderId) -> Result<ProviderView, Fault> {
         if let Ok(agent) = self.known(id)
             && agent.is_approved()
@@ -209,7 +202,7 @@ impl ProviderControl for Control {
         Ok(self.view(self.known(id)?))
     }
 
-    fn add(&self, caller: Caller, folder: PathBuf) -> BoxFuture<'_, Result<ProviderView, Fault>> {
+    fn add(&self, caller: Caller, folder: PathBuf) -> Steering<'_, ProviderView> {
         async move { self.add_folder(&caller, folder).await }.boxed()
     }
 
@@ -218,7 +211,7 @@ impl ProviderControl for Control {
         caller: Caller,
         id: ProviderId,
         approve: Approve,
-    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
+    ) -> Steering<'_, ProviderView> {
         async move {
             let approved = self.approve_one(&caller, &id, approve).await?;
             match &approved.manifest.kind {
@@ -229,12 +222,12 @@ impl ProviderControl for Control {
         .boxed()
     }
 
-    fn scan(&self, folder: PathBuf) -> BoxFuture<'_, Result<Scan, Fault>> {
+    fn scan(&self, folder: PathBuf) -> Steering<'_, Scan> {
         let kind = Arc::clone(&self.kind);
         blocking(move || kind.scan(&folder)).boxed()
     }
 
-    fn drift(&self, id: ProviderId) -> BoxFuture<'_, Result<Vec<String>, Fault>> {
+    fn drift(&self, id: ProviderId) -> Steering<'_, Vec<String>> {
         async move {
             let (agent, file) = (self.known(&id)?, self.kind.manifest_file());
             blocking(move || Ok(files::differences(file, &agent))).await
@@ -242,7 +235,7 @@ impl ProviderControl for Control {
         .boxed()
     }
 
-    fn revoke(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>> {
+    fn revoke(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView> {
         async move { self.revoke_one(&caller, &id).await }.boxed()
     }
 
@@ -251,7 +244,7 @@ impl ProviderControl for Control {
         caller: Caller,
         id: ProviderId,
         tools: Vec<ToolId>,
-    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
+    ) -> Steering<'_, ProviderView> {
         async move {
             let agent = self.change(&caller, &id, ProviderInput::ApproveTools { tools }).await?;
             self.kind.host().quarantine(&agent);
@@ -260,19 +253,20 @@ impl ProviderControl for Control {
         .boxed()
     }
 
-    fn start(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>> {
+    fn start(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView> {
         async move { self.start_one(&caller, &id).await }.boxed()
     }
 
-    fn stop(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>> {
-        async move { self.stop_one(&caller, &id).await }.boxed()
+    fn stop(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView> {
+        async move {
+            let agent = self.change(&caller, &id, ProviderInput::Stop { reason: None }).await?;
+            self.order(&id, stop_for("it was stopped")).await?;
+            Ok(self.view(agent))
+        }
+        .boxed()
     }
 
-    fn restart(
-        &self,
-        caller: Caller,
-        id: ProviderId,
-    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
+    fn restart(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView> {
         async move {
             let reason = "it is started again".to_owned();
             self.order(&id, |done| SupervisorOrder::Stop { reason, again: true, done }).await?;
@@ -284,7 +278,7 @@ impl ProviderControl for Control {
         .boxed()
     }
 
-    fn remove(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<(), Fault>> {
+    fn remove(&self, caller: Caller, id: ProviderId) -> Steering<'_, ()> {
         async move {
             self.change(&caller, &id, ProviderInput::Remove).await?;
             self.order(&id, stop_for("it was removed")).await?;
@@ -294,7 +288,7 @@ impl ProviderControl for Control {
         .boxed()
     }
 
-    fn logs(&self, id: ProviderId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
+    fn logs(&self, id: ProviderId, lines: usize) -> Steering<'_, Vec<LogLine>> {
         async move {
             self.known(&id)?;
             let options = self.kind.host().options();
@@ -308,7 +302,7 @@ impl ProviderControl for Control {
         &self,
         id: ProviderId,
         lines: usize,
-    ) -> BoxFuture<'_, Result<BoxStream<'static, LogLine>, Fault>> {
+    ) -> Steering<'_, BoxStream<'static, LogLine>> {
         async move {
             self.known(&id)?;
             match self.kind.host().live(&id).and_then(|live| live.pool().last.clone()) {

@@ -40,11 +40,14 @@ pub use live::{
 pub use manifest::{LIST_ITEMS_MAX, ManifestFields, read_bounded};
 pub use options::Options;
 pub use places::Places;
-pub use remove::put_away;
+pub use remove::{FOLDER, put_away};
+pub use sink::canceled_unsent;
 pub use sockets::{Sockets, bind_unix};
 pub use tasks::{Tasks, blocking};
 pub use throttle::limits;
 pub use transfer::{
-    FILES_MAX, WrittenFiles, copy_in, copy_out, invalid_output, ordinary, over, unwanted,
+    FILES_MAX, WrittenFiles, copy_in, copy_out, invalid_output, ordinary, unless_over,
 };
-pub use workdir::{CallFolder, CallFolders, discard, is_plain_name, no_room, unnameable};
+pub use workdir::{
+    CallFolder, CallFolders, discard, folder_in, is_plain_name, no_room, unnameable,
+};

@@ -28,7 +28,8 @@ const ENTRIES_MAX: u64 = 10_000_000;
 const READS_MAX: usize = 16;
 const ENTRIES_BYTES: usize = 32 * 1024;
 
-const FOLDER: OFlags =
+/// How a folder is opened: itself, and not where a link in its place leads.
+pub const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Removes `name` in a folder that nobody but the core can change, and all that is below it. It

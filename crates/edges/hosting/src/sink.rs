@@ -164,11 +164,17 @@ fn halt(kind: &Arc<dyn HostedKind>, id: &ProviderId, reason: String) {
 }
 
 async fn canceled(handle: Handle, dispatch: Dispatch) {
-    let fault = Fault::new(Code::ToolCanceled, "The call was canceled before it was sent.")
-        .executed(Executed::No);
-    let end = AttemptEnd::new(Err(AttemptError::Canceled(fault)), 0);
+    let end = AttemptEnd::new(Err(canceled_unsent("call")), 0);
     // When the engine is gone there is nobody left to tell.
     let _ = Attempt::new(handle, dispatch).ended(end).await;
+}
+
+/// How an attempt ends that was canceled while nothing of it was sent; `what` is what its provider
+/// would have got.
+#[must_use]
+pub fn canceled_unsent(what: &str) -> AttemptError {
+    let message = format!("The {what} was canceled before it was sent.");
+    AttemptError::Canceled(Fault::new(Code::ToolCanceled, message).executed(Executed::No))
 }
 
 fn stopping() -> Fault {

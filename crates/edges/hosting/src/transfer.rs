@@ -201,13 +201,22 @@ fn read(file: &mut File, left: u64) -> Option<Bytes> {
     Some(piece.freeze())
 }
 
-/// Waits until a run is over, however that came.
-pub async fn over(handle: &Handle, run: &RunKey) {
-    loop {
-        match handle.runs().wait(run, LOOK_AGAIN).await {
-            Ok(run) if !run.is_over() => {}
-            // A run that is not known any more is over too.
-            _ => return,
+/// Stores the files of an attempt, unless its run is over before, however that came: then nobody
+/// wants them any more.
+pub async fn unless_over(
+    handle: &Handle,
+    run: &RunKey,
+    stored: impl Future<Output = Result<(), Fault>>,
+) -> Result<(), Fault> {
+    let over = async {
+        // A run that is not known any more is over too.
+        while handle.runs().wait(run, LOOK_AGAIN).await.is_ok_and(|run| !run.is_over()) {}
+    };
+    tokio::select! {
+        stored = stored => stored,
+        () = over => {
+            let message = "The run ended before its files were stored.";
+            Err(Fault::new(Code::ToolCanceled, message).executed(Executed::Yes))
         }
     }
 }
@@ -220,13 +229,6 @@ pub fn invalid_output(message: String) -> Fault {
 
 fn changed(name: &str) -> Fault {
     invalid_output(format!("The file of the output {name} grew or shrank while it was read."))
-}
-
-/// What an attempt failed of whose run ended before its files were stored.
-#[must_use]
-pub fn unwanted() -> Fault {
-    Fault::new(Code::ToolCanceled, "The run ended before its files were stored.")
-        .executed(Executed::Yes)
 }
 
 #[cfg(test)]

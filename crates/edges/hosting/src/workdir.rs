@@ -24,7 +24,7 @@ use rustix::fs::{Mode, OFlags, RawDir};
 use wharf_vocab::{AttemptId, Digest, Fault};
 
 use crate::places::Places;
-use crate::remove::{self, out_of_reach, put_away};
+use crate::remove::{self, FOLDER, out_of_reach, put_away};
 use crate::transfer::{WrittenFiles, invalid_output, ordinary};
 
 /// Longest name of a file that is the same as its input's or output's.
@@ -33,9 +33,6 @@ const KEY_BYTES_MAX: usize = 128;
 const ROOMS_KEPT_MAX: usize = 64;
 /// Changes within this time of each other may bear the same time.
 const CLOCK_TICK: Duration = Duration::from_millis(50);
-
-const FOLDER: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The rooms of one connection.
 #[derive(Debug)]
@@ -271,7 +268,7 @@ pub fn unnameable() -> Fault {
 }
 
 /// A folder in another one, made if it is not there. A link is none.
-fn folder_in(dir: impl AsFd, name: &str) -> io::Result<OwnedFd> {
+pub fn folder_in(dir: impl AsFd, name: &str) -> io::Result<OwnedFd> {
     match rustix::fs::mkdirat(&dir, name, Mode::RWXU) {
         Ok(()) | Err(rustix::io::Errno::EXIST) => {}
         Err(error) => return Err(error.into()),

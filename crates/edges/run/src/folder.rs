@@ -26,7 +26,8 @@ use serde_json::Value;
 use wharf_domain::scope::WorldPath;
 use wharf_engine::{AttemptData, AttemptOutputs};
 use wharf_hosting::{
-    FILES_MAX, Places, WrittenFiles, copy_in, copy_out, invalid_output, ordinary, put_away,
+    FILES_MAX, FOLDER, Places, WrittenFiles, copy_in, copy_out, folder_in, invalid_output,
+    ordinary, put_away,
 };
 use wharf_vocab::{Code, Fault, RunId, RunKey};
 
@@ -35,9 +36,6 @@ use crate::link::FileAccess;
 /// Where a server finds the folder.
 const MOUNTED: &str = "/artifacts";
 const WORLD: &str = "@world";
-
-const FOLDER: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The folder of one launch.
 #[derive(Debug)]
@@ -90,7 +88,7 @@ impl Shelf {
         for name in data.output_names() {
             if let Some(path) = data.place(&name) {
                 let place = FilePlace::of(&path, run);
-                folder_of(&folder.root, &place.segments).map_err(|error| unusable(error.into()))?;
+                folder_of(&folder.root, &place.segments).map_err(unusable)?;
                 folder.outputs.insert(name, place);
             }
         }
@@ -105,12 +103,7 @@ impl Shelf {
     /// Makes the folder of a run. Whatever bears its name already is put away.
     fn make(&self, taken: &mut FolderName) -> io::Result<OwnedFd> {
         if taken.apart {
-            let world = of_world(&taken.key);
-            match rustix::fs::mkdirat(&self.root, &world, Mode::RWXU) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(error) => return Err(error.into()),
-            }
-            taken.within = Some(rustix::fs::openat(&self.root, &world, FOLDER, Mode::empty())?);
+            taken.within = Some(folder_in(&self.root, &of_world(&taken.key))?);
         }
         let (within, run) = (taken.within.as_ref().unwrap_or(&self.root), taken.key.run.as_str());
         if let Err(Errno::EXIST) = rustix::fs::mkdirat(within, run, Mode::RWXU) {
@@ -260,15 +253,11 @@ impl WrittenFiles for RunFolder {
 }
 
 /// The folder that a file is to lie in, made if it is not there, and the file's name.
-fn folder_of<'a>(root: &OwnedFd, segments: &'a [String]) -> rustix::io::Result<(OwnedFd, &'a str)> {
+fn folder_of<'a>(root: &OwnedFd, segments: &'a [String]) -> io::Result<(OwnedFd, &'a str)> {
     let (name, folders) = segments.split_last().ok_or(Errno::INVAL)?;
-    let mut at = root.try_clone().map_err(|_| Errno::MFILE)?;
+    let mut at = root.try_clone()?;
     for folder in folders {
-        match rustix::fs::mkdirat(&at, folder.as_str(), Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(error),
-        }
-        at = rustix::fs::openat(&at, folder.as_str(), FOLDER, Mode::empty())?;
+        at = folder_in(&at, folder)?;
     }
     Ok((at, name))
 }

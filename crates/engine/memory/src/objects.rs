@@ -7,18 +7,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use futures::future::{BoxFuture, ready};
+use futures::future::ready;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 use parking_lot::{Mutex, MutexGuard};
 use wharf_vocab::limits::UPLOAD_PARTS_MAX;
 use wharf_vocab::{B3, Timestamp};
 
 use wharf_ports::{
-    BoundVersions, ByteStream, Clock, Method, ObjectBody, ObjectEntry, ObjectError,
+    BoundVersions, ByteStream, Clock, Method, ObjectAnswer, ObjectBody, ObjectEntry, ObjectError,
     ObjectErrorKind, ObjectInfo, ObjectStore, ObjectVersion, PutObject, Upload, UploadPart,
 };
-
-type Answer<T> = BoxFuture<'static, Result<T, ObjectError>>;
 
 /// An artifact store in memory. Its addresses lead nowhere, but
 /// [`get_at`](MemoryObjects::get_at) and [`put_at`](MemoryObjects::put_at) take them as a real
@@ -128,7 +126,7 @@ impl MemoryObjects {
     fn act<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Inner, Timestamp) -> Result<T, ObjectError>,
-    ) -> Answer<T> {
+    ) -> ObjectAnswer<T> {
         let now = self.clock.now();
         let mut inner = self.lock();
         let done = inner.may_fail().and_then(|()| act(&mut inner, now));
@@ -140,7 +138,7 @@ impl MemoryObjects {
         &self,
         body: ByteStream,
         act: impl FnOnce(&mut Inner, Timestamp, Bytes) -> Result<T, ObjectError> + Send + 'static,
-    ) -> Answer<T> {
+    ) -> ObjectAnswer<T> {
         let this = self.clone();
         async move {
             let bytes = body.try_fold(BytesMut::new(), |mut all, piece| async move {
@@ -264,11 +262,11 @@ impl ObjectStore for MemoryObjects {
         "memory://objects".to_owned()
     }
 
-    fn head(&self, key: String) -> Answer<Option<ObjectInfo>> {
+    fn head(&self, key: String) -> ObjectAnswer<Option<ObjectInfo>> {
         self.act(|inner, _| Ok(inner.objects.get(&key).map(|object| object.info.clone())))
     }
 
-    fn get(&self, key: String, range: Option<Range<u64>>) -> Answer<Option<ObjectBody>> {
+    fn get(&self, key: String, range: Option<Range<u64>>) -> ObjectAnswer<Option<ObjectBody>> {
         self.act(|inner, _| {
             let Some(object) = inner.objects.get(&key) else { return Ok(None) };
             let bytes = match range {
@@ -280,14 +278,14 @@ impl ObjectStore for MemoryObjects {
         })
     }
 
-    fn locate(&self, wanted: ObjectVersion) -> Answer<Option<ObjectVersion>> {
+    fn locate(&self, wanted: ObjectVersion) -> ObjectAnswer<Option<ObjectVersion>> {
         self.act(|inner, _| {
             let found = inner.wanted(&wanted).map(|object| object.info.version.clone());
             Ok(found.map(|version| ObjectVersion { version, ..wanted }))
         })
     }
 
-    fn get_version(&self, wanted: ObjectVersion) -> Answer<Option<ObjectBody>> {
+    fn get_version(&self, wanted: ObjectVersion) -> ObjectAnswer<Option<ObjectBody>> {
         self.act(|inner, _| {
             let Some(object) = inner.wanted(&wanted) else { return Ok(None) };
             let stream = stream::iter([Ok(object.bytes.clone())]).boxed();
@@ -295,7 +293,7 @@ impl ObjectStore for MemoryObjects {
         })
     }
 
-    fn put(&self, put: PutObject, body: ByteStream) -> Answer<ObjectInfo> {
+    fn put(&self, put: PutObject, body: ByteStream) -> ObjectAnswer<ObjectInfo> {
         self.act_with(body, move |inner, now, bytes| {
             let whole = put.bytes.is_none_or(|wanted| wanted == length(&bytes));
             if !whole || put.b3.is_some_and(|wanted| wanted != hash(&bytes)) {
@@ -305,7 +303,7 @@ impl ObjectStore for MemoryObjects {
         })
     }
 
-    fn copy(&self, from: String, to: String) -> Answer<ObjectInfo> {
+    fn copy(&self, from: String, to: String) -> ObjectAnswer<ObjectInfo> {
         self.act(|inner, now| {
             let from = inner.objects.get(&from).cloned().ok_or_else(missing)?;
             if let Some(same) = inner.objects.get(&to).filter(|to| to.bytes == from.bytes) {
@@ -315,7 +313,7 @@ impl ObjectStore for MemoryObjects {
         })
     }
 
-    fn delete(&self, key: String) -> Answer<()> {
+    fn delete(&self, key: String) -> ObjectAnswer<()> {
         self.act(|inner, _| {
             inner.objects.remove(&key);
             inner.replaced.retain(|(replaced, _), _| *replaced != key);
@@ -328,7 +326,7 @@ impl ObjectStore for MemoryObjects {
         prefix: String,
         after: Option<String>,
         limit: usize,
-    ) -> Answer<Vec<ObjectEntry>> {
+    ) -> ObjectAnswer<Vec<ObjectEntry>> {
         self.act(|inner, _| {
             let behind = |key: &str| after.as_deref().is_none_or(|after| key > after);
             let found = inner.objects.range(prefix.clone()..);
@@ -343,7 +341,7 @@ impl ObjectStore for MemoryObjects {
         })
     }
 
-    fn begin_upload(&self, key: String, media_type: String) -> Answer<String> {
+    fn begin_upload(&self, key: String, media_type: String) -> ObjectAnswer<String> {
         let chance = self.chance.clone();
         self.act(move |inner, now| {
             let count = inner.tag();
@@ -360,7 +358,7 @@ impl ObjectStore for MemoryObjects {
         number: u32,
         bytes: u64,
         body: ByteStream,
-    ) -> Answer<UploadPart> {
+    ) -> ObjectAnswer<UploadPart> {
         self.act_with(body, move |inner, _, content| {
             if bytes != length(&content) || !(1..=UPLOAD_PARTS_MAX).contains(&number) {
                 return Err(mismatch());
@@ -372,14 +370,14 @@ impl ObjectStore for MemoryObjects {
         })
     }
 
-    fn parts(&self, upload: Upload) -> Answer<Option<Vec<UploadPart>>> {
+    fn parts(&self, upload: Upload) -> ObjectAnswer<Option<Vec<UploadPart>>> {
         self.act(|inner, _| {
             let open = inner.upload(&upload);
             Ok(open.map(|open| open.parts.values().map(|(part, _)| part.clone()).collect()))
         })
     }
 
-    fn complete_upload(&self, upload: Upload, expected: Option<B3>) -> Answer<ObjectInfo> {
+    fn complete_upload(&self, upload: Upload, expected: Option<B3>) -> ObjectAnswer<ObjectInfo> {
         self.act(|inner, now| {
             let open = inner.upload(&upload).ok_or_else(missing)?;
             let mut whole = BytesMut::new();
@@ -395,7 +393,7 @@ impl ObjectStore for MemoryObjects {
         })
     }
 
-    fn abort_upload(&self, upload: Upload) -> Answer<()> {
+    fn abort_upload(&self, upload: Upload) -> ObjectAnswer<()> {
         self.act(|inner, _| {
             if inner.upload(&upload).is_some() {
                 inner.uploads.remove(&upload.id);
@@ -404,7 +402,7 @@ impl ObjectStore for MemoryObjects {
         })
     }
 
-    fn sweep(&self, before: Timestamp, bound: BoundVersions) -> Answer<u64> {
+    fn sweep(&self, before: Timestamp, bound: BoundVersions) -> ObjectAnswer<u64> {
         self.act(|inner, _| {
             let mut freed = 0;
             inner.replaced.retain(|name, (object, at)| {

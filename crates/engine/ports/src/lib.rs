@@ -24,8 +24,9 @@ pub use clock::{Clock, ManualClock, Sources, SteadyClock, SystemClock};
 pub use costs::{CostBy, CostKey, CostQuery, CostRow, CostSum, CostSums, wall_ms};
 pub use lifeline::{Lifeline, WeakLifeline};
 pub use objects::{
-    AddressGate, BoundVersions, ByteStream, Method, ObjectBody, ObjectEntry, ObjectError,
-    ObjectErrorKind, ObjectInfo, ObjectStore, ObjectVersion, PutObject, Upload, UploadPart,
+    AddressGate, BoundVersions, ByteStream, Method, ObjectAnswer, ObjectBody, ObjectEntry,
+    ObjectError, ObjectErrorKind, ObjectInfo, ObjectStore, ObjectVersion, PutObject, Upload,
+    UploadPart,
 };
 pub use provider::{Dispatch, EffectId, ProviderSink, RoomFor};
 pub use store::{

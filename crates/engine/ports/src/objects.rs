@@ -16,6 +16,9 @@ use wharf_vocab::{B3, Code, Fault, Timestamp};
 /// Bytes on their way, in pieces of any size.
 pub type ByteStream = BoxStream<'static, Result<Bytes, ObjectError>>;
 
+/// What an artifact store answers with.
+pub type ObjectAnswer<T> = BoxFuture<'static, Result<T, ObjectError>>;
+
 /// What the engine needs of an artifact store.
 pub trait ObjectStore: Send + Sync + 'static {
     /// An address under which whoever holds it can do this one thing to this one key, for so
@@ -31,44 +34,29 @@ pub trait ObjectStore: Send + Sync + 'static {
     fn origin(&self) -> String;
 
     /// What is known of an object; `None` if there is none.
-    fn head(&self, key: String) -> BoxFuture<'static, Result<Option<ObjectInfo>, ObjectError>>;
+    fn head(&self, key: String) -> ObjectAnswer<Option<ObjectInfo>>;
 
     /// An object's bytes, or those of a range that lies within it; `None` if there is no object.
-    fn get(
-        &self,
-        key: String,
-        range: Option<Range<u64>>,
-    ) -> BoxFuture<'static, Result<Option<ObjectBody>, ObjectError>>;
+    fn get(&self, key: String, range: Option<Range<u64>>) -> ObjectAnswer<Option<ObjectBody>>;
 
     /// A version as the store has it now, under the name it has now; `None` if it is gone. A store
     /// that keeps no versions looks whether what is there is still the same.
-    fn locate(
-        &self,
-        wanted: ObjectVersion,
-    ) -> BoxFuture<'static, Result<Option<ObjectVersion>, ObjectError>>;
+    fn locate(&self, wanted: ObjectVersion) -> ObjectAnswer<Option<ObjectVersion>>;
 
     /// The bytes of one version, also if it was replaced since; `None` where
     /// [`locate`](Self::locate) finds none.
-    fn get_version(
-        &self,
-        wanted: ObjectVersion,
-    ) -> BoxFuture<'static, Result<Option<ObjectBody>, ObjectError>>;
+    fn get_version(&self, wanted: ObjectVersion) -> ObjectAnswer<Option<ObjectBody>>;
 
     /// Writes an object whole or not at all. What was there before is replaced at once when the
     /// last byte is safe. A body that is not as long or does not have the hash it should is an
     /// [`ObjectErrorKind::Mismatch`], and nothing is written.
-    fn put(
-        &self,
-        put: PutObject,
-        body: ByteStream,
-    ) -> BoxFuture<'static, Result<ObjectInfo, ObjectError>>;
+    fn put(&self, put: PutObject, body: ByteStream) -> ObjectAnswer<ObjectInfo>;
 
     /// Makes an object a copy of another one; doing it twice changes nothing more.
-    fn copy(&self, from: String, to: String)
-    -> BoxFuture<'static, Result<ObjectInfo, ObjectError>>;
+    fn copy(&self, from: String, to: String) -> ObjectAnswer<ObjectInfo>;
 
     /// Removes an object; one that is not there is as good as removed.
-    fn delete(&self, key: String) -> BoxFuture<'static, Result<(), ObjectError>>;
+    fn delete(&self, key: String) -> ObjectAnswer<()>;
 
     /// Keys that begin with a prefix (a world's `{world}/`, a run's `{world}/@{run}/`), behind
     /// `after` in the order of their bytes.
@@ -77,14 +65,10 @@ pub trait ObjectStore: Send + Sync + 'static {
         prefix: String,
         after: Option<String>,
         limit: usize,
-    ) -> BoxFuture<'static, Result<Vec<ObjectEntry>, ObjectError>>;
+    ) -> ObjectAnswer<Vec<ObjectEntry>>;
 
     /// Begins an upload in parts; it can be taken up again after a restart by its id and key.
-    fn begin_upload(
-        &self,
-        key: String,
-        media_type: String,
-    ) -> BoxFuture<'static, Result<String, ObjectError>>;
+    fn begin_upload(&self, key: String, media_type: String) -> ObjectAnswer<String>;
 
     /// Takes one part, from 1 to 10,000; the same number again replaces it. All but the last have
     /// at least [`UPLOAD_PART_BYTES_MIN`](wharf_vocab::limits::UPLOAD_PART_BYTES_MIN) bytes.
@@ -94,33 +78,22 @@ pub trait ObjectStore: Send + Sync + 'static {
         number: u32,
         bytes: u64,
         body: ByteStream,
-    ) -> BoxFuture<'static, Result<UploadPart, ObjectError>>;
+    ) -> ObjectAnswer<UploadPart>;
 
     /// The parts that have arrived, by number; `None` if there is no such upload.
-    fn parts(
-        &self,
-        upload: Upload,
-    ) -> BoxFuture<'static, Result<Option<Vec<UploadPart>>, ObjectError>>;
+    fn parts(&self, upload: Upload) -> ObjectAnswer<Option<Vec<UploadPart>>>;
 
     /// Makes an object of all parts. With an expected hash, an object that has another is not
     /// left behind.
-    fn complete_upload(
-        &self,
-        upload: Upload,
-        expected: Option<B3>,
-    ) -> BoxFuture<'static, Result<ObjectInfo, ObjectError>>;
+    fn complete_upload(&self, upload: Upload, expected: Option<B3>) -> ObjectAnswer<ObjectInfo>;
 
     /// Gives an upload up, with all its parts.
-    fn abort_upload(&self, upload: Upload) -> BoxFuture<'static, Result<(), ObjectError>>;
+    fn abort_upload(&self, upload: Upload) -> ObjectAnswer<()>;
 
     /// Removes what nobody will ask for any more: unfinished uploads begun before this moment
     /// and, where versions are kept, versions that were replaced before it and that nobody is
     /// bound to. Says how many bytes that freed, as far as it is known.
-    fn sweep(
-        &self,
-        before: Timestamp,
-        bound: BoundVersions,
-    ) -> BoxFuture<'static, Result<u64, ObjectError>>;
+    fn sweep(&self, before: Timestamp, bound: BoundVersions) -> ObjectAnswer<u64>;
 }
 
 /// Versions that must stay although they were replaced: their keys and names.

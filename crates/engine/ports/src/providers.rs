@@ -87,6 +87,9 @@ pub struct Scan {
     pub cut_short: Option<String>,
 }
 
+/// What steering leads to.
+pub type Steering<'a, T> = BoxFuture<'a, Result<T, Fault>>;
+
 /// Steers agents.
 pub trait ProviderControl: Send + Sync + 'static {
     /// All agents.
@@ -96,13 +99,13 @@ pub trait ProviderControl: Send + Sync + 'static {
     fn show(&self, id: &ProviderId) -> Result<ProviderView, Fault>;
 
     /// Reads the manifest in a folder and takes the agent up.
-    fn add(&self, caller: Caller, folder: PathBuf) -> BoxFuture<'_, Result<ProviderView, Fault>>;
+    fn add(&self, caller: Caller, folder: PathBuf) -> Steering<'_, ProviderView>;
 
     /// Looks for manifests below a folder. It runs nothing and ends in bounded time.
-    fn scan(&self, folder: PathBuf) -> BoxFuture<'_, Result<Scan, Fault>>;
+    fn scan(&self, folder: PathBuf) -> Steering<'_, Scan>;
 
     /// How the agent's files differ from what was approved, one line each.
-    fn drift(&self, id: ProviderId) -> BoxFuture<'_, Result<Vec<String>, Fault>>;
+    fn drift(&self, id: ProviderId) -> Steering<'_, Vec<String>>;
 
     /// Approves the manifest, or a part of what it asks for.
     fn approve(
@@ -110,10 +113,10 @@ pub trait ProviderControl: Send + Sync + 'static {
         caller: Caller,
         id: ProviderId,
         approve: Approve,
-    ) -> BoxFuture<'_, Result<ProviderView, Fault>>;
+    ) -> Steering<'_, ProviderView>;
 
     /// Takes the approval back; a running agent is stopped.
-    fn revoke(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>>;
+    fn revoke(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView>;
 
     /// Takes on tools whose definition changed; all of them when none is named.
     fn approve_tools(
@@ -121,28 +124,27 @@ pub trait ProviderControl: Send + Sync + 'static {
         caller: Caller,
         id: ProviderId,
         tools: Vec<ToolId>,
-    ) -> BoxFuture<'_, Result<ProviderView, Fault>>;
+    ) -> Steering<'_, ProviderView>;
 
     /// Lets it run from now on, also after a restart of the core.
-    fn start(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>>;
+    fn start(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView>;
 
     /// Stops it and waits until it is gone.
-    fn stop(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>>;
+    fn stop(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView>;
 
     /// Stops it if it runs, and starts it.
-    fn restart(&self, caller: Caller, id: ProviderId)
-    -> BoxFuture<'_, Result<ProviderView, Fault>>;
+    fn restart(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView>;
 
     /// Forgets it.
-    fn remove(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<(), Fault>>;
+    fn remove(&self, caller: Caller, id: ProviderId) -> Steering<'_, ()>;
 
     /// The last lines of its log, also when it is dead.
-    fn logs(&self, id: ProviderId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>>;
+    fn logs(&self, id: ProviderId, lines: usize) -> Steering<'_, Vec<LogLine>>;
 
     /// The last lines of its log and then new ones, while it runs.
     fn follow_logs(
         &self,
         id: ProviderId,
         lines: usize,
-    ) -> BoxFuture<'_, Result<BoxStream<'static, LogLine>, Fault>>;
+    ) -> Steering<'_, BoxStream<'static, LogLine>>;
 }

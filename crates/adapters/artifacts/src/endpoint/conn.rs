@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use s3s::service::S3Service;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -22,25 +21,14 @@ const BUFFER_BYTES_MAX: usize = 64 * 1024;
 
 /// What all connections have in common.
 pub(super) struct Conn {
-    requests: Requests,
-    tls: Option<TlsAcceptor>,
-    options: Arc<EndpointOptions>,
-    stop: CancellationToken,
-    cut: CancellationToken,
+    pub(super) requests: Requests,
+    pub(super) tls: Option<TlsAcceptor>,
+    pub(super) options: Arc<EndpointOptions>,
+    pub(super) stop: CancellationToken,
+    pub(super) cut: CancellationToken,
 }
 
 impl Conn {
-    pub(super) fn new(
-        service: S3Service,
-        tls: Option<TlsAcceptor>,
-        options: EndpointOptions,
-        stop: CancellationToken,
-        cut: CancellationToken,
-    ) -> Self {
-        let options = Arc::new(options);
-        Self { requests: Requests::new(service, Arc::clone(&options)), tls, options, stop, cut }
-    }
-
     /// How long to wait when no connection can be accepted.
     pub(super) fn accept_pause(&self) -> Duration {
         self.options.head_timeout.min(Duration::from_millis(100))

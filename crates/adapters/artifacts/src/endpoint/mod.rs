@@ -29,6 +29,7 @@ pub use options::{EndpointOptions, Tls};
 
 use self::backend::{Access, Auth, Backend, Gate};
 use self::conn::Conn;
+use self::service::Requests;
 use crate::presign::Presigner;
 use crate::{EmbeddedObjects, FileObjects};
 
@@ -107,7 +108,9 @@ impl Endpoint {
 
     async fn accept(self, tasks: TaskTracker, stop: CancellationToken, cut: CancellationToken) {
         let permits = Arc::new(Semaphore::new(self.options.connections_max));
-        let conn = Conn::new(self.service, self.tls, self.options, stop.clone(), cut);
+        let options = Arc::new(self.options);
+        let requests = Requests::new(self.service, Arc::clone(&options), tasks.clone());
+        let conn = Conn { requests, tls: self.tls, options, stop: stop.clone(), cut };
         let conn = Arc::new(conn);
         loop {
             // Whoever comes when there are enough connections waits to be accepted.

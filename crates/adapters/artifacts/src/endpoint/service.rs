@@ -10,6 +10,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use s3s::Body;
 use s3s::service::S3Service;
+use tokio_util::task::TaskTracker;
 use tracing::instrument::WithSubscriber as _;
 
 use super::EndpointOptions;
@@ -23,11 +24,17 @@ const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 pub(super) struct Requests {
     service: S3Service,
     options: Arc<EndpointOptions>,
+    /// What goes on beside answers.
+    tasks: TaskTracker,
 }
 
 impl Requests {
-    pub(super) fn new(service: S3Service, options: Arc<EndpointOptions>) -> Self {
-        Self { service, options }
+    pub(super) fn new(
+        service: S3Service,
+        options: Arc<EndpointOptions>,
+        tasks: TaskTracker,
+    ) -> Self {
+        Self { service, options, tasks }
     }
 
     async fn answer(self, request: Request<Incoming>) -> Response<Body> {
@@ -48,7 +55,7 @@ impl Requests {
         tracing::debug!(%method, status = answer.status().as_u16(), "artifact store");
         // Who waits for a go-ahead sends nothing when it does not come.
         if !answer.status().is_success() && !waits && !body.is_end_stream() {
-            tokio::spawn(body.drain(self.options.refused_body_bytes_max));
+            self.tasks.spawn(body.drain(self.options.refused_body_bytes_max));
         }
         answer
     }

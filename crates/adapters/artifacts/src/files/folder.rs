@@ -96,7 +96,7 @@ impl ObjectFolder {
         write: &mut dyn FnMut(&mut File) -> io::Result<()>,
     ) -> io::Result<()> {
         let folder = self.layout.place(&object.key).folder;
-        let scratch = Scratch::new(self.layout.tmp())?;
+        let scratch = Scratch::new(&self.layout.tmp)?;
         write(&mut scratch.create()?)?;
         let StoredObject { key, bytes, b3, media_type, written_at } = object.clone();
         let version = head::version(written_at, None)?;

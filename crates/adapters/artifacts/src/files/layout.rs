@@ -22,8 +22,10 @@ pub(crate) const TURNS: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Layout {
     worlds: PathBuf,
-    uploads: PathBuf,
-    tmp: PathBuf,
+    /// Where unfinished uploads are.
+    pub(crate) uploads: PathBuf,
+    /// Where things are written.
+    pub(crate) tmp: PathBuf,
 }
 
 /// Where one object lies.
@@ -47,16 +49,6 @@ impl Layout {
         [&self.worlds, &self.uploads, &self.tmp]
             .into_iter()
             .try_for_each(|path| disk::make_folder(path))
-    }
-
-    /// Where things are written.
-    pub(crate) fn tmp(&self) -> &Path {
-        &self.tmp
-    }
-
-    /// Where unfinished uploads are.
-    pub(crate) fn uploads(&self) -> &Path {
-        &self.uploads
     }
 
     /// Where an object lies.

@@ -49,8 +49,8 @@ impl FileObjects {
         fs::set_permissions(folder, Permissions::from_mode(0o700))?;
         let layout = Layout::new(folder);
         layout.make()?;
-        for name in disk::names(layout.tmp())? {
-            let path = layout.tmp().join(name);
+        for name in disk::names(&layout.tmp)? {
+            let path = layout.tmp.join(name);
             match fs::remove_file(&path) {
                 Err(error) if error.kind() == ErrorKind::IsADirectory => fs::remove_dir_all(path)?,
                 done => done?,

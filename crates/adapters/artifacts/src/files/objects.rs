@@ -71,7 +71,7 @@ impl FileObjects {
         if !allowed(&put.key) {
             return Ok(None);
         }
-        let draft = Draft::new(self.layout.tmp(), Some(blake3::Hasher::new()));
+        let draft = Draft::new(&self.layout.tmp, Some(blake3::Hasher::new()));
         let most = put.bytes.unwrap_or(FILE_BYTES_MAX);
         let (draft, last) = write::receive(draft, body, most).await?;
         blocking(move || {
@@ -108,7 +108,7 @@ impl FileObjects {
                 return Ok(head.info());
             }
             let version = self.layout.place(&from).folder.join(&source.version);
-            let scratch = share(&version, file, self.layout.tmp());
+            let scratch = share(&version, file, &self.layout.tmp);
             let scratch = scratch.map_err(|error| trouble("copy an object", &error))?;
             let Head { media_type, bytes, b3, .. } = source;
             self.publish(Label { key: to, media_type, bytes, b3 }, scratch)
@@ -122,7 +122,7 @@ impl FileObjects {
             let place = self.layout.place(&key);
             let remove = || {
                 // From its place to the scratch folder it goes at once; emptying it takes longer.
-                let scratch = Scratch::new(self.layout.tmp())?;
+                let scratch = Scratch::new(&self.layout.tmp)?;
                 let turn = self.turn(&place);
                 match fs::rename(&place.folder, scratch.path()) {
                     Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -168,7 +168,7 @@ impl FileObjects {
         let version = head::version(written_at, before)?;
         let Label { key, media_type, bytes, b3 } = label;
         let head = Head { key, version, bytes, b3, media_type, written_at };
-        let staged = head.stage(self.layout.tmp())?;
+        let staged = head.stage(&self.layout.tmp)?;
         let at = folder.join(&head.version);
         scratch.move_to(&at)?;
         let named = disk::sync_folder(folder).and_then(|()| staged.move_to(&folder.join(HEAD)));

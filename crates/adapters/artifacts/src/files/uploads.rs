@@ -42,14 +42,14 @@ impl FileObjects {
                 let id = random_hex::<32>()?;
                 let about = About { key, media_type, begun_at: now() };
                 let about = serde_json::to_vec(&about).map_err(io::Error::other)?;
-                let scratch = Scratch::new(self.layout.tmp())?;
+                let scratch = Scratch::new(&self.layout.tmp)?;
                 disk::make_folder(scratch.path())?;
                 let mut file = disk::create(&scratch.path().join(ABOUT))?;
                 file.write_all(&about)?;
                 file.sync_all()?;
                 disk::sync_folder(scratch.path())?;
-                scratch.move_to(&self.layout.uploads().join(&id))?;
-                disk::sync_folder(self.layout.uploads())?;
+                scratch.move_to(&self.layout.uploads.join(&id))?;
+                disk::sync_folder(&self.layout.uploads)?;
                 self.rolling.begin(&id);
                 Ok(id)
             };
@@ -69,7 +69,7 @@ impl FileObjects {
         check_part(number)?;
         let this = Arc::clone(&self);
         let upload = blocking(move || this.open_upload(&upload).map(|_| upload)).await?;
-        let draft = Draft::new(self.layout.tmp(), self.rolling.before(&upload.id, number));
+        let draft = Draft::new(&self.layout.tmp, self.rolling.before(&upload.id, number));
         let (draft, last) = write::receive(draft, body, bytes).await?;
         blocking(move || {
             let written = draft.finish(&last);
@@ -144,7 +144,7 @@ impl FileObjects {
 
     /// Removes uploads begun before this moment and says how many bytes that freed.
     pub(super) fn sweep_uploads(&self, before: Timestamp) -> Result<u64, ObjectError> {
-        let ids = disk::names(self.layout.uploads());
+        let ids = disk::names(&self.layout.uploads);
         let ids = ids.map_err(|error| trouble("list uploads", &error))?;
         let mut freed = 0;
         for id in ids {
@@ -162,7 +162,7 @@ impl FileObjects {
     /// The folder of an upload and what it becomes.
     fn open_upload(&self, upload: &Upload) -> Result<(PathBuf, About), ObjectError> {
         let about = self.about(upload)?.ok_or_else(|| not_found("upload"))?;
-        Ok((self.layout.uploads().join(&upload.id), about))
+        Ok((self.layout.uploads.join(&upload.id), about))
     }
 
     /// What an upload becomes, if it is one for this key.
@@ -174,7 +174,7 @@ impl FileObjects {
         if id.is_empty() || !id.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Ok(None);
         }
-        let read = || match fs::read(self.layout.uploads().join(id).join(ABOUT)) {
+        let read = || match fs::read(self.layout.uploads.join(id).join(ABOUT)) {
             Ok(text) => serde_json::from_slice(&text).map(Some).map_err(io::Error::other),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -184,7 +184,7 @@ impl FileObjects {
 
     /// The newest file of each part.
     fn stored_parts(&self, upload: &Upload) -> Result<BTreeMap<u32, UploadPart>, ObjectError> {
-        let folder = self.layout.uploads().join(&upload.id);
+        let folder = self.layout.uploads.join(&upload.id);
         let read = || {
             let mut names = disk::names(&folder)?;
             names.sort();
@@ -212,8 +212,8 @@ impl FileObjects {
         parts: &[UploadPart],
         known: Option<B3>,
     ) -> io::Result<(Scratch, B3)> {
-        let folder = self.layout.uploads().join(&upload.id);
-        let scratch = Scratch::new(self.layout.tmp())?;
+        let folder = self.layout.uploads.join(&upload.id);
+        let scratch = Scratch::new(&self.layout.tmp)?;
         let mut whole = scratch.create()?;
         let mut hasher = blake3::Hasher::new();
         for part in parts {
@@ -241,10 +241,10 @@ impl FileObjects {
     fn remove_upload(&self, id: &str) -> Result<(), ObjectError> {
         self.rolling.end(id);
         let remove = || {
-            let scratch = Scratch::new(self.layout.tmp())?;
-            match fs::rename(self.layout.uploads().join(id), scratch.path()) {
+            let scratch = Scratch::new(&self.layout.tmp)?;
+            match fs::rename(self.layout.uploads.join(id), scratch.path()) {
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-                moved => moved.and_then(|()| disk::sync_folder(self.layout.uploads())),
+                moved => moved.and_then(|()| disk::sync_folder(&self.layout.uploads)),
             }
         };
         remove().map_err(|error: io::Error| trouble("remove an upload", &error))

@@ -1,7 +1,7 @@
 //! Reading one version of an object, also after it was replaced.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read as _};
+use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,9 +13,6 @@ use super::disk::{self, trouble};
 use super::head::{self, Head};
 use super::{FileObjects, blocking, read};
 use crate::rolling;
-
-/// How much is read at once.
-const PIECE_BYTES: usize = 1024 * 1024;
 
 impl FileObjects {
     /// A version under the name it has now; none if it is gone.
@@ -118,15 +115,11 @@ pub(super) fn by_content(folder: &Path, b3: &B3, bytes: u64) -> io::Result<Optio
 }
 
 /// Whether a file has so many bytes and this hash.
-fn has_hash(mut file: File, b3: &B3, bytes: u64) -> io::Result<bool> {
+fn has_hash(file: File, b3: &B3, bytes: u64) -> io::Result<bool> {
     if file.metadata()?.len() != bytes {
         return Ok(false);
     }
-    let (mut hasher, mut piece) = (blake3::Hasher::new(), vec![0; PIECE_BYTES]);
-    loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(rolling::hash(&hasher) == *b3),
-            read => hasher.update(&piece[..read]),
-        };
-    }
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(file)?;
+    Ok(rolling::hash(&hasher) == *b3)
 }

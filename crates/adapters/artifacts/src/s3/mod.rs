@@ -19,12 +19,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use reqwest::{Certificate, Client, Url};
 use rusty_s3::{Bucket, Method, UrlStyle};
 use wharf_ports::{
-    BoundVersions, ByteStream, ObjectBody, ObjectEntry, ObjectError, ObjectErrorKind, ObjectInfo,
-    ObjectStore, ObjectVersion, PutObject, Upload, UploadPart,
+    BoundVersions, ByteStream, ObjectAnswer, ObjectBody, ObjectEntry, ObjectError, ObjectErrorKind,
+    ObjectInfo, ObjectStore, ObjectVersion, PutObject, Upload, UploadPart,
 };
 use wharf_vocab::{B3, Timestamp};
 
@@ -34,8 +33,6 @@ use self::replaced::Replaced;
 use self::wire::{Call, Wire};
 use crate::presign::Presigner;
 use crate::rolling::Rolling;
-
-type Answer<T> = BoxFuture<'static, Result<T, ObjectError>>;
 
 /// The header that holds an object's hash.
 const B3_HEADER: &str = "x-amz-meta-b3";
@@ -135,31 +132,31 @@ impl ObjectStore for S3Objects {
         self.presigner.origin()
     }
 
-    fn head(&self, key: String) -> Answer<Option<ObjectInfo>> {
+    fn head(&self, key: String) -> ObjectAnswer<Option<ObjectInfo>> {
         get::head(self.shared(), key).boxed()
     }
 
-    fn get(&self, key: String, range: Option<Range<u64>>) -> Answer<Option<ObjectBody>> {
+    fn get(&self, key: String, range: Option<Range<u64>>) -> ObjectAnswer<Option<ObjectBody>> {
         get::get(self.shared(), key, range).boxed()
     }
 
-    fn locate(&self, wanted: ObjectVersion) -> Answer<Option<ObjectVersion>> {
+    fn locate(&self, wanted: ObjectVersion) -> ObjectAnswer<Option<ObjectVersion>> {
         get::locate(self.shared(), wanted).boxed()
     }
 
-    fn get_version(&self, wanted: ObjectVersion) -> Answer<Option<ObjectBody>> {
+    fn get_version(&self, wanted: ObjectVersion) -> ObjectAnswer<Option<ObjectBody>> {
         get::get_version(self.shared(), wanted).boxed()
     }
 
-    fn put(&self, put: PutObject, body: ByteStream) -> Answer<ObjectInfo> {
+    fn put(&self, put: PutObject, body: ByteStream) -> ObjectAnswer<ObjectInfo> {
         put::put(self.shared(), put, body).boxed()
     }
 
-    fn copy(&self, from: String, to: String) -> Answer<ObjectInfo> {
+    fn copy(&self, from: String, to: String) -> ObjectAnswer<ObjectInfo> {
         copy::copy(self.shared(), from, to).boxed()
     }
 
-    fn delete(&self, key: String) -> Answer<()> {
+    fn delete(&self, key: String) -> ObjectAnswer<()> {
         put::delete(self.shared(), key).boxed()
     }
 
@@ -168,11 +165,11 @@ impl ObjectStore for S3Objects {
         prefix: String,
         after: Option<String>,
         limit: usize,
-    ) -> Answer<Vec<ObjectEntry>> {
+    ) -> ObjectAnswer<Vec<ObjectEntry>> {
         list::list(self.shared(), prefix, after, limit).boxed()
     }
 
-    fn begin_upload(&self, key: String, media_type: String) -> Answer<String> {
+    fn begin_upload(&self, key: String, media_type: String) -> ObjectAnswer<String> {
         uploads::begin(self.shared(), key, media_type).boxed()
     }
 
@@ -182,23 +179,23 @@ impl ObjectStore for S3Objects {
         number: u32,
         bytes: u64,
         body: ByteStream,
-    ) -> Answer<UploadPart> {
+    ) -> ObjectAnswer<UploadPart> {
         uploads::put_part(self.shared(), upload, number, bytes, body).boxed()
     }
 
-    fn parts(&self, upload: Upload) -> Answer<Option<Vec<UploadPart>>> {
+    fn parts(&self, upload: Upload) -> ObjectAnswer<Option<Vec<UploadPart>>> {
         uploads::parts(self.shared(), upload).boxed()
     }
 
-    fn complete_upload(&self, upload: Upload, expected: Option<B3>) -> Answer<ObjectInfo> {
+    fn complete_upload(&self, upload: Upload, expected: Option<B3>) -> ObjectAnswer<ObjectInfo> {
         uploads::complete(self.shared(), upload, expected).boxed()
     }
 
-    fn abort_upload(&self, upload: Upload) -> Answer<()> {
+    fn abort_upload(&self, upload: Upload) -> ObjectAnswer<()> {
         uploads::abort(self.shared(), upload).boxed()
     }
 
-    fn sweep(&self, before: Timestamp, _: BoundVersions) -> Answer<u64> {
+    fn sweep(&self, before: Timestamp, _: BoundVersions) -> ObjectAnswer<u64> {
         list::sweep(self.shared(), before).boxed()
     }
 }

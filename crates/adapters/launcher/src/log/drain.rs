@@ -139,9 +139,8 @@ impl Pace {
 }
 
 /// Writes lines to memory and to disk.
-#[derive(Debug)]
 pub(crate) struct LogWriter {
-    book: Arc<LogBook>,
+    pub(crate) book: Arc<LogBook>,
     /// Gone only if a write never came back.
     file: Option<LogFile>,
     failing: bool,
@@ -159,10 +158,6 @@ impl LogWriter {
             redactor,
             line_bytes_max: spec.line_bytes_max,
         })
-    }
-
-    pub(crate) fn book(&self) -> &Arc<LogBook> {
-        &self.book
     }
 
     /// Adds a line of the launcher's own, which may tell what the program said.

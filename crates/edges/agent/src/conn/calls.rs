@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use wharf_domain::provider::ProviderLimits;
-use wharf_domain::run::AttemptError;
 use wharf_domain::{Level, Progress, json_weight};
 use wharf_engine::{Attempt, AttemptEnd, AttemptOutputs, AttemptRef, Dispatch, InputCheck, Reach};
-use wharf_hosting::{Assignment, CallFolder, CallFolders, Permit};
+use wharf_hosting::{Assignment, CallFolder, CallFolders, Permit, canceled_unsent};
 use wharf_protocol::agent::{CallEnd, Cancel};
 use wharf_socket::Owner as _;
 use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro};
@@ -249,9 +248,7 @@ pub(super) async fn turn_back(Assignment { attempt, permit }: Assignment, fault:
 /// Ends an attempt that was canceled before it was sent.
 async fn call_off(Assignment { attempt, permit }: Assignment) {
     drop(permit);
-    let fault = Fault::new(Code::ToolCanceled, "The call was canceled before it was sent.")
-        .executed(Executed::No);
-    let result = Err(AttemptError::Canceled(fault));
+    let result = Err(canceled_unsent("call"));
     // When the engine is gone there is nobody left to tell.
     let _ = attempt.ended(AttemptEnd::new(result, 0)).await;
 }

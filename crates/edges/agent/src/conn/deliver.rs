@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use wharf_domain::run::AttemptError;
 use wharf_engine::{Attempt, AttemptData, AttemptEnd, AttemptOutputs, Handle, Reach};
-use wharf_hosting::{CallFolder, Permit, Places, WrittenFiles as _, copy_out, over, unwanted};
+use wharf_hosting::{CallFolder, Permit, Places, WrittenFiles as _, copy_out, unless_over};
 use wharf_vocab::{Executed, Fault};
 
 /// A call that has ended well, as far as its agent is concerned.
@@ -39,11 +39,8 @@ pub(super) async fn deliver(handle: Handle, delivering: Delivery) {
     let delivered = if written.is_empty() {
         Ok(())
     } else {
-        tokio::select! {
-            delivered = write_all(&data, written, room.clone(), bytes_max) => delivered,
-            // Canceled, or out of time: nobody wants the files any more.
-            () = over(&handle, &attempt.dispatch().run) => Err(unwanted()),
-        }
+        let stored = write_all(&data, written, room.clone(), bytes_max);
+        unless_over(&handle, &attempt.dispatch().run, stored).await
     };
     // When the engine is gone there is nobody left to tell, here and below.
     let _ = match delivered {

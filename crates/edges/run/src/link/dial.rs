@@ -1,9 +1,7 @@
 //! Making a connection.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustls::ClientConfig;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -20,7 +18,7 @@ use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_wire::run_v1::SUBPROTOCOL;
 use wharf_wire::run_v1::limits::FRAME_BYTES_MAX;
 
-use super::{Endpoint, ServerAddress};
+use super::{Endpoint, ServerAddress, Settings};
 
 /// A stream of bytes to a server.
 pub(super) type ServerStream = Box<dyn Bytes>;
@@ -42,24 +40,10 @@ impl Unreached {
     }
 }
 
-impl fmt::Display for Unreached {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// How a connection is made.
-#[derive(Debug, Clone)]
-pub(super) struct Dialing {
-    pub(super) connect: Duration,
-    pub(super) handshake: Duration,
-    pub(super) message_bytes_max: usize,
-}
-
 /// Reaches a server, encrypted where that is needed.
 pub(super) async fn reach(
     endpoint: &Endpoint,
-    dialing: &Dialing,
+    settings: &Settings,
     tls: impl FnOnce() -> Result<Arc<ClientConfig>, Unreached>,
 ) -> Result<ServerStream, Unreached> {
     let reached = async {
@@ -87,7 +71,7 @@ pub(super) async fn reach(
         }
     };
     let slow = || Unreached::new("it did not answer in time");
-    tokio::time::timeout(dialing.connect, reached).await.unwrap_or_else(|_| Err(slow()))
+    tokio::time::timeout(settings.connect, reached).await.unwrap_or_else(|_| Err(slow()))
 }
 
 /// Opens the WebSocket for a run. Nothing is followed elsewhere: whoever answers with another
@@ -95,17 +79,17 @@ pub(super) async fn reach(
 pub(super) async fn open(
     endpoint: &Endpoint,
     wire: ServerStream,
-    dialing: &Dialing,
+    settings: &Settings,
 ) -> Result<ServerSocket, Unreached> {
     let request = request(endpoint)?;
     let config = WebSocketConfig::default()
-        .max_message_size(Some(dialing.message_bytes_max))
-        .max_frame_size(Some(dialing.message_bytes_max))
+        .max_message_size(Some(settings.session.message_bytes_max))
+        .max_frame_size(Some(settings.session.message_bytes_max))
         .read_buffer_size(SOCKET_READ_BYTES)
         .write_buffer_size(0)
         .max_write_buffer_size(FRAME_BYTES_MAX + SOCKET_SPARE_BYTES);
     let opening = client_async_with_config(request, wire, Some(config));
-    match tokio::time::timeout(dialing.handshake, opening).await {
+    match tokio::time::timeout(settings.handshake, opening).await {
         Ok(Ok((socket, _))) => Ok(socket),
         Ok(Err(error)) => Err(no_socket(&error)),
         Err(_) => Err(Unreached::new("it did not open the connection in time")),

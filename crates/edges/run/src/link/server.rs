@@ -12,12 +12,13 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use wharf_domain::run::AttemptError;
 use wharf_engine::{Attempt, AttemptEnd, Handle};
+use wharf_hosting::canceled_unsent;
 use wharf_protocol::Moment;
 use wharf_socket::Clock;
 use wharf_vocab::{Code, Executed, Fault};
 
 use super::breaker::Breaker;
-use super::dial::{self, Dialing, ServerSocket, Unreached};
+use super::dial::{self, ServerSocket, Unreached};
 use super::drive::Drive;
 use super::{Endpoint, Health, Settings, health};
 
@@ -112,7 +113,7 @@ impl Server {
     pub async fn health(&self) -> Result<Health, Fault> {
         let endpoint = self.0.doors.endpoint().await?;
         let asked = async {
-            let wire = dial::reach(&endpoint, &self.dialing(), || self.tls()).await?;
+            let wire = dial::reach(&endpoint, self.settings(), || self.tls()).await?;
             health::ask(&endpoint, wire).await
         };
         let slow = Err(Unreached("it does not say how it is".to_owned()));
@@ -129,7 +130,7 @@ impl Server {
         stop: &StopSignal,
     ) -> AttemptEnd {
         if stop.is_wanted() {
-            return never_sent();
+            return AttemptEnd::new(Err(canceled_unsent("run")), 0);
         }
         let driven = async {
             attempt.handed_over();
@@ -182,10 +183,9 @@ impl Server {
 
     /// Makes a connection for a run, and remembers whether it worked.
     pub(super) async fn dial(&self, endpoint: &Endpoint) -> Result<ServerSocket, Unreached> {
-        let dialing = self.dialing();
         let dialed = async {
-            let wire = dial::reach(endpoint, &dialing, || self.tls()).await?;
-            dial::open(endpoint, wire, &dialing).await
+            let wire = dial::reach(endpoint, self.settings(), || self.tls()).await?;
+            dial::open(endpoint, wire, self.settings()).await
         };
         let dialed = dialed.await;
         match &dialed {
@@ -205,15 +205,6 @@ impl Server {
             }
         }
         dialed
-    }
-
-    fn dialing(&self) -> Dialing {
-        let settings = &self.0.settings;
-        Dialing {
-            connect: settings.connect,
-            handshake: settings.handshake,
-            message_bytes_max: settings.session.message_bytes_max,
-        }
     }
 
     fn tls(&self) -> Result<Arc<ClientConfig>, Unreached> {
@@ -286,10 +277,4 @@ fn look_again(inner: Weak<Inner>) -> BoxFuture<'static, ()> {
 pub(super) fn away(why: &str) -> Fault {
     let message = format!("The tool server cannot be reached: {why}.");
     Fault::new(Code::ToolUnavailable, message)
-}
-
-fn never_sent() -> AttemptEnd {
-    let fault = Fault::new(Code::ToolCanceled, "The run was canceled before it was sent.")
-        .executed(Executed::No);
-    AttemptEnd::new(Err(AttemptError::Canceled(fault)), 0)
 }

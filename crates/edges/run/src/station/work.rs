@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use wharf_domain::run::AttemptError;
 use wharf_engine::{Attempt, AttemptEnd, Handle};
-use wharf_hosting::{Permit, Places, over, unwanted};
+use wharf_hosting::{Permit, Places, canceled_unsent, unless_over};
 use wharf_ports::launcher::Launched;
 use wharf_vocab::{Code, Executed, Fault};
 
@@ -55,11 +55,7 @@ impl AttemptWork {
         };
         tokio::select! {
             biased;
-            _ = self.stop.wanted() => {
-                let message = "The run was canceled before it was sent.";
-                let fault = Fault::new(Code::ToolCanceled, message).executed(Executed::No);
-                Err(AttemptError::Canceled(fault))
-            }
+            _ = self.stop.wanted() => Err(canceled_unsent("run")),
             prepared = prepared => {
                 prepared.map_err(|fault: Fault| AttemptError::Failed(fault, Executed::No))
             }
@@ -100,12 +96,8 @@ impl AttemptWork {
         match (folder, &report.result) {
             (Some(folder), Ok(outputs)) => {
                 let data = self.attempt.data();
-                let stored = tokio::select! {
-                    stored = folder.empty(&data, outputs, self.bytes_max) => stored,
-                    // Canceled, or out of time: nobody wants the files any more.
-                    () = over(&self.handle, &self.attempt.dispatch().run) => Err(unwanted()),
-                };
-                match stored {
+                let stored = folder.empty(&data, outputs, self.bytes_max);
+                match unless_over(&self.handle, &self.attempt.dispatch().run, stored).await {
                     Ok(()) => report,
                     Err(fault) => {
                         let result = Err(AttemptError::Failed(fault, Executed::Yes));

@@ -13,7 +13,7 @@ use crate::stage::{LONG, Stage, id, owner, tool};
 #[tokio::test]
 async fn t042_a_server_is_started_for_its_first_run_and_shared_by_the_next() {
     let stage = Stage::ready("").await;
-    let view = stage.edge.control().show(&id()).expect("known");
+    let view = stage.edge.show(&id()).expect("known");
     assert_eq!((view.state, view.instances), (ProviderState::Running, 0), "enabled, and at rest");
     assert!(stage.launcher.specs().is_empty(), "nothing was started yet");
     let one = stage.outputs(&*stage.run(json!({"op": "upper", "text": "hello"})).await).await;
@@ -27,7 +27,7 @@ async fn t042_a_server_is_started_for_its_first_run_and_shared_by_the_next() {
 async fn t043_what_is_offered_is_what_was_approved_until_the_manifest_changes() {
     for more in ["", "timeout_s = 5", "side_effects = false\nmock = true"] {
         let stage = Stage::ready(more).await;
-        let agent = stage.edge.control().show(&id()).expect("known").provider;
+        let agent = stage.edge.show(&id()).expect("known").provider;
         let offered = agent.manifest.tool_server().expect("a server").offered();
         assert_eq!(agent.pinned.get(&tool()), Some(&offered), "{more}");
         assert_eq!(
@@ -195,16 +195,16 @@ async fn t043_an_approval_puts_the_tool_into_the_catalog_and_enables_it() {
     assert_eq!(known.def.timeout_ms, Some(600_000));
     assert_eq!(known.def.max_cost_micro, Some(5));
     assert_eq!(known.availability, Availability::Up);
-    stage.edge.control().stop(owner(), id()).await.expect("disabled");
+    stage.edge.stop(owner(), id()).await.expect("disabled");
     let tools = stage.handle.providers().tools();
     let known = tools.iter().find(|known| known.def.tool == tool()).expect("still there");
     assert!(matches!(known.availability, Availability::Down { .. }));
-    stage.edge.control().start(owner(), id()).await.expect("enabled");
+    stage.edge.start(owner(), id()).await.expect("enabled");
     stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
-    stage.edge.control().stop(owner(), id()).await.expect("disabled");
-    stage.edge.control().remove(owner(), id()).await.expect("removed");
+    stage.edge.stop(owner(), id()).await.expect("disabled");
+    stage.edge.remove(owner(), id()).await.expect("removed");
     assert!(stage.handle.providers().tools().iter().all(|known| known.def.tool != tool()));
-    let fault = stage.edge.control().show(&id()).expect_err("gone");
+    let fault = stage.edge.show(&id()).expect_err("gone");
     assert!(fault.is(Code::ToolNotFound), "{fault}");
 }
 
@@ -217,7 +217,7 @@ async fn t043_a_server_whose_files_were_changed_takes_no_run() {
     assert!(fault.message.contains("server.py was changed"), "{fault}");
     let view = stage.until(|view| view.state == ProviderState::Drifted).await;
     assert!(stage.launcher.specs().is_empty(), "{view:?}");
-    let lines = stage.edge.control().drift(id()).await.expect("compared");
+    let lines = stage.edge.drift(id()).await.expect("compared");
     assert_eq!(lines, ["server.py was changed"]);
 }
 
@@ -241,6 +241,6 @@ async fn t042_when_the_core_stops_no_server_is_left() {
     let outputs = stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
     let pid = outputs["pid"].as_u64().expect("a pid");
     stage.handle.stop(Duration::from_secs(1)).await;
-    tokio::time::timeout(LONG, stage.edge.stop()).await.expect("stops");
+    tokio::time::timeout(LONG, stage.edge.stop_all()).await.expect("stops");
     assert!(!std::path::Path::new(&format!("/proc/{pid}/cmdline")).exists(), "{pid} lives");
 }

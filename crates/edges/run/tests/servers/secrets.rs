@@ -28,7 +28,7 @@ async fn t044_a_secret_is_in_no_message_no_log_no_argument_and_no_audit() {
     assert!(!format!("{:?}{:?}{:?}", spec.args, spec.env, spec.program).contains(CANARY));
     assert!(spec.secrets.iter().any(|secret| secret == CANARY), "the log must be freed of it");
     assert!(stage.launcher.log().contains("the secret is ***"), "{}", stage.launcher.log());
-    let logs = stage.edge.control().logs(id(), 100).await.expect("readable");
+    let logs = stage.edge.logs(id(), 100).await.expect("readable");
     assert!(logs.iter().all(|line| !line.text.contains(CANARY)));
     let seen = seen(spec);
     assert!(seen.contains("API_KEY") && !seen.contains(CANARY), "{seen}");
@@ -48,7 +48,7 @@ async fn t044_a_server_whose_secret_is_not_set_is_not_enabled_and_says_which() {
     assert!(fault.is(Code::SecretNotFound), "{fault}");
     assert!(fault.message.contains("API_KEY"), "{fault}");
     keep(&stage, "API_KEY", CANARY).await;
-    stage.edge.control().start(crate::stage::owner(), id()).await.expect("enabled");
+    stage.edge.start(crate::stage::owner(), id()).await.expect("enabled");
     let run = stage.run(json!({"op": "secret", "name": "API_KEY"})).await;
     stage.outputs(&run).await;
 }

@@ -11,12 +11,13 @@ use wharf_domain::provider::ProviderLimits;
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{Caller, Outcome, Run, WorldSettings};
 use wharf_engine::{Handle, NewFile, NewRun};
+use wharf_hosting::Control;
 use wharf_journal::audit::AuditKey;
 use wharf_memory::{MemoryObjects, MemoryStore};
 use wharf_ports::SystemClock;
 use wharf_ports::launcher::RestartPolicy;
 use wharf_ports::providers::{Approve, ProviderControl as _, ProviderView};
-use wharf_run::{Options, RunEdge, Storage};
+use wharf_run::{Options, Storage};
 use wharf_vocab::{Fault, NodeId, Object, ProviderId, RunKey, SandboxLevel, ToolId, WorldId};
 
 use crate::launcher::Children;
@@ -28,7 +29,7 @@ pub(crate) const REFERENCE: &str = "test/tool@1";
 /// Everything around one tool server.
 pub(crate) struct Stage {
     pub(crate) handle: Handle,
-    pub(crate) edge: RunEdge,
+    pub(crate) edge: Control,
     pub(crate) launcher: Arc<Children>,
     pub(crate) vault: Arc<Kept>,
     pub(crate) dir: tempfile::TempDir,
@@ -66,14 +67,14 @@ impl Stage {
         let (launcher, vault) = (Arc::new(Children::default()), Arc::new(Kept::default()));
         let mut options = options(&handle, dir.path(), &launcher, &vault);
         adjust(&mut options);
-        let edge = RunEdge::start(options).await.expect("starts");
+        let edge = wharf_run::start(options).await.expect("starts");
         Self { handle, edge, launcher, vault, dir, store, objects }
     }
 
     /// Stops the core and starts another one on what it has written.
     pub(crate) async fn restarted(self) -> Self {
         self.handle.stop(Duration::from_millis(1)).await;
-        self.edge.stop().await;
+        self.edge.stop_all().await;
         Self::on(self.store, self.objects, self.dir, |_| {}).await
     }
 
@@ -99,7 +100,7 @@ impl Stage {
     }
 
     pub(crate) async fn add(&self) -> Result<ProviderView, Fault> {
-        self.edge.control().add(owner(), self.folder()).await
+        self.edge.add(owner(), self.folder()).await
     }
 
     /// Adds and approves a server whose manifest was written.
@@ -109,7 +110,7 @@ impl Stage {
     }
 
     pub(crate) async fn approve(&self, approve: Approve) -> Result<ProviderView, Fault> {
-        self.edge.control().approve(owner(), id(), approve).await
+        self.edge.approve(owner(), id(), approve).await
     }
 
     /// A server that is approved and well.
@@ -154,7 +155,7 @@ impl Stage {
     pub(crate) async fn until(&self, wanted: impl Fn(&ProviderView) -> bool) -> ProviderView {
         let deadline = tokio::time::Instant::now() + LONG;
         loop {
-            let view = self.edge.control().show(&id()).expect("known");
+            let view = self.edge.show(&id()).expect("known");
             if wanted(&view) {
                 return view;
             }
