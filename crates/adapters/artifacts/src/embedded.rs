@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use wharf_ports::{
     BoundVersions, ByteStream, Method, ObjectAnswer, ObjectBody, ObjectEntry, ObjectInfo,
-    ObjectStore, ObjectVersion, PutObject, Upload, UploadPart,
+    ObjectStore, ObjectUpload, ObjectVersion, PutObject, UploadPart,
 };
 use wharf_vocab::limits::PRESIGN_S_MIN;
 use wharf_vocab::{B3, Timestamp};
@@ -90,7 +90,7 @@ impl ObjectStore for EmbeddedObjects {
 
     fn put_part(
         &self,
-        upload: Upload,
+        upload: ObjectUpload,
         number: u32,
         bytes: u64,
         body: ByteStream,
@@ -98,15 +98,19 @@ impl ObjectStore for EmbeddedObjects {
         self.files().put_part(upload, number, bytes, body).boxed()
     }
 
-    fn parts(&self, upload: Upload) -> ObjectAnswer<Option<Vec<UploadPart>>> {
+    fn parts(&self, upload: ObjectUpload) -> ObjectAnswer<Option<Vec<UploadPart>>> {
         self.files().parts(upload).boxed()
     }
 
-    fn complete_upload(&self, upload: Upload, expected: Option<B3>) -> ObjectAnswer<ObjectInfo> {
+    fn complete_upload(
+        &self,
+        upload: ObjectUpload,
+        expected: Option<B3>,
+    ) -> ObjectAnswer<ObjectInfo> {
         self.files().complete_upload(upload, expected).boxed()
     }
 
-    fn abort_upload(&self, upload: Upload) -> ObjectAnswer<()> {
+    fn abort_upload(&self, upload: ObjectUpload) -> ObjectAnswer<()> {
         self.files().abort_upload(upload).boxed()
     }
 

@@ -12,7 +12,7 @@
 //!   io::Result<Endpoint>`; `endpoint.addr()`; `endpoint.objects() -> Arc<EmbeddedObjects>`, an
 //!   [`ObjectStore`](wharf_ports::ObjectStore) whose addresses lead to the endpoint;
 //!   `endpoint.set_gate(gate)`, an [`AddressGate`](wharf_ports::AddressGate) that ends
-//!   addresses with their attempts; `endpoint.serve() -> Serving`; `serving.addr()`; `serving.stop().await`.
+//!   addresses with their attempts; `endpoint.serve() -> RunningEndpoint`; `serving.addr()`; `serving.stop().await`.
 //! - `S3Options { endpoint, region, bucket, style, key_id, secret, session_token, ca_file,
 //!   public_url, prefix }` with `S3Options::new(endpoint, bucket, key_id, secret)`;
 //!   `S3Objects::open(&options) -> Result<Arc<S3Objects>, ObjectError>`, an
@@ -28,7 +28,7 @@ mod rolling;
 mod s3;
 
 pub use embedded::EmbeddedObjects;
-pub use endpoint::{Endpoint, EndpointOptions, Serving, Tls};
+pub use endpoint::{Endpoint, EndpointOptions, RunningEndpoint, Tls};
 pub use files::{FileObjects, ObjectFolder, StoredObject};
 pub use presign::Credentials;
 pub use s3::{S3Objects, S3Options, Style};

@@ -20,11 +20,11 @@ pub(crate) fn hash(hasher: &blake3::Hasher) -> B3 {
 /// The hashes of the uploads that are under way.
 #[derive(Debug, Default)]
 pub(crate) struct Rolling {
-    uploads: Mutex<HashMap<String, Followed>>,
+    uploads: Mutex<HashMap<String, RollingHash>>,
 }
 
 #[derive(Debug, Default)]
-struct Followed {
+struct RollingHash {
     hasher: blake3::Hasher,
     tags: Vec<String>,
 }
@@ -34,7 +34,7 @@ impl Rolling {
     pub(crate) fn begin(&self, upload: &str) {
         let mut uploads = self.uploads.lock();
         if uploads.len() < FOLLOWED_MAX {
-            uploads.insert(upload.to_owned(), Followed::default());
+            uploads.insert(upload.to_owned(), RollingHash::default());
         }
     }
 

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use wharf_launcher::{Options, ProcessLauncher, shim};
+use wharf_launcher::{LauncherOptions, ProcessLauncher, shim};
 use wharf_ports::launcher::{LaunchSpec, Launcher, LogSpec};
 use wharf_vocab::{LaunchId, SandboxLevel};
 
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
 async fn measure() {
     let dir = std::env::temp_dir().join(format!("wharf-start-cost-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("makes it");
-    let launcher = ProcessLauncher::start(Options::default()).expect("starts");
+    let launcher = ProcessLauncher::start(LauncherOptions::default()).expect("starts");
     let achieved = launcher.probe().await;
     println!("this machine can do {}", achieved.level);
     let mut rows: Vec<(&str, Vec<[Duration; 2]>)> =

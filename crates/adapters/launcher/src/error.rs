@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 use wharf_vocab::{Code, Fault, FaultCode, LaunchId, SandboxLevel};
 
-use crate::shim::message::{Failure, Step};
+use crate::shim::message::{StartFailure, Step};
 
 /// Why a launch failed.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +48,7 @@ pub(crate) enum Error {
     )]
     Sandbox { level: SandboxLevel, minimum: SandboxLevel, notes: Vec<String> },
     #[error("{}", start_failed(program, cwd, *failure))]
-    Start { program: PathBuf, cwd: PathBuf, failure: Failure },
+    Start { program: PathBuf, cwd: PathBuf, failure: StartFailure },
 }
 
 impl Error {
@@ -74,7 +74,7 @@ impl Error {
             Self::Start { failure, .. } => (Code::AgentStartFailed, may_pass(*failure)),
         };
         let mut fault = Fault::with_code(FaultCode::Known(code), self.to_string(), retryable);
-        if let Self::Start { failure: Failure { errno: Some(errno), .. }, .. } = &self {
+        if let Self::Start { failure: StartFailure { errno: Some(errno), .. }, .. } = &self {
             fault = fault.with("os_error", *errno);
         }
         match launch {
@@ -85,12 +85,12 @@ impl Error {
 }
 
 /// Whether a start that failed so may work later without anybody mending something.
-fn may_pass(failure: Failure) -> bool {
+fn may_pass(failure: StartFailure) -> bool {
     let lasting = [Errno::NOENT, Errno::ACCESS, Errno::PERM, Errno::NOTDIR, Errno::NOEXEC];
     !lasting.iter().any(|errno| failure.errno == Some(errno.raw_os_error()))
 }
 
-fn start_failed(program: &std::path::Path, cwd: &std::path::Path, failure: Failure) -> String {
+fn start_failed(program: &std::path::Path, cwd: &std::path::Path, failure: StartFailure) -> String {
     let (program, cwd) = (program.display(), cwd.display());
     let errno = failure.errno.map(Errno::from_raw_os_error);
     match (failure.step, errno) {
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     fn fault(step: Step, errno: Errno, program_exists: bool) -> Fault {
-        let failure = Failure { step, errno: Some(errno.raw_os_error()), program_exists };
+        let failure = StartFailure { step, errno: Some(errno.raw_os_error()), program_exists };
         let error = Error::Start { program: "./agent".into(), cwd: "/w".into(), failure };
         error.into_fault(None)
     }

@@ -10,14 +10,16 @@ use std::time::Duration;
 use rustix::io::Errno;
 use tokio::time::timeout;
 use wharf_domain::provider::Usage;
-use wharf_ports::launcher::{Achieved, Fence};
+use wharf_ports::launcher::{Fence, FenceReport};
 use wharf_vocab::limits::LAUNCH_START_MS;
 use wharf_vocab::{Keeping, SandboxLevel};
 
 use crate::error::{Error, reason};
 use crate::group::Groups;
 use crate::shim::handover::Handover;
-use crate::shim::message::{Failure, FenceOrder, InboundOrder, Inbox, Layers, Order, Report, Step};
+use crate::shim::message::{
+    FenceOrder, InboundOrder, Layers, Order, ShimInbox, ShimReport, StartFailure, Step,
+};
 use crate::spawner::{Shim, Spawner};
 
 /// A folder that every Linux has, for a trial to stand in.
@@ -98,7 +100,7 @@ impl Ability {
     }
 
     /// The most that can be had.
-    pub(crate) fn achieved(&self, groups: Option<&Groups>) -> Achieved {
+    pub(crate) fn achieved(&self, groups: Option<&Groups>) -> FenceReport {
         let mut notes = self.reasons.clone();
         if self.layers.landlock {
             notes.push(format!("Landlock is there in version {}.", self.landlock));
@@ -107,7 +109,7 @@ impl Ability {
             notes.push(NO_GROUPS.to_owned());
         }
         let level = self.level();
-        Achieved { level, notes, limits: kept(level, groups).into() }
+        FenceReport { level, notes, limits: kept(level, groups).into() }
     }
 
     /// What is ordered for a launch, or why it must not be.
@@ -115,7 +117,7 @@ impl Ability {
         &self,
         fence: &Fence,
         groups: Option<&Groups>,
-    ) -> Result<(Achieved, FenceOrder), Error> {
+    ) -> Result<(FenceReport, FenceOrder), Error> {
         let mut notes = Vec::new();
         let (level, layers) = if fence.level <= SandboxLevel::Basic {
             (fence.level, Layers::NONE)
@@ -160,7 +162,7 @@ impl Ability {
         };
         let mut limits = BTreeMap::from(kept(level, groups));
         limits.retain(|name, _| is_set(&fence.usage, name));
-        Ok((Achieved { level, notes, limits }, order))
+        Ok((FenceReport { level, notes, limits }, order))
     }
 
     /// The level that is left if the program shares the machine's network.
@@ -269,22 +271,23 @@ async fn trial(
     layers: Layers,
     level: SandboxLevel,
     missing: Layers,
-) -> Result<(i32, bool), Failure> {
-    let lost = Failure { step: Step::Prepare, errno: None, program_exists: false };
+) -> Result<(i32, bool), StartFailure> {
+    let lost = StartFailure { step: Step::Prepare, errno: None, program_exists: false };
     let order = trial_order(layers, level, missing);
-    let handover = Handover::seal(&order).map_err(|error| Failure::new(Step::Prepare, &error))?;
+    let handover =
+        Handover::seal(&order).map_err(|error| StartFailure::new(Step::Prepare, &error))?;
     let Ok(shim) = spawner.spawn(handover).await else { return Err(lost) };
     let Shim { mut child, control, stdout, stderr, .. } = shim;
     let (inbox, control) = control.into_split();
-    let mut inbox = Inbox::new(inbox);
-    let report = timeout(Duration::from_millis(LAUNCH_START_MS), inbox.next::<Report>()).await;
+    let mut inbox = ShimInbox::new(inbox);
+    let report = timeout(Duration::from_millis(LAUNCH_START_MS), inbox.next::<ShimReport>()).await;
     // To the shim this is the core's death.
     drop((control, inbox));
     let _ = child.wait().await;
     drop((stdout, stderr));
     match report {
-        Ok(Some(Report::Tried { landlock, ids_apart })) => Ok((landlock, ids_apart)),
-        Ok(Some(Report::Failed(failure))) => Err(failure),
+        Ok(Some(ShimReport::Tried { landlock, ids_apart })) => Ok((landlock, ids_apart)),
+        Ok(Some(ShimReport::Failed(failure))) => Err(failure),
         _ => Err(lost),
     }
 }

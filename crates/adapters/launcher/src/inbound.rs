@@ -35,11 +35,11 @@ const MODE: u32 = 0o600;
 
 /// The socket's name outside. It is removed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct InboundSocketFile {
     path: PathBuf,
 }
 
-impl Door {
+impl InboundSocketFile {
     /// Opens a socket for this user only where nothing is yet; whoever connects waits for
     /// somebody to serve it.
     pub(crate) fn open(path: &Path) -> io::Result<(Self, OwnedFd)> {
@@ -55,7 +55,7 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for InboundSocketFile {
     fn drop(&mut self) {
         match fs::remove_file(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -69,12 +69,12 @@ impl Drop for Door {
 
 /// The socket, and where it leads in the network of this process.
 #[derive(Debug)]
-pub(crate) struct WayIn {
+pub(crate) struct InboundSocket {
     socket: OwnedFd,
     port: u16,
 }
 
-impl WayIn {
+impl InboundSocket {
     pub(crate) fn new(socket: OwnedFd, port: u16) -> Self {
         Self { socket, port }
     }

@@ -12,20 +12,20 @@ use tokio::sync::{OnceCell, mpsc, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use wharf_domain::provider::Usage;
-use wharf_ports::launcher::{Achieved, LaunchSpec, Launched, Launcher, LogLine};
+use wharf_ports::launcher::{FenceReport, LaunchSpec, Launched, Launcher, LogLine};
 use wharf_vocab::limits::LAUNCH_START_MS;
 use wharf_vocab::{Code, Fault, SandboxLevel};
 
 use crate::error::Error;
 use crate::fence::Ability;
 use crate::group::Groups;
-use crate::inbound::Door;
+use crate::inbound::InboundSocketFile;
 use crate::log::{LogWriter, Redactor, read_tail};
 use crate::process::LaunchedProcess;
 use crate::secrets::{SecretFiles, make_private};
 use crate::shim;
 use crate::shim::handover::Handover;
-use crate::shim::message::{FenceOrder, InboundOrder, Layers, Order, Report};
+use crate::shim::message::{FenceOrder, InboundOrder, Layers, Order, ShimReport};
 use crate::spawner::Spawner;
 use crate::supervise::{Leftovers, Supervisor};
 
@@ -40,7 +40,7 @@ const NOTES_MAX: usize = 20;
 
 /// How a launcher is set up.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct LauncherOptions {
     /// The binary that becomes a shim when its first argument is [`shim::WORD`]; this very
     /// program if none is named.
     pub shim_program: Option<PathBuf>,
@@ -73,7 +73,7 @@ pub struct ProcessLauncher {
 impl ProcessLauncher {
     /// Starts the launcher's thread. Must be called inside a Tokio runtime, which also watches
     /// over the launches: when it ends, they are killed.
-    pub fn start(options: Options) -> io::Result<Self> {
+    pub fn start(options: LauncherOptions) -> io::Result<Self> {
         let program = match options.shim_program {
             Some(program) => program,
             None => shim::own_program()?,
@@ -111,7 +111,7 @@ impl ProcessLauncher {
     }
 
     /// What is ordered for a fence. Only one that goes beyond the basic needs to know the machine.
-    async fn fence(&self, spec: &LaunchSpec) -> Result<(Achieved, FenceOrder), Error> {
+    async fn fence(&self, spec: &LaunchSpec) -> Result<(FenceReport, FenceOrder), Error> {
         let groups = self.groups().filter(|_| spec.fence.usage != Usage::default());
         if spec.fence.level <= SandboxLevel::Basic {
             return Ability::unknown().order(&spec.fence, groups);
@@ -135,7 +135,7 @@ impl Launcher for ProcessLauncher {
         .boxed()
     }
 
-    fn probe(&self) -> BoxFuture<'_, Achieved> {
+    fn probe(&self) -> BoxFuture<'_, FenceReport> {
         async move { self.ability().await.achieved(self.groups()) }.boxed()
     }
 
@@ -169,12 +169,12 @@ async fn launch_process(
     let mut supervisor = Supervisor::new(id, shim, writer, leftovers, Arc::clone(&spawner));
     let limit = Duration::from_millis(LAUNCH_START_MS);
     let error = match timeout(limit, supervisor.started()).await {
-        Ok(Some(Report::Started { pid })) => {
+        Ok(Some(ShimReport::Started { pid })) => {
             spawner.settled();
             tracing::info!(launch = %spec.launch, pid, level = %achieved.level, "a launch started");
             return Ok(supervised(supervisor, pid, achieved, spec.log.path));
         }
-        Ok(Some(Report::Failed(failure))) => {
+        Ok(Some(ShimReport::Failed(failure))) => {
             Error::Start { program: spec.program, cwd: spec.cwd, failure }
         }
         Ok(_) => Error::ShimLost,
@@ -188,7 +188,7 @@ async fn launch_process(
 fn supervised(
     supervisor: Supervisor,
     pid: i32,
-    fence: Achieved,
+    fence: FenceReport,
     log_path: PathBuf,
 ) -> LaunchedProcess {
     let (commands, waiting) = mpsc::channel(COMMANDS_WAITING_MAX);
@@ -251,9 +251,9 @@ fn prepare(
     Ok(Ready { spec, handover, writer, leftovers, notes })
 }
 
-fn open_door(inbound: &InboundOrder) -> Result<(Door, OwnedFd), Error> {
+fn open_door(inbound: &InboundOrder) -> Result<(InboundSocketFile, OwnedFd), Error> {
     let path = &inbound.socket;
-    Door::open(path).map_err(|source| Error::Inbound { path: path.clone(), source })
+    InboundSocketFile::open(path).map_err(|source| Error::Inbound { path: path.clone(), source })
 }
 
 /// Refuses what no system can start, and what would open a fence to everything.

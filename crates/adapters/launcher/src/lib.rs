@@ -36,5 +36,5 @@ mod spawner;
 mod supervise;
 mod tree;
 
-pub use launcher::{Options, Primitive, ProcessLauncher};
-pub use log::{Redaction, Redactor};
+pub use launcher::{LauncherOptions, Primitive, ProcessLauncher};
+pub use log::{Redactor, StreamRedaction};

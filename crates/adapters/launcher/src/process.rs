@@ -8,12 +8,12 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::{mpsc, watch};
-use wharf_ports::launcher::{Achieved, Exit, ExitHow, Launched, LogLine};
+use wharf_ports::launcher::{Exit, ExitHow, FenceReport, Launched, LogLine};
 use wharf_vocab::{Fault, LaunchId};
 
 use crate::launcher::read_log;
 use crate::log::LogBook;
-use crate::shim::message::Command;
+use crate::shim::message::ShimCommand;
 use crate::tree;
 
 /// A launch whose program was started.
@@ -21,17 +21,17 @@ use crate::tree;
 pub(crate) struct LaunchedProcess {
     pub(crate) id: LaunchId,
     pub(crate) pid: i32,
-    pub(crate) fence: Achieved,
+    pub(crate) fence: FenceReport,
     pub(crate) shim_pid: i32,
     /// When this is dropped, the supervisor kills the launch.
-    pub(crate) commands: mpsc::Sender<Command>,
+    pub(crate) commands: mpsc::Sender<ShimCommand>,
     pub(crate) exit: watch::Receiver<Option<Exit>>,
     pub(crate) book: Arc<LogBook>,
     pub(crate) log_path: PathBuf,
 }
 
 impl LaunchedProcess {
-    fn command(&self, command: Command) -> BoxFuture<'static, Exit> {
+    fn command(&self, command: ShimCommand) -> BoxFuture<'static, Exit> {
         // The supervisor is either gone, or has been told so often that it is stopping already.
         let _ = self.commands.try_send(command);
         self.exited()
@@ -47,7 +47,7 @@ impl Launched for LaunchedProcess {
         self.pid.unsigned_abs()
     }
 
-    fn fence(&self) -> &Achieved {
+    fn fence(&self) -> &FenceReport {
         &self.fence
     }
 
@@ -72,11 +72,11 @@ impl Launched for LaunchedProcess {
 
     fn stop(&self, grace: Duration) -> BoxFuture<'static, Exit> {
         let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
-        self.command(Command::Stop { grace_ms })
+        self.command(ShimCommand::Stop { grace_ms })
     }
 
     fn kill(&self) -> BoxFuture<'static, Exit> {
-        self.command(Command::Kill)
+        self.command(ShimCommand::Kill)
     }
 
     fn tail(&self, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {

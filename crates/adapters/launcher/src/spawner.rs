@@ -44,11 +44,11 @@ pub(crate) struct Shim {
 /// The way to the thread. The thread ends when the last of these is dropped.
 #[derive(Debug)]
 pub(crate) struct Spawner {
-    requests: SyncSender<Request>,
+    requests: SyncSender<SpawnRequest>,
 }
 
 #[derive(Debug)]
-enum Request {
+enum SpawnRequest {
     /// Somebody wants a shim.
     Shim { handover: Handover, reply: oneshot::Sender<io::Result<Shim>> },
     /// A program runs; what is done now is not in its way any more.
@@ -69,23 +69,23 @@ impl Spawner {
     /// Starts a shim and hands it its order.
     pub(crate) async fn spawn(&self, handover: Handover) -> Result<Shim, Error> {
         let (reply, answer) = oneshot::channel();
-        self.requests.try_send(Request::Shim { handover, reply }).map_err(
-            |refused| match refused {
+        self.requests.try_send(SpawnRequest::Shim { handover, reply }).map_err(|refused| {
+            match refused {
                 TrySendError::Full(_) => Error::Busy,
                 TrySendError::Disconnected(_) => Error::Stopping,
-            },
-        )?;
+            }
+        })?;
         answer.await.map_err(|_| Error::Stopping)?.map_err(Error::Shim)
     }
 
     /// Says that a start is over, so that there is time to get ready for the next.
     pub(crate) fn settled(&self) {
         // A thread that has too much to do needs no more.
-        let _ = self.requests.try_send(Request::Settled);
+        let _ = self.requests.try_send(SpawnRequest::Settled);
     }
 }
 
-fn serve(runtime: &Handle, program: &PathBuf, waiting: &Receiver<Request>) {
+fn serve(runtime: &Handle, program: &PathBuf, waiting: &Receiver<SpawnRequest>) {
     let _entered = runtime.enter();
     // A shim that is dropped loses its socket and ends.
     let mut ahead: Option<Shim> = None;
@@ -95,13 +95,13 @@ fn serve(runtime: &Handle, program: &PathBuf, waiting: &Receiver<Request>) {
             Some(_) => waiting.recv_timeout(AHEAD_FOR),
         };
         match request {
-            Ok(Request::Shim { handover, reply }) => {
+            Ok(SpawnRequest::Shim { handover, reply }) => {
                 let shim = ahead.take().and_then(|shim| use_ahead(shim, &handover));
                 let shim = shim.map_or_else(|| spawn(program, &handover), Ok);
                 // Whoever asked may be gone; then the shim loses its socket and ends.
                 let _ = reply.send(shim);
             }
-            Ok(Request::Settled) => ahead = ahead.or_else(|| start(program).ok()),
+            Ok(SpawnRequest::Settled) => ahead = ahead.or_else(|| start(program).ok()),
             Err(RecvTimeoutError::Timeout) => ahead = None,
             Err(RecvTimeoutError::Disconnected) => return,
         }

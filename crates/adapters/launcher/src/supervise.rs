@@ -15,10 +15,10 @@ use wharf_vocab::limits::SWEEP_MS;
 use wharf_vocab::{LaunchId, Resource};
 
 use crate::group::Group;
-use crate::inbound::Door;
+use crate::inbound::InboundSocketFile;
 use crate::log::{LogBook, LogWriter, drain};
 use crate::secrets::SecretFiles;
-use crate::shim::message::{Command, How, Inbox, Report, send};
+use crate::shim::message::{ProgramExit, ShimCommand, ShimInbox, ShimReport, send};
 use crate::spawner::{Shim, Spawner};
 use crate::tree;
 
@@ -33,14 +33,14 @@ const BETWEEN_ROUNDS: Duration = Duration::from_millis(20);
 
 /// What a launch must not leave behind on the machine. Each is removed when it is dropped, in this
 /// order.
-pub(crate) type Leftovers = (Option<SecretFiles>, Option<Group>, Option<Door>);
+pub(crate) type Leftovers = (Option<SecretFiles>, Option<Group>, Option<InboundSocketFile>);
 
 /// Everything the core holds of a launch while its shim lives.
 pub(crate) struct Supervisor {
     pub(crate) id: LaunchId,
     child: Child,
     pub(crate) shim_pid: i32,
-    inbox: Inbox,
+    inbox: ShimInbox,
     control: OwnedWriteHalf,
     pub(crate) book: Arc<LogBook>,
     draining: JoinHandle<LogWriter>,
@@ -68,7 +68,7 @@ impl Supervisor {
             id,
             child,
             shim_pid: pid,
-            inbox: Inbox::new(inbox),
+            inbox: ShimInbox::new(inbox),
             control,
             book: Arc::clone(&writer.book),
             draining: tokio::spawn(drain(stdout, stderr, writer, Arc::clone(&flooded))),
@@ -79,7 +79,7 @@ impl Supervisor {
     }
 
     /// Waits for what the shim makes of its order; none if it disappeared.
-    pub(crate) async fn started(&mut self) -> Option<Report> {
+    pub(crate) async fn started(&mut self) -> Option<ShimReport> {
         self.inbox.next().await
     }
 
@@ -95,12 +95,12 @@ impl Supervisor {
     /// Stays with the launch until nothing is left of it, then publishes how it ended.
     pub(crate) async fn run(
         mut self,
-        mut commands: mpsc::Receiver<Command>,
+        mut commands: mpsc::Receiver<ShimCommand>,
         exit: watch::Sender<Option<Exit>>,
     ) {
         let mut over = None;
         let (how, survivors) = match self.watch(&mut commands, &mut over).await {
-            Some(Report::Ended { how, survivors }) => (exit_how(how), survivors),
+            Some(ShimReport::Ended { how, survivors }) => (exit_how(how), survivors),
             _ => (ExitHow::Lost, self.clear_up().await),
         };
         let how = over.map_or(how, ExitHow::Limit);
@@ -119,9 +119,9 @@ impl Supervisor {
     /// over which limit the program went if it is seen from here.
     async fn watch(
         &mut self,
-        commands: &mut mpsc::Receiver<Command>,
+        commands: &mut mpsc::Receiver<ShimCommand>,
         over: &mut Option<Resource>,
-    ) -> Option<Report> {
+    ) -> Option<ShimReport> {
         let mut give_up_at: Option<Instant> = None;
         let mut killing = false;
         loop {
@@ -132,19 +132,19 @@ impl Supervisor {
                 }
             };
             let command = tokio::select! {
-                report = self.inbox.next::<Report>() => return report,
+                report = self.inbox.next::<ShimReport>() => return report,
                 () = patience => return None,
                 () = self.flooded.notified(), if !killing => {
                     *over = Some(Resource::Log);
-                    Command::Kill
+                    ShimCommand::Kill
                 }
-                command = commands.recv(), if !killing => command.unwrap_or(Command::Kill),
+                command = commands.recv(), if !killing => command.unwrap_or(ShimCommand::Kill),
             };
             let allowed = match command {
-                Command::Stop { grace_ms } => Duration::from_millis(grace_ms),
-                Command::Kill => Duration::ZERO,
+                ShimCommand::Stop { grace_ms } => Duration::from_millis(grace_ms),
+                ShimCommand::Kill => Duration::ZERO,
             };
-            killing = command == Command::Kill;
+            killing = command == ShimCommand::Kill;
             let later = Instant::now() + allowed + OVERTIME;
             give_up_at = Some(give_up_at.map_or(later, |earlier| earlier.min(later)));
             let sent = timeout(COMMAND, send(&mut self.control, &command)).await;
@@ -201,11 +201,11 @@ fn kill_session(leader: i32) -> u32 {
     u32::try_from(living.len()).unwrap_or(u32::MAX)
 }
 
-fn exit_how(how: How) -> ExitHow {
+fn exit_how(how: ProgramExit) -> ExitHow {
     match how {
-        How::Code(code) => ExitHow::Code(code),
-        How::Signal(signal) => ExitHow::Signal(signal),
-        How::Limit(resource) => ExitHow::Limit(resource),
-        How::Unknown => ExitHow::Lost,
+        ProgramExit::Code(code) => ExitHow::Code(code),
+        ProgramExit::Signal(signal) => ExitHow::Signal(signal),
+        ProgramExit::Limit(resource) => ExitHow::Limit(resource),
+        ProgramExit::Unknown => ExitHow::Lost,
     }
 }

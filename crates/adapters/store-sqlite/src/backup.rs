@@ -114,7 +114,7 @@ pub fn publications(path: &Path) -> Result<Vec<Publication>, StoreError> {
     let conn = connect::reader(path)?;
     let shards: Vec<ShardId> = (0..=u8::MAX).map(ShardId).collect();
     let open = read::load_open(&conn, StreamKind::Run, &shards)?;
-    let publication = |(stream, stored): (StreamId, wharf_ports::Stored)| {
+    let publication = |(stream, stored): (StreamId, wharf_ports::History)| {
         let StreamId::Run(run) = stream else { return None };
         stored.entries.into_iter().rev().find_map(|(_, entry)| match entry {
             Entry::Run(RunEntry::Publishing(begun)) => {

@@ -15,34 +15,34 @@ use crate::error::{from_sqlite, unavailable};
 pub const NEWEST: u32 = 5;
 
 /// One step of the schema.
-struct Step {
+struct SchemaStep {
     what: &'static str,
     up: &'static str,
     down: &'static str,
 }
 
-const STEPS: &[Step] = &[
-    Step {
+const STEPS: &[SchemaStep] = &[
+    SchemaStep {
         what: "streams, journal, claims, accounts, audit and leases",
         up: include_str!("schema/1_up.sql"),
         down: include_str!("schema/1_down.sql"),
     },
-    Step {
+    SchemaStep {
         what: "quick lists of runs that went wrong, and of the claims of a run",
         up: include_str!("schema/2_up.sql"),
         down: include_str!("schema/2_down.sql"),
     },
-    Step {
+    SchemaStep {
         what: "sums of what runs have cost",
         up: include_str!("schema/3_up.sql"),
         down: include_str!("schema/3_down.sql"),
     },
-    Step {
+    SchemaStep {
         what: "who wrote and read each file",
         up: include_str!("schema/4_up.sql"),
         down: include_str!("schema/4_down.sql"),
     },
-    Step {
+    SchemaStep {
         what: "what attempts under way have cost, and the most each tool has",
         up: include_str!("schema/5_up.sql"),
         down: include_str!("schema/5_down.sql"),
@@ -51,7 +51,7 @@ const STEPS: &[Step] = &[
 
 /// Where a database stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
+pub struct SchemaStatus {
     /// The version it has; 0 for an empty file.
     pub current: u32,
     /// The version this code writes.
@@ -61,13 +61,13 @@ pub struct Status {
 }
 
 /// Says where a database stands.
-pub fn status(path: &Path) -> Result<Status, StoreError> {
+pub fn status(path: &Path) -> Result<SchemaStatus, StoreError> {
     existing(path)?;
     status_of(&connect::reader(path)?)
 }
 
 /// Brings a closed database up to the newest version.
-pub fn up(path: &Path) -> Result<Status, StoreError> {
+pub fn up(path: &Path) -> Result<SchemaStatus, StoreError> {
     existing(path)?;
     let mut conn = connect::exclusive(path)?;
     connect::set_up_log(&conn, path)?;
@@ -76,7 +76,7 @@ pub fn up(path: &Path) -> Result<Status, StoreError> {
 }
 
 /// Takes a closed database back to an older version, for an older Wharf.
-pub fn down(path: &Path, to: u32) -> Result<Status, StoreError> {
+pub fn down(path: &Path, to: u32) -> Result<SchemaStatus, StoreError> {
     existing(path)?;
     let mut conn = connect::exclusive(path)?;
     take_down(&mut conn, STEPS, to)?;
@@ -100,12 +100,12 @@ fn existing(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-fn status_of(conn: &Connection) -> Result<Status, StoreError> {
+fn status_of(conn: &Connection) -> Result<SchemaStatus, StoreError> {
     let steps = STEPS.iter().map(|step| step.what).collect();
-    Ok(Status { current: version(conn)?, newest: NEWEST, steps })
+    Ok(SchemaStatus { current: version(conn)?, newest: NEWEST, steps })
 }
 
-fn climb(conn: &mut Connection, steps: &[Step]) -> Result<(), StoreError> {
+fn climb(conn: &mut Connection, steps: &[SchemaStep]) -> Result<(), StoreError> {
     loop {
         // The version is read under the lock of the step, since two cores may start at once.
         let from = version(conn)?;
@@ -125,7 +125,7 @@ fn climb(conn: &mut Connection, steps: &[Step]) -> Result<(), StoreError> {
     }
 }
 
-fn take_down(conn: &mut Connection, steps: &[Step], to: u32) -> Result<(), StoreError> {
+fn take_down(conn: &mut Connection, steps: &[SchemaStep], to: u32) -> Result<(), StoreError> {
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(from_sqlite)?;
     let from = version(&tx)?;
     if to > from {
@@ -144,7 +144,7 @@ fn take_down(conn: &mut Connection, steps: &[Step], to: u32) -> Result<(), Store
     tx.commit().map_err(from_sqlite)
 }
 
-fn at(steps: &[Step], version: u32) -> Option<&Step> {
+fn at(steps: &[SchemaStep], version: u32) -> Option<&SchemaStep> {
     steps.get(usize::try_from(version).unwrap_or(usize::MAX))
 }
 
@@ -166,13 +166,13 @@ mod tests {
     use super::*;
 
     /// A made-up step that moves data: one column becomes two, and back.
-    const MADE_UP: &[Step] = &[
-        Step {
+    const MADE_UP: &[SchemaStep] = &[
+        SchemaStep {
             what: "names",
             up: "CREATE TABLE people (name TEXT NOT NULL) STRICT;",
             down: "DROP TABLE people;",
         },
-        Step {
+        SchemaStep {
             what: "first and last names",
             up: "ALTER TABLE people ADD COLUMN last TEXT NOT NULL DEFAULT '';
                  UPDATE people SET last = substr(name, instr(name, ' ') + 1),
@@ -180,7 +180,11 @@ mod tests {
             down: "UPDATE people SET name = name || ' ' || last;
                    ALTER TABLE people DROP COLUMN last;",
         },
-        Step { what: "a mistake", up: "CREATE TABLE more (x); CREATE TABLE people (y);", down: "" },
+        SchemaStep {
+            what: "a mistake",
+            up: "CREATE TABLE more (x); CREATE TABLE people (y);",
+            down: "",
+        },
     ];
 
     fn names(conn: &Connection, column: &str) -> String {

@@ -18,10 +18,10 @@ const READS_MAX: usize = 4;
 
 /// Connections for reading, opened when they are needed first.
 #[derive(Debug, Clone)]
-pub(crate) struct Readers(Arc<Inner>);
+pub(crate) struct Readers(Arc<ReaderPool>);
 
 #[derive(Debug)]
-struct Inner {
+struct ReaderPool {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
     permits: Arc<Semaphore>,
@@ -29,7 +29,7 @@ struct Inner {
 
 impl Readers {
     pub(crate) fn of(path: &Path) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(ReaderPool {
             path: path.to_owned(),
             idle: Mutex::new(Vec::new()),
             permits: Arc::new(Semaphore::new(READS_MAX)),
@@ -66,7 +66,7 @@ impl Readers {
     }
 }
 
-impl Inner {
+impl ReaderPool {
     fn read<T>(
         &self,
         read: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,

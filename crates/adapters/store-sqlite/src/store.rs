@@ -12,8 +12,8 @@ use tokio::sync::{mpsc, oneshot};
 use wharf_domain::{Account, Price};
 use wharf_journal::audit::{Anchors, AuditKey, Sealer};
 use wharf_ports::{
-    Batch, Clock, CommitError, CostQuery, CostRow, FileQuery, FileRecord, HistoryRecord, Lease,
-    OpenAsk, RunPage, RunQuery, SealedRecord, Store, StoreError, Stored, TraceQuery, Usage,
+    Batch, Clock, CommitError, CostQuery, CostRow, FileQuery, FileRecord, History, HistoryRecord,
+    Lease, OpenAsk, RunPage, RunQuery, SealedRecord, Store, StoreError, TraceQuery, WorldSize,
 };
 use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind, WorldId};
 
@@ -149,7 +149,7 @@ impl Store for SqliteStore {
         self.act(move |writer| writer.renew(&node, ttl_ms, clock.now()))
     }
 
-    fn load(&self, stream: StreamId) -> BoxFuture<'static, Result<Option<Stored>, StoreError>> {
+    fn load(&self, stream: StreamId) -> BoxFuture<'static, Result<Option<History>, StoreError>> {
         self.readers.read(move |view| read::load(view, &stream))
     }
 
@@ -157,7 +157,7 @@ impl Store for SqliteStore {
         &self,
         kind: StreamKind,
         shards: Vec<ShardId>,
-    ) -> BoxFuture<'static, Result<Vec<(StreamId, Stored)>, StoreError>> {
+    ) -> BoxFuture<'static, Result<Vec<(StreamId, History)>, StoreError>> {
         self.readers.read(move |view| read::load_open(view, kind, &shards))
     }
 
@@ -186,7 +186,7 @@ impl Store for SqliteStore {
         self.readers.read(move |view| read::trace(view, &query))
     }
 
-    fn usage(&self, world: WorldId) -> BoxFuture<'static, Result<Usage, StoreError>> {
+    fn usage(&self, world: WorldId) -> BoxFuture<'static, Result<WorldSize, StoreError>> {
         self.readers.read(move |view| read::usage(view, &world))
     }
 

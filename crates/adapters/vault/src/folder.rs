@@ -25,7 +25,7 @@ pub(crate) struct Folder {
 }
 
 /// The folder while nobody else, here or in another process, may change it.
-pub(crate) struct Locked<'a> {
+pub(crate) struct LockedFolder<'a> {
     folder: &'a Folder,
     /// The lock ends when this is closed.
     handle: File,
@@ -33,8 +33,8 @@ pub(crate) struct Locked<'a> {
 
 /// Content that is safely on the disk but not yet in its place.
 #[must_use]
-struct Staged<'a> {
-    locked: &'a Locked<'a>,
+struct StagedFile<'a> {
+    locked: &'a LockedFolder<'a>,
     at: PathBuf,
 }
 
@@ -76,7 +76,7 @@ impl Folder {
     }
 
     /// Waits until nobody else changes the folder.
-    pub(crate) fn lock(&self) -> Result<Locked<'_>, Fault> {
+    pub(crate) fn lock(&self) -> Result<LockedFolder<'_>, Fault> {
         let lock = || {
             let handle = File::open(&self.path)?;
             while let Err(error) = flock(&handle, FlockOperation::LockExclusive) {
@@ -87,7 +87,7 @@ impl Folder {
             Ok(handle)
         };
         let handle = lock().map_err(|error| unwritable(&self.path, &error))?;
-        Ok(Locked { folder: self, handle })
+        Ok(LockedFolder { folder: self, handle })
     }
 
     /// Reads a file of at most so many bytes; none if it is not there.
@@ -189,7 +189,7 @@ impl Folder {
     }
 }
 
-impl Locked<'_> {
+impl LockedFolder<'_> {
     /// Replaces a file as a whole: readers see the old one or the new one, also after a crash.
     pub(crate) fn replace(&self, name: &str, content: &[u8]) -> Result<(), Fault> {
         let path = self.folder.path.join(name);
@@ -207,7 +207,7 @@ impl Locked<'_> {
         remove().map_err(|error| unwritable(&path, &error))
     }
 
-    fn stage(&self, name: &str, content: &[u8]) -> io::Result<Staged<'_>> {
+    fn stage(&self, name: &str, content: &[u8]) -> io::Result<StagedFile<'_>> {
         let at = self.folder.path.join(format!("{UNFINISHED}{name}"));
         // One that a crash has left behind may have any content.
         match fs::remove_file(&at) {
@@ -216,7 +216,7 @@ impl Locked<'_> {
         }
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&at)?;
         // From here on, what does not get into its place is removed.
-        let staged = Staged { locked: self, at };
+        let staged = StagedFile { locked: self, at };
         file.write_all(content)?;
         file.sync_all()?;
         Ok(staged)
@@ -231,14 +231,14 @@ impl Locked<'_> {
     }
 }
 
-impl Staged<'_> {
+impl StagedFile<'_> {
     fn publish(self, name: &str) -> io::Result<()> {
         fs::rename(&self.at, self.locked.folder.path.join(name))?;
         self.locked.handle.sync_all()
     }
 }
 
-impl Drop for Staged<'_> {
+impl Drop for StagedFile<'_> {
     /// After it was put in its place there is nothing left to remove.
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.at);

@@ -8,7 +8,7 @@ use wharf_vocab::Fault;
 use zeroize::Zeroizing;
 
 use crate::folder::{Folder, KEYRING_FILE};
-use crate::seal::{self, Damage, KEY_BYTES, Sealer, What};
+use crate::seal::{self, Damage, KEY_BYTES, Purpose, Sealer};
 
 /// How many keys that no longer seal are kept.
 const OLD_KEYS_MAX: usize = 8;
@@ -44,7 +44,7 @@ fn change(
     let locked = folder.lock()?;
     let mut keys = Keys::read(folder, sealer)?.unwrap_or_default();
     change(&mut keys)?;
-    let sealed = sealer.seal(What::Keyring, &keys.write())?;
+    let sealed = sealer.seal(Purpose::Keyring, &keys.write())?;
     locked.replace(KEYRING_FILE, &sealed)?;
     Ok(keys.ring())
 }
@@ -56,7 +56,7 @@ struct Keys(Vec<(u32, Zeroizing<[u8; KEY_BYTES]>)>);
 impl Keys {
     fn read(folder: &Folder, sealer: &Sealer) -> Result<Option<Self>, Fault> {
         let Some(sealed) = folder.read(KEYRING_FILE, FILE_BYTES_MAX)? else { return Ok(None) };
-        let plain = sealer.open(What::Keyring, &sealed);
+        let plain = sealer.open(Purpose::Keyring, &sealed);
         let keys = plain.and_then(|plain| Self::parse(&plain).ok_or(Damage::Form));
         keys.map(Some).map_err(|damage| folder.damaged(KEYRING_FILE, damage))
     }

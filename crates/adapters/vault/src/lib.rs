@@ -26,7 +26,7 @@ use wharf_vocab::{Code, Fault, SecretName, Timestamp};
 use zeroize::Zeroizing;
 
 use crate::folder::Folder;
-use crate::seal::{Sealer, What};
+use crate::seal::{Purpose, Sealer};
 
 /// Most bytes of a secret.
 pub const SECRET_BYTES_MAX: usize = 64 * 1024;
@@ -107,7 +107,7 @@ impl Rooms {
         let mut plain = Zeroizing::new(Vec::with_capacity(SET_AT_BYTES + text.len()));
         plain.extend_from_slice(&now().0.to_be_bytes());
         plain.extend_from_slice(text);
-        let sealed = self.sealer.seal(What::Secret(name), &plain)?;
+        let sealed = self.sealer.seal(Purpose::Secret(name), &plain)?;
         self.folder.lock()?.replace(&folder::file_of(name), &sealed)
     }
 
@@ -115,7 +115,7 @@ impl Rooms {
         let file = folder::file_of(name);
         let most = seal::bytes_max(SET_AT_BYTES + SECRET_BYTES_MAX);
         let sealed = self.folder.read(&file, most)?.ok_or_else(|| not_found(name))?;
-        let plain = self.sealer.open(What::Secret(name), &sealed);
+        let plain = self.sealer.open(Purpose::Secret(name), &sealed);
         let plain = plain.map_err(|damage| self.folder.damaged(&file, damage))?;
         let (set_at, text) = plain
             .split_first_chunk::<SET_AT_BYTES>()

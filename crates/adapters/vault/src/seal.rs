@@ -17,7 +17,7 @@ const TAG_BYTES: usize = 16;
 
 /// What is sealed; one cannot stand for another.
 #[derive(Clone, Copy)]
-pub(crate) enum What<'a> {
+pub(crate) enum Purpose<'a> {
     /// A secret.
     Secret(&'a SecretName),
     /// The keys of tokens.
@@ -48,7 +48,7 @@ impl Sealer {
         Self(XChaCha20Poly1305::new(<&Key>::from(key)))
     }
 
-    pub(crate) fn seal(&self, what: What<'_>, plain: &[u8]) -> Result<Vec<u8>, Fault> {
+    pub(crate) fn seal(&self, what: Purpose<'_>, plain: &[u8]) -> Result<Vec<u8>, Fault> {
         let nonce = random::<NONCE_BYTES>()?;
         let payload = Payload { msg: plain, aad: &bound_to(what) };
         let sealed = self.0.encrypt(<&XNonce>::from(&nonce), payload);
@@ -56,7 +56,11 @@ impl Sealer {
         Ok([MARK.as_slice(), &nonce, &sealed.map_err(failed)?].concat())
     }
 
-    pub(crate) fn open(&self, what: What<'_>, file: &[u8]) -> Result<Zeroizing<Vec<u8>>, Damage> {
+    pub(crate) fn open(
+        &self,
+        what: Purpose<'_>,
+        file: &[u8],
+    ) -> Result<Zeroizing<Vec<u8>>, Damage> {
         let rest = file.strip_prefix(MARK).ok_or(Damage::Form)?;
         let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(Damage::Form)?;
         let payload = Payload { msg: sealed, aad: &bound_to(what) };
@@ -73,10 +77,10 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], Fault> {
     Ok(bytes)
 }
 
-fn bound_to(what: What<'_>) -> Vec<u8> {
+fn bound_to(what: Purpose<'_>) -> Vec<u8> {
     let (kind, name) = match what {
-        What::Secret(name) => ("secret:", name.as_str()),
-        What::Keyring => ("keyring:", ""),
+        Purpose::Secret(name) => ("secret:", name.as_str()),
+        Purpose::Keyring => ("keyring:", ""),
     };
     [MARK.as_slice(), kind.as_bytes(), name.as_bytes()].concat()
 }
@@ -90,36 +94,39 @@ mod tests {
         let sealer = Sealer::new(&[7; KEY_BYTES]);
         let name = SecretName::new("a").expect("a name");
         let other = SecretName::new("b").expect("a name");
-        let sealed = sealer.seal(What::Secret(&name), b"text").expect("sealed");
+        let sealed = sealer.seal(Purpose::Secret(&name), b"text").expect("sealed");
         assert_eq!(sealed.len(), bytes_max(4));
-        assert_eq!(sealer.open(What::Secret(&name), &sealed).expect("opens").as_slice(), b"text");
-        for wrong in [What::Secret(&other), What::Keyring] {
+        assert_eq!(
+            sealer.open(Purpose::Secret(&name), &sealed).expect("opens").as_slice(),
+            b"text"
+        );
+        for wrong in [Purpose::Secret(&other), Purpose::Keyring] {
             assert_eq!(sealer.open(wrong, &sealed), Err(Damage::Seal));
         }
         let stranger = Sealer::new(&[8; KEY_BYTES]);
-        assert_eq!(stranger.open(What::Secret(&name), &sealed), Err(Damage::Seal));
+        assert_eq!(stranger.open(Purpose::Secret(&name), &sealed), Err(Damage::Seal));
     }
 
     #[test]
     fn the_same_text_is_never_sealed_alike() {
         let sealer = Sealer::new(&[7; KEY_BYTES]);
-        let seal = || sealer.seal(What::Keyring, b"text").expect("sealed");
+        let seal = || sealer.seal(Purpose::Keyring, b"text").expect("sealed");
         assert_ne!(seal(), seal());
     }
 
     #[test]
     fn every_changed_bit_and_every_cut_is_found() {
         let sealer = Sealer::new(&[7; KEY_BYTES]);
-        let sealed = sealer.seal(What::Keyring, b"text").expect("sealed");
+        let sealed = sealer.seal(Purpose::Keyring, b"text").expect("sealed");
         for at in 0..sealed.len() {
             for bit in 0..8 {
                 let mut changed = sealed.clone();
                 changed[at] ^= 1 << bit;
-                assert!(sealer.open(What::Keyring, &changed).is_err(), "byte {at}, bit {bit}");
+                assert!(sealer.open(Purpose::Keyring, &changed).is_err(), "byte {at}, bit {bit}");
             }
-            assert!(sealer.open(What::Keyring, &sealed[..at]).is_err(), "cut at {at}");
+            assert!(sealer.open(Purpose::Keyring, &sealed[..at]).is_err(), "cut at {at}");
         }
         let longer = [sealed.as_slice(), b"x"].concat();
-        assert!(sealer.open(What::Keyring, &longer).is_err());
+        assert!(sealer.open(Purpose::Keyring, &longer).is_err());
     }
 }

@@ -14,7 +14,7 @@ use crate::commands::{
     new, operatives, operator, run, runs, secret, token, tool, tools, up, worlds,
 };
 use crate::exit::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::{CliError, Result};
 use crate::output::Output;
 
 /// Runs tools and agents outside its own process, and brokers everything between them and you.
@@ -23,7 +23,7 @@ use crate::output::Output;
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    global: Global,
+    global: GlobalArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -39,7 +39,7 @@ Exit codes: 0 done or succeeded, 1 failed, 2 usage, 3 refused, 4 canceled.";
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Everywhere")]
-struct Global {
+struct GlobalArgs {
     /// The core's home [default: WHARF_HOME, else the platform's data directory + wharf]
     #[arg(long, global = true, value_name = "DIR")]
     home: Option<PathBuf>,
@@ -57,53 +57,53 @@ struct Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Start the core
-    Up(up::Args),
+    Up(up::UpArgs),
     /// Run a tool and follow it to its end
-    Run(Box<run::Args>),
+    Run(Box<run::RunToolArgs>),
     /// List, follow, cancel and remove runs
-    Runs(runs::Args),
+    Runs(runs::RunsArgs),
     /// List, add, approve and inspect tools
-    Tools(tools::Args),
+    Tools(tools::ToolsArgs),
     /// Serve a tool to any core
-    Tool(tool::Args),
+    Tool(tool::ToolArgs),
     /// List, add, approve, start and stop agents
-    Agents(agents::Args),
+    Agents(agents::AgentsArgs),
     /// List and forget operatives: programs that connect to offer tools
-    Operatives(operatives::Args),
+    Operatives(operatives::OperativesArgs),
     /// List questions and approvals that wait for you
-    Inbox(inbox::Args),
+    Inbox(inbox::InboxArgs),
     /// Answer a question
-    Answer(answer::Args),
+    Answer(answer::AnswerArgs),
     /// Approve a run that waits for it
     Approve(decide::ApproveArgs),
     /// Deny a run that waits for an approval
     Deny(decide::DenyArgs),
     /// Take an operator seat: answer questions, approve runs, carry out delegated jobs
-    Operator(Box<operator::Args>),
+    Operator(Box<operator::OperatorArgs>),
     /// Manage worlds: their settings, budgets and files
-    Worlds(Box<worlds::Args>),
+    Worlds(Box<worlds::WorldsArgs>),
     /// List files, and trace who wrote and read them
-    Artifacts(artifacts::Args),
+    Artifacts(artifacts::ArtifactsArgs),
     /// See what runs have cost
-    Costs(costs::Args),
+    Costs(costs::CostsArgs),
     /// Create, list, narrow and revoke tokens
-    Token(token::Args),
+    Token(token::TokenArgs),
     /// Manage the secrets that providers may use
-    Secret(secret::Args),
+    Secret(secret::SecretArgs),
     /// Read and verify the audit
-    Audit(audit::Args),
+    Audit(audit::AuditArgs),
     /// Take and verify backups of the home, even while the core runs
-    Backup(backup::Args),
+    Backup(backup::BackupArgs),
     /// Restore a backup into a home
     Restore(backup::RestoreArgs),
     /// Migrate the database to another version
-    Migrate(migrate::Args),
+    Migrate(migrate::MigrateArgs),
     /// Check for problems that could affect the core
-    Doctor(doctor::Args),
+    Doctor(doctor::DoctorArgs),
     /// Create a project: an agent, a tool or an operative
-    New(new::Args),
+    New(new::NewArgs),
     /// Check whether an agent or a tool server follows its protocol
-    Conformance(conformance::Args),
+    Conformance(conformance::ConformanceArgs),
     /// Drive the engine through simulated faults
     Sim(conformance::SimArgs),
     /// Print a completion script for a shell
@@ -153,7 +153,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || !wants_json {
         error.exit();
     }
-    let failure = Failure::usage(sentence(&error.render().to_string()));
+    let failure = CliError::usage(sentence(&error.render().to_string()));
     Output::new(true).failure(&failure);
     failure.exit().into()
 }
@@ -164,8 +164,8 @@ fn sentence(error: &str) -> String {
     crate::plain::line(said.strip_prefix("error: ").unwrap_or(said))
 }
 
-fn locator(global: Global) -> Locator {
-    let Global { url, token, home, .. } = global;
+fn locator(global: GlobalArgs) -> Locator {
+    let GlobalArgs { url, token, home, .. } = global;
     Locator { url, token, home, ..Locator::from_env() }
 }
 
@@ -233,7 +233,7 @@ fn completions(args: &CompletionsArgs, context: &Context) -> Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "wharf", &mut script);
     let script = String::from_utf8(script)
-        .map_err(|_| Failure::usage("the script for this shell is not text"))?;
+        .map_err(|_| CliError::usage("the script for this shell is not text"))?;
     context.output.text(&script)?;
     Ok(Exit::Done)
 }
@@ -242,7 +242,7 @@ fn runtime(mut builder: tokio::runtime::Builder) -> Result<tokio::runtime::Runti
     builder
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Code::CoreInternal, format!("cannot start: {error}")))
+        .map_err(|error| CliError::new(Code::CoreInternal, format!("cannot start: {error}")))
 }
 
 #[cfg(test)]

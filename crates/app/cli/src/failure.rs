@@ -6,11 +6,11 @@ use wharf_vocab::{Code, Fault};
 use crate::exit::Exit;
 
 /// What a command gives back.
-pub(crate) type Result<T> = std::result::Result<T, Failure>;
+pub(crate) type Result<T> = std::result::Result<T, CliError>;
 
 /// Why a command ended early.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Failure {
+pub(crate) enum CliError {
     /// Something to report.
     Reported {
         /// What went wrong.
@@ -22,7 +22,7 @@ pub(crate) enum Failure {
     ReaderGone,
 }
 
-impl Failure {
+impl CliError {
     /// A failure with one of Wharf's own codes.
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
         Fault::new(code, message).into()
@@ -76,14 +76,14 @@ impl Failure {
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for CliError {
     fn from(error: Error) -> Self {
         let exit = Exit::of_http(error.status());
         Self::Reported { error, exit }
     }
 }
 
-impl From<Fault> for Failure {
+impl From<Fault> for CliError {
     fn from(fault: Fault) -> Self {
         Error::from(fault).into()
     }
@@ -95,9 +95,9 @@ mod tests {
 
     #[test]
     fn a_fault_keeps_its_details() {
-        let failure: Failure =
+        let failure: CliError =
             Fault::new(Code::ToolInvalidInput, "n is missing").with("path", "/n").into();
-        let Failure::Reported { error, exit } = failure else { panic!("reported") };
+        let CliError::Reported { error, exit } = failure else { panic!("reported") };
         assert_eq!(exit, Exit::Usage);
         assert_eq!(error.info().details.as_ref().expect("details")["path"], "/n");
     }

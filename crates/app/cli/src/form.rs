@@ -9,7 +9,7 @@ use serde_json::Value;
 use wharf_vocab::Object;
 
 use crate::plain;
-use crate::shape::{Shape, plain_text};
+use crate::shape::{SchemaNode, plain_text};
 
 /// How deep forms go; below that, JSON is asked for.
 const DEPTH_MAX: usize = 4;
@@ -25,14 +25,14 @@ pub(crate) struct Form<R, W> {
 #[derive(Clone, Copy)]
 struct Field<'a> {
     label: &'a str,
-    shape: Shape<'a>,
+    shape: SchemaNode<'a>,
     required: bool,
     depth: usize,
 }
 
 /// What became of one thing that was asked for.
 #[derive(Debug, PartialEq)]
-enum Given {
+enum FieldAnswer {
     Value(Value),
     /// It may stay away, and does.
     Nothing,
@@ -56,12 +56,12 @@ impl<R: BufRead, W: Write> Form<R, W> {
         let schema = schema.unwrap_or(&anything);
         writeln!(self.out, "{}", plain::line(title))?;
         loop {
-            let shape = Shape::new(schema);
+            let shape = SchemaNode::new(schema);
             let field = Field { label: "answer", shape, required: true, depth: 0 };
             let value = match self.ask(field)? {
-                Given::Value(value) => value,
-                Given::Nothing => Value::Null,
-                Given::Left => return Ok(None),
+                FieldAnswer::Value(value) => value,
+                FieldAnswer::Nothing => Value::Null,
+                FieldAnswer::Left => return Ok(None),
             };
             match misfit(schema, &value) {
                 None => return Ok(Some(value)),
@@ -70,7 +70,7 @@ impl<R: BufRead, W: Write> Form<R, W> {
         }
     }
 
-    fn ask(&mut self, field: Field<'_>) -> io::Result<Given> {
+    fn ask(&mut self, field: Field<'_>) -> io::Result<FieldAnswer> {
         let shape = field.shape;
         if field.depth < DEPTH_MAX && shape.is_only("object") && !shape.fields().is_empty() {
             return self.ask_object(field);
@@ -85,12 +85,12 @@ impl<R: BufRead, W: Write> Form<R, W> {
         self.ask_line(field, |text| shape.read(text))
     }
 
-    fn ask_object(&mut self, field: Field<'_>) -> io::Result<Given> {
+    fn ask_object(&mut self, field: Field<'_>) -> io::Result<FieldAnswer> {
         if !field.required {
             match self.read_line(&format!("  fill in {}? [y/N] ", plain::cut(field.label, 40)))? {
-                None => return Ok(Given::Left),
+                None => return Ok(FieldAnswer::Left),
                 Some(text) if matches!(text.as_str(), "y" | "yes") => {}
-                Some(_) => return Ok(Given::Nothing),
+                Some(_) => return Ok(FieldAnswer::Nothing),
             }
         }
         let mut object = Object::new();
@@ -100,30 +100,32 @@ impl<R: BufRead, W: Write> Form<R, W> {
             let required = field.shape.requires(key);
             let inner = Field { label: &label, shape, required, depth: field.depth + 1 };
             match self.ask(inner)? {
-                Given::Value(value) => {
+                FieldAnswer::Value(value) => {
                     object.insert(key.to_owned(), value);
                 }
-                Given::Nothing => {}
-                Given::Left => return Ok(Given::Left),
+                FieldAnswer::Nothing => {}
+                FieldAnswer::Left => return Ok(FieldAnswer::Left),
             }
         }
-        Ok(Given::Value(Value::Object(object)))
+        Ok(FieldAnswer::Value(Value::Object(object)))
     }
 
-    fn ask_list(&mut self, field: Field<'_>) -> io::Result<Given> {
+    fn ask_list(&mut self, field: Field<'_>) -> io::Result<FieldAnswer> {
         let label = plain::cut(field.label, 40);
         writeln!(self.out, "  {label}: one item per line, an empty line ends the list")?;
         let mut items = Vec::new();
         loop {
             let name = format!("{label}[{}]", items.len());
             let anything = Value::Bool(true);
-            let shape = field.shape.items().unwrap_or_else(|| Shape::new(&anything));
+            let shape = field.shape.items().unwrap_or_else(|| SchemaNode::new(&anything));
             let inner = Field { label: &name, shape, required: false, depth: DEPTH_MAX };
             match self.ask(inner)? {
-                Given::Value(value) => items.push(value),
-                Given::Nothing if items.is_empty() && !field.required => return Ok(Given::Nothing),
-                Given::Nothing => return Ok(Given::Value(Value::Array(items))),
-                Given::Left => return Ok(Given::Left),
+                FieldAnswer::Value(value) => items.push(value),
+                FieldAnswer::Nothing if items.is_empty() && !field.required => {
+                    return Ok(FieldAnswer::Nothing);
+                }
+                FieldAnswer::Nothing => return Ok(FieldAnswer::Value(Value::Array(items))),
+                FieldAnswer::Left => return Ok(FieldAnswer::Left),
             }
         }
     }
@@ -141,15 +143,15 @@ impl<R: BufRead, W: Write> Form<R, W> {
         &mut self,
         field: Field<'_>,
         read: impl Fn(&str) -> Result<Value, String>,
-    ) -> io::Result<Given> {
+    ) -> io::Result<FieldAnswer> {
         let schema = field.shape.standalone();
         let prompt = prompt(field);
         loop {
-            let Some(text) = self.read_line(&prompt)? else { return Ok(Given::Left) };
+            let Some(text) = self.read_line(&prompt)? else { return Ok(FieldAnswer::Left) };
             if text.is_empty() {
                 match field.shape.default() {
-                    Some(value) => return Ok(Given::Value(value.clone())),
-                    None if !field.required => return Ok(Given::Nothing),
+                    Some(value) => return Ok(FieldAnswer::Value(value.clone())),
+                    None if !field.required => return Ok(FieldAnswer::Nothing),
                     None => {
                         writeln!(self.out, "  an answer is needed here")?;
                         continue;
@@ -158,7 +160,7 @@ impl<R: BufRead, W: Write> Form<R, W> {
             }
             match read(&text) {
                 Ok(value) => match misfit(&schema, &value) {
-                    None => return Ok(Given::Value(value)),
+                    None => return Ok(FieldAnswer::Value(value)),
                     Some(why) => writeln!(self.out, "  that does not fit: {why}")?,
                 },
                 Err(wanted) => writeln!(self.out, "  it must be {}", plain::line(&wanted))?,

@@ -6,8 +6,8 @@ use std::path::{Component, Path};
 use serde_json::{Value, json};
 use wharf_vocab::{Code, Object};
 
-use crate::failure::{Failure, Result};
-use crate::shape::{Shape, guess};
+use crate::failure::{CliError, Result};
+use crate::shape::{SchemaNode, guess};
 
 /// The endings by which an input names a file instead of carrying its content.
 const SCOPES: [&str; 2] = [".world", ".local"];
@@ -15,31 +15,35 @@ const SCOPES: [&str; 2] = [".world", ".local"];
 /// Makes an object of `key=value` pairs, each typed by the schema when there is one. What does not
 /// fit the schema is refused with `code`.
 pub(crate) fn object(pairs: &[String], schema: Option<&Value>, code: Code) -> Result<Object> {
-    let shape = schema.map(Shape::new);
+    let shape = schema.map(SchemaNode::new);
     let mut object = Object::new();
     for pair in pairs {
         let (key, text) = pair
             .split_once('=')
             .filter(|(key, _)| !key.is_empty())
-            .ok_or_else(|| Failure::usage(format!("{pair:?} is not of the form key=value")))?;
+            .ok_or_else(|| CliError::usage(format!("{pair:?} is not of the form key=value")))?;
         let field = field_of(shape, key, code)?;
         let is_list = field.is_some_and(|field| field.types().contains(&"array"));
         let value = read_field(key, field, text).map_err(|wanted| {
-            Failure::new(code, format!("{key} must be {wanted}, not {text:?}"))
+            CliError::new(code, format!("{key} must be {wanted}, not {text:?}"))
         })?;
         match (object.get_mut(key), value) {
             (None, value) => {
                 object.insert(key.to_owned(), value);
             }
             (Some(Value::Array(all)), Value::Array(more)) if is_list => all.extend(more),
-            (Some(_), _) => return Err(Failure::usage(format!("{key} is given twice"))),
+            (Some(_), _) => return Err(CliError::usage(format!("{key} is given twice"))),
         }
     }
     Ok(object)
 }
 
 /// The schema of one input; an error if the object takes no such input.
-fn field_of<'a>(shape: Option<Shape<'a>>, key: &str, code: Code) -> Result<Option<Shape<'a>>> {
+fn field_of<'a>(
+    shape: Option<SchemaNode<'a>>,
+    key: &str,
+    code: Code,
+) -> Result<Option<SchemaNode<'a>>> {
     let Some(shape) = shape else { return Ok(None) };
     if let Some(literal) = escaped(key) {
         // The tool sees the name with one dot, so that is the one its schema speaks of.
@@ -69,16 +73,16 @@ fn escaped(key: &str) -> Option<String> {
     })
 }
 
-fn unknown(shape: Shape<'_>, key: &str, code: Code) -> Failure {
+fn unknown(shape: SchemaNode<'_>, key: &str, code: Code) -> CliError {
     let known: Vec<_> = shape.fields().into_iter().map(|(name, _)| name).collect();
     let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
-    Failure::new(code, format!("there is no input {key}; the inputs are: {known}"))
+    CliError::new(code, format!("there is no input {key}; the inputs are: {known}"))
 }
 
 /// Reads one input; the error completes "key must be …".
 fn read_field(
     key: &str,
-    field: Option<Shape<'_>>,
+    field: Option<SchemaNode<'_>>,
     text: &str,
 ) -> std::result::Result<Value, String> {
     let Some(field) = field else {
@@ -97,7 +101,7 @@ fn read_field(
 /// Makes an answer of what was typed after the ask's id.
 pub(crate) fn answer(words: &[String], schema: Option<&Value>) -> Result<Value> {
     let Some(schema) = schema else { return Ok(guess(&words.join(" "))) };
-    let shape = Shape::new(schema);
+    let shape = SchemaNode::new(schema);
     if shape.is_only("object") {
         let is_json = words.len() == 1 && words[0].starts_with('{');
         let is_plain = !is_json && words.iter().all(|word| !word.contains('='));
@@ -112,7 +116,7 @@ pub(crate) fn answer(words: &[String], schema: Option<&Value>) -> Result<Value> 
 }
 
 /// The field that a plain value must be meant for: the only one, or the only one that must be there.
-fn sole_field(shape: Shape<'_>) -> Option<(&str, Shape<'_>)> {
+fn sole_field(shape: SchemaNode<'_>) -> Option<(&str, SchemaNode<'_>)> {
     let mut fields = shape.fields();
     if fields.len() > 1 {
         fields.retain(|(key, _)| shape.requires(key));
@@ -120,10 +124,10 @@ fn sole_field(shape: Shape<'_>) -> Option<(&str, Shape<'_>)> {
     if fields.len() == 1 { fields.pop() } else { None }
 }
 
-fn read_answer(shape: Shape<'_>, words: &[String]) -> Result<Value> {
+fn read_answer(shape: SchemaNode<'_>, words: &[String]) -> Result<Value> {
     let wrong = |wanted: String| {
         let message = format!("the answer must be {wanted}, not {:?}", words.join(" "));
-        Failure::new(Code::AskAnswerInvalid, message)
+        CliError::new(Code::AskAnswerInvalid, message)
     };
     let is_json = words.len() == 1 && words[0].starts_with('[');
     if shape.is_only("array") && !is_json {
@@ -145,10 +149,10 @@ pub(crate) fn outputs(pairs: &[String]) -> Result<Object> {
             .split_once('=')
             .filter(|(key, text)| !key.is_empty() && !text.is_empty())
             .ok_or_else(|| {
-                Failure::usage(format!("{pair:?} is not of the form key.world=/path"))
+                CliError::usage(format!("{pair:?} is not of the form key.world=/path"))
             })?;
         if object.insert(key.to_owned(), Value::String(text.to_owned())).is_some() {
-            return Err(Failure::usage(format!("the output {key} is given twice")));
+            return Err(CliError::usage(format!("the output {key} is given twice")));
         }
     }
     Ok(object)
@@ -160,31 +164,31 @@ pub(crate) fn json(source: &str) -> Result<Value> {
         Some(path) => {
             let path = Path::new(path);
             let text = std::fs::read_to_string(path)
-                .map_err(|error| Failure::unreadable(path.display(), &error))?;
+                .map_err(|error| CliError::unreadable(path.display(), &error))?;
             (text, format!("{} holds", path.display()))
         }
         None if source == "-" => {
             let mut text = String::new();
             std::io::stdin()
                 .read_to_string(&mut text)
-                .map_err(|error| Failure::unreadable("standard input", &error))?;
+                .map_err(|error| CliError::unreadable("standard input", &error))?;
             (text, "standard input holds".to_owned())
         }
         None => (source.to_owned(), "that is".to_owned()),
     };
     serde_json::from_str(&text)
-        .map_err(|error| Failure::usage(format!("{from} no valid JSON: {error}")))
+        .map_err(|error| CliError::usage(format!("{from} no valid JSON: {error}")))
 }
 
 /// The path from the root, because the core has another working directory.
 pub(crate) fn absolute_path(folder: &Path) -> Result<String> {
-    let unreadable = |error| Failure::unreadable(folder.display(), &error);
+    let unreadable = |error| CliError::unreadable(folder.display(), &error);
     let mut path = std::path::absolute(folder).map_err(unreadable)?;
     // Where `..` leads depends on what is linked where, so the system must say.
     if path.components().any(|part| part == Component::ParentDir) {
         path = path.canonicalize().map_err(unreadable)?;
     }
-    let wrong = |_| Failure::usage(format!("{} is not valid UTF-8", folder.display()));
+    let wrong = |_| CliError::usage(format!("{} is not valid UTF-8", folder.display()));
     path.into_os_string().into_string().map_err(wrong)
 }
 
@@ -281,7 +285,7 @@ mod tests {
             let failure = object(&strings(&pairs), Some(&schema()), Code::ToolInvalidInput)
                 .expect_err("refused");
             assert!(failure.message().contains(part), "{}", failure.message());
-            assert!(matches!(&failure, Failure::Reported { error, .. } if error.code() == code));
+            assert!(matches!(&failure, CliError::Reported { error, .. } if error.code() == code));
             assert_eq!(failure.exit().number(), 2);
         }
     }

@@ -13,7 +13,7 @@ use wharf_vocab::Code;
 use wharf_wire::rest_v1::ErrorBody;
 
 use crate::exit::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::{CliError, Result};
 use crate::plain;
 
 /// Where a command writes, and for whom.
@@ -87,7 +87,7 @@ impl Output {
         } else {
             serde_json::to_string(value)
         };
-        let text = text.map_err(|error| Failure::usage(format!("cannot write JSON: {error}")))?;
+        let text = text.map_err(|error| CliError::usage(format!("cannot write JSON: {error}")))?;
         self.line(&plain::json(&text))
     }
 
@@ -127,8 +127,8 @@ impl Output {
     }
 
     /// Says why the command ends.
-    pub(crate) fn failure(self, failure: &Failure) {
-        let Failure::Reported { error, .. } = failure else { return };
+    pub(crate) fn failure(self, failure: &CliError) {
+        let CliError::Reported { error, .. } = failure else { return };
         let info = error.info();
         if self.json {
             let body = ErrorBody { error: info.clone() };
@@ -154,7 +154,7 @@ impl Output {
     pub(crate) fn confirm_removal(self, what: &str, question: &str) -> Result<bool> {
         if !self.can_ask() {
             let message = format!("{what} cannot be undone; confirm it with --yes");
-            return Err(Failure::usage(message));
+            return Err(CliError::usage(message));
         }
         Ok(self.confirm(question))
     }
@@ -167,8 +167,8 @@ impl Output {
 
 fn written(result: io::Result<()>) -> Result<()> {
     result.map_err(|error| match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::ReaderGone,
-        _ => Failure::unwritable("standard output", &error),
+        io::ErrorKind::BrokenPipe => CliError::ReaderGone,
+        _ => CliError::unwritable("standard output", &error),
     })
 }
 
@@ -181,7 +181,7 @@ pub(crate) fn rows<T: DeserializeOwned>(items: Vec<Value>) -> Result<Vec<T>> {
 pub(crate) fn typed<T: DeserializeOwned>(item: Value) -> Result<T> {
     serde_json::from_value(item).map_err(|error| {
         let message = format!("the core sent something that cannot be read: {error}");
-        Failure::new(Code::CoreInternal, message)
+        CliError::new(Code::CoreInternal, message)
     })
 }
 

@@ -9,7 +9,7 @@
 /// Cleans a stream of text piece by piece; a sequence may be cut anywhere between two pieces.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cleaner {
-    state: State,
+    state: EscapeState,
     /// A carriage return was seen and may belong to a line end.
     returned: bool,
     joint: Joint,
@@ -31,7 +31,7 @@ const JOINER: char = '\u{200d}';
 const COLOURFUL: char = '\u{fe0f}';
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum State {
+enum EscapeState {
     /// Ordinary text.
     #[default]
     Text,
@@ -56,7 +56,7 @@ impl Cleaner {
                 // A lone carriage return would write over the line, so it starts a new one.
                 out.push('\n');
                 if c == '\n' {
-                    self.state = State::Text;
+                    self.state = EscapeState::Text;
                     continue;
                 }
             }
@@ -64,56 +64,56 @@ impl Cleaner {
         }
     }
 
-    fn take(&mut self, c: char, out: &mut String) -> State {
+    fn take(&mut self, c: char, out: &mut String) -> EscapeState {
         // A line end closes whatever was left open, lest one stray escape hide all that follows.
         match c {
             '\n' => {
                 self.joint = Joint::None;
                 out.push('\n');
-                return State::Text;
+                return EscapeState::Text;
             }
             '\r' => {
                 self.joint = Joint::None;
                 self.returned = true;
-                return State::Text;
+                return EscapeState::Text;
             }
             _ => {}
         }
         match self.state {
-            State::Text => self.take_text(c, out),
-            State::Escape => match c {
-                '[' => State::Control,
-                ']' | 'P' | 'X' | '^' | '_' => State::String,
-                ' '..='/' => State::EscapeMore,
-                '\u{1b}' => State::Escape,
-                _ => State::Text,
+            EscapeState::Text => self.take_text(c, out),
+            EscapeState::Escape => match c {
+                '[' => EscapeState::Control,
+                ']' | 'P' | 'X' | '^' | '_' => EscapeState::String,
+                ' '..='/' => EscapeState::EscapeMore,
+                '\u{1b}' => EscapeState::Escape,
+                _ => EscapeState::Text,
             },
-            State::EscapeMore => match c {
-                ' '..='/' => State::EscapeMore,
-                '\u{1b}' => State::Escape,
-                _ => State::Text,
+            EscapeState::EscapeMore => match c {
+                ' '..='/' => EscapeState::EscapeMore,
+                '\u{1b}' => EscapeState::Escape,
+                _ => EscapeState::Text,
             },
-            State::Control => match c {
-                '\u{1b}' => State::Escape,
-                '@'..='~' => State::Text,
-                _ => State::Control,
+            EscapeState::Control => match c {
+                '\u{1b}' => EscapeState::Escape,
+                '@'..='~' => EscapeState::Text,
+                _ => EscapeState::Control,
             },
-            State::String => match c {
-                '\u{7}' | '\u{9c}' => State::Text,
-                '\u{1b}' => State::StringEscape,
-                _ => State::String,
+            EscapeState::String => match c {
+                '\u{7}' | '\u{9c}' => EscapeState::Text,
+                '\u{1b}' => EscapeState::StringEscape,
+                _ => EscapeState::String,
             },
-            State::StringEscape => match c {
-                '\\' => State::Text,
-                '[' => State::Control,
-                _ => State::String,
+            EscapeState::StringEscape => match c {
+                '\\' => EscapeState::Text,
+                '[' => EscapeState::Control,
+                _ => EscapeState::String,
             },
         }
     }
 
-    fn take_text(&mut self, c: char, out: &mut String) -> State {
+    fn take_text(&mut self, c: char, out: &mut String) -> EscapeState {
         if c == COLOURFUL {
-            return State::Text;
+            return EscapeState::Text;
         }
         let before = std::mem::take(&mut self.joint);
         match c {
@@ -125,14 +125,14 @@ impl Cleaner {
                 self.joint = Joint::Emoji;
                 out.push(c);
             }
-            '\u{1b}' => return State::Escape,
-            '\u{9b}' => return State::Control,
-            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => return State::String,
+            '\u{1b}' => return EscapeState::Escape,
+            '\u{9b}' => return EscapeState::Control,
+            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => return EscapeState::String,
             '\t' => out.push('\t'),
             c if is_unsafe(c) => {}
             c => out.push(c),
         }
-        State::Text
+        EscapeState::Text
     }
 }
 

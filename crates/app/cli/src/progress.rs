@@ -23,12 +23,12 @@ const WAITING: &str = "{spinner:.cyan} {binary_bytes:>10} {wide_msg}";
 
 /// A bar on standard error for the bytes of a file.
 #[derive(Debug, Clone)]
-pub(crate) struct Meter {
+pub(crate) struct TransferBar {
     output: Output,
     bar: Option<ProgressBar>,
 }
 
-impl Meter {
+impl TransferBar {
     /// A bar for so many bytes, if that is known; `text` must be safe for a terminal already.
     pub(crate) fn new(output: Output, text: &str, total: Option<u64>) -> Self {
         Self { output, bar: bar(output, style(total), total, text) }

@@ -4,15 +4,15 @@ use std::io::{self, Write as _};
 
 use rustix::termios::{self, LocalModes, OptionalActions, Termios};
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CliError, Result};
 
 /// Reads one line that is not shown.
 pub(crate) fn unseen(question: &str) -> Result<String> {
-    let unreadable = |error: io::Error| Failure::unreadable("the terminal", &error);
+    let unreadable = |error: io::Error| CliError::unreadable("the terminal", &error);
     let mut err = io::stderr().lock();
     let asked = write!(err, "{question}").and_then(|()| err.flush());
     asked.map_err(unreadable)?;
-    let hidden = Hidden::begin().map_err(unreadable)?;
+    let hidden = EchoGuard::begin().map_err(unreadable)?;
     let mut line = String::new();
     let read = io::stdin().read_line(&mut line);
     drop(hidden);
@@ -23,9 +23,9 @@ pub(crate) fn unseen(question: &str) -> Result<String> {
 }
 
 /// A terminal that shows nothing; it is put back as it was when this goes.
-struct Hidden(Termios);
+struct EchoGuard(Termios);
 
-impl Hidden {
+impl EchoGuard {
     fn begin() -> io::Result<Self> {
         let before = termios::tcgetattr(io::stdin())?;
         let mut quiet = before.clone();
@@ -35,7 +35,7 @@ impl Hidden {
     }
 }
 
-impl Drop for Hidden {
+impl Drop for EchoGuard {
     fn drop(&mut self) {
         let _ = termios::tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
     }

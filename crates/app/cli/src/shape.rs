@@ -12,12 +12,12 @@ const ORDER: [&str; 7] = ["null", "boolean", "integer", "number", "array", "obje
 
 /// One place in a schema.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape<'a> {
+pub(crate) struct SchemaNode<'a> {
     root: &'a Value,
     node: &'a Value,
 }
 
-impl<'a> Shape<'a> {
+impl<'a> SchemaNode<'a> {
     /// The schema as a whole.
     pub(crate) fn new(root: &'a Value) -> Self {
         Self { root, node: root }.resolved()
@@ -82,7 +82,7 @@ impl<'a> Shape<'a> {
     }
 
     /// The fields of an object, in the order of their names.
-    pub(crate) fn fields(self) -> Vec<(&'a str, Shape<'a>)> {
+    pub(crate) fn fields(self) -> Vec<(&'a str, SchemaNode<'a>)> {
         self.node
             .get("properties")
             .and_then(Value::as_object)
@@ -91,7 +91,7 @@ impl<'a> Shape<'a> {
     }
 
     /// One field of an object.
-    pub(crate) fn field(self, key: &str) -> Option<Shape<'a>> {
+    pub(crate) fn field(self, key: &str) -> Option<SchemaNode<'a>> {
         let node = self.node.get("properties")?.get(key)?;
         Some(self.at(node))
     }
@@ -110,7 +110,7 @@ impl<'a> Shape<'a> {
     }
 
     /// What an array holds.
-    pub(crate) fn items(self) -> Option<Shape<'a>> {
+    pub(crate) fn items(self) -> Option<SchemaNode<'a>> {
         self.node.get("items").filter(|node| node.is_object()).map(|node| self.at(node))
     }
 
@@ -150,7 +150,7 @@ impl<'a> Shape<'a> {
         if kinds.is_empty() { any() } else { kinds.join("|") }
     }
 
-    fn alternatives(self) -> Vec<Shape<'a>> {
+    fn alternatives(self) -> Vec<SchemaNode<'a>> {
         ["anyOf", "oneOf"]
             .into_iter()
             .find_map(|key| self.node.get(key)?.as_array())
@@ -182,7 +182,7 @@ impl<'a> Shape<'a> {
             }
             // Any text is a string, so a string is only what nothing else would take.
             alternatives.sort_by_key(|shape| shape.types().contains(&"string"));
-            let read = |shape: &Shape<'_>| shape.read_within(text, depth - 1).ok();
+            let read = |shape: &SchemaNode<'_>| shape.read_within(text, depth - 1).ok();
             return alternatives.iter().find_map(read).ok_or_else(|| self.kind());
         }
         let wanted = ORDER.into_iter().filter(|name| types.contains(name));
@@ -262,7 +262,7 @@ mod tests {
     use serde_json::json;
 
     fn check(schema: &Value, text: &str, expect: Result<Value, &str>) {
-        let read = Shape::new(schema).read(text);
+        let read = SchemaNode::new(schema).read(text);
         assert_eq!(read, expect.map_err(str::to_owned), "{schema} {text:?}");
     }
 
@@ -310,11 +310,11 @@ mod tests {
 
     #[test]
     fn a_shape_is_named_in_words() {
-        assert_eq!(Shape::new(&json!({"type": "integer"})).kind(), "integer");
-        assert_eq!(Shape::new(&json!({"enum": ["a", "b"]})).kind(), "a|b");
+        assert_eq!(SchemaNode::new(&json!({"type": "integer"})).kind(), "integer");
+        assert_eq!(SchemaNode::new(&json!({"enum": ["a", "b"]})).kind(), "a|b");
         let list = json!({"type": "array", "items": {"type": "string"}});
-        assert_eq!(Shape::new(&list).kind(), "list of string");
-        assert_eq!(Shape::new(&json!({})).kind(), "any");
-        assert_eq!(Shape::new(&json!({"anyOf": [{"$ref": "#"}]})).kind(), "any");
+        assert_eq!(SchemaNode::new(&list).kind(), "list of string");
+        assert_eq!(SchemaNode::new(&json!({})).kind(), "any");
+        assert_eq!(SchemaNode::new(&json!({"anyOf": [{"$ref": "#"}]})).kind(), "any");
     }
 }

@@ -14,14 +14,14 @@ const CELL_CHARS_MAX: usize = 160;
 pub(crate) struct Table {
     output: Output,
     headings: Vec<&'static str>,
-    rows: Vec<Row>,
+    rows: Vec<TableRow>,
     whole: Vec<usize>,
     usual: Vec<(usize, &'static str)>,
     spare: Vec<usize>,
 }
 
 #[derive(Debug)]
-struct Row {
+struct TableRow {
     cells: Vec<String>,
     /// The cell that shows a state, and is painted by what the state means.
     state: Option<usize>,
@@ -63,7 +63,7 @@ impl Table {
 
     /// Adds a row of text.
     pub(crate) fn row<const N: usize>(&mut self, cells: [&str; N]) {
-        self.rows.push(Row { cells: cells.map(safe).to_vec(), state: None });
+        self.rows.push(TableRow { cells: cells.map(safe).to_vec(), state: None });
     }
 
     /// Adds a row for each of these facts that is known.
@@ -77,7 +77,7 @@ impl Table {
 
     /// Adds a row whose cell number `at` shows a state.
     pub(crate) fn row_with_state<const N: usize>(&mut self, cells: [&str; N], at: usize) {
-        self.rows.push(Row { cells: cells.map(safe).to_vec(), state: Some(at) });
+        self.rows.push(TableRow { cells: cells.map(safe).to_vec(), state: Some(at) });
     }
 
     /// The table as text, each line ended.
@@ -144,7 +144,7 @@ impl Table {
         grid
     }
 
-    fn cell(&self, row: &Row, column: usize) -> Cell {
+    fn cell(&self, row: &TableRow, column: usize) -> Cell {
         let text = row.cells.get(column).map(String::as_str).unwrap_or_default();
         let cell = Cell::new(text);
         let paints = self.output.out_paint().is_on() && row.state == Some(column);

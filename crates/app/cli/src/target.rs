@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use wharf_client::{Download, Downloaded, RemoteFile};
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CliError, Result};
 use crate::output::Output;
 
 /// How many links may lead on to others, as on Linux.
@@ -15,7 +15,7 @@ const LINKS_MAX: usize = 40;
 
 /// Where a file goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum FileTarget {
     /// Standard output.
     Stdout,
     /// A pipe or a device, which must not be replaced.
@@ -24,7 +24,7 @@ pub(crate) enum Target {
     File(PathBuf),
 }
 
-impl Target {
+impl FileTarget {
     /// Looks at what was typed as the target of this file.
     pub(crate) fn of(typed: &Path, from: &RemoteFile) -> Result<Self> {
         if ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|out| typed == *out) {
@@ -34,19 +34,19 @@ impl Target {
         let kind = match std::fs::metadata(typed) {
             Ok(facts) => Some(facts.file_type()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(Failure::usage(format!("cannot write to {shown}: {error}"))),
+            Err(error) => return Err(CliError::usage(format!("cannot write to {shown}: {error}"))),
         };
         let Some(kind) = kind else { return to_file(typed) };
         if kind.is_dir() {
             let example = typed.join(from.name());
             let message =
                 format!("{shown} is a folder; name the file, such as {}", example.display());
-            return Err(Failure::usage(message));
+            return Err(CliError::usage(message));
         }
         if kind.is_block_device() || kind.is_socket() {
             let what = if kind.is_socket() { "a socket" } else { "a disk" };
             let message = format!("{shown} is {what}; name a file, or pass the bytes on with -");
-            return Err(Failure::usage(message));
+            return Err(CliError::usage(message));
         }
         if kind.is_file() && !is_descriptor(typed) {
             to_file(typed)
@@ -67,7 +67,7 @@ impl Target {
             Self::File(path) => return Ok(download.to_file(path).await?),
         };
         fetched.map_err(|error| match error.io_kind() {
-            Some(io::ErrorKind::BrokenPipe) => Failure::ReaderGone,
+            Some(io::ErrorKind::BrokenPipe) => CliError::ReaderGone,
             _ => error.into(),
         })
     }
@@ -78,7 +78,7 @@ async fn open_stream(path: PathBuf) -> Result<File> {
     let shown = path.display().to_string();
     let opened = tokio::task::spawn_blocking(move || File::options().append(true).open(path));
     let opened = opened.await.unwrap_or_else(|gone| Err(io::Error::other(gone)));
-    opened.map_err(|error| Failure::unwritable(shown, &error))
+    opened.map_err(|error| CliError::unwritable(shown, &error))
 }
 
 /// Whether the path stands for something that is open already.
@@ -86,9 +86,9 @@ fn is_descriptor(path: &Path) -> bool {
     path == "/dev/stderr" || path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd")
 }
 
-fn to_file(typed: &Path) -> Result<Target> {
+fn to_file(typed: &Path) -> Result<FileTarget> {
     let missing =
-        |folder: &Path| Failure::usage(format!("there is no folder {}", folder.display()));
+        |folder: &Path| CliError::usage(format!("there is no folder {}", folder.display()));
     if typed.as_os_str().as_encoded_bytes().ends_with(b"/") {
         return Err(missing(typed));
     }
@@ -97,11 +97,11 @@ fn to_file(typed: &Path) -> Result<Target> {
         // A link may lead to a file that is not there yet.
         let Ok(link) = std::fs::read_link(&path) else {
             let folder = folder_of(&path);
-            return if folder.is_dir() { Ok(Target::File(path)) } else { Err(missing(folder)) };
+            return if folder.is_dir() { Ok(FileTarget::File(path)) } else { Err(missing(folder)) };
         };
         path = folder_of(&path).join(link);
     }
-    Err(Failure::usage(format!("{} is a link that leads nowhere", typed.display())))
+    Err(CliError::usage(format!("{} is a link that leads nowhere", typed.display())))
 }
 
 /// The folder a file lies in.
@@ -118,17 +118,17 @@ mod tests {
 
     use super::*;
 
-    fn of(path: &Path) -> Result<Target> {
-        Target::of(path, &RemoteFile::new("lab", "/out/a.txt").expect("a path"))
+    fn of(path: &Path) -> Result<FileTarget> {
+        FileTarget::of(path, &RemoteFile::new("lab", "/out/a.txt").expect("a path"))
     }
 
     #[test]
     fn what_is_no_file_is_written_to_and_never_replaced() {
         for out in ["-", "/dev/stdout", "/dev/fd/1"] {
-            assert_eq!(of(Path::new(out)), Ok(Target::Stdout));
+            assert_eq!(of(Path::new(out)), Ok(FileTarget::Stdout));
         }
         for device in ["/dev/null", "/dev/full"] {
-            assert_eq!(of(Path::new(device)), Ok(Target::Stream(device.into())));
+            assert_eq!(of(Path::new(device)), Ok(FileTarget::Stream(device.into())));
         }
         let dir = tempfile::tempdir().expect("a folder");
         let socket = dir.path().join("socket");
@@ -145,11 +145,11 @@ mod tests {
         std::fs::create_dir(at("d")).expect("made");
         symlink("d/new", at("first")).expect("made");
         symlink("first", at("second")).expect("made");
-        assert_eq!(of(&at("second")), Ok(Target::File(at("d/new"))), "it is not there yet");
+        assert_eq!(of(&at("second")), Ok(FileTarget::File(at("d/new"))), "it is not there yet");
         std::fs::write(at("d/new"), "x").expect("written");
-        assert_eq!(of(&at("second")), Ok(Target::File(at("d/new"))));
+        assert_eq!(of(&at("second")), Ok(FileTarget::File(at("d/new"))));
         symlink("/dev/null", at("nothing")).expect("made");
-        assert_eq!(of(&at("nothing")), Ok(Target::Stream(at("nothing"))));
+        assert_eq!(of(&at("nothing")), Ok(FileTarget::Stream(at("nothing"))));
         symlink("round", at("round")).expect("made");
         symlink("gone/file", at("astray")).expect("made");
         assert!(of(&at("round")).is_err());
@@ -175,7 +175,7 @@ mod tests {
         let file = RemoteFile::new("lab", "/out/a b.txt").expect("a path");
         let client = Client::new(Locator::of_home(scripted.home())).expect("a client");
         let download = client.worlds().download(&file);
-        Target::of(target, &file)?.fetch(download, Output::new(true)).await
+        FileTarget::of(target, &file)?.fetch(download, Output::new(true)).await
     }
 
     #[tokio::test]

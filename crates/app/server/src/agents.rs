@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_agent::{AgentEdge, CoreLimits, Options, Transport};
+use wharf_agent::{AgentEdge, AgentEdgeOptions, CoreLimits, Transport};
 use wharf_egress::EgressProxy;
 use wharf_engine::Handle;
 use wharf_launcher::ProcessLauncher;
@@ -35,7 +35,7 @@ pub(crate) async fn start(
     if let Some(interval) = settings.agents_heartbeat_ms {
         session_limits.heartbeat_interval_ms = interval;
     }
-    AgentEdge::start(Options {
+    AgentEdge::start(AgentEdgeOptions {
         transport: transport(&hosting.hidden[0], settings.agents_tcp),
         hosting,
         instance: format!("core-{}", std::process::id()),
@@ -63,12 +63,12 @@ pub(crate) fn hosting(
     handle: &Handle,
     folder: &str,
     around: Surroundings,
-) -> Result<wharf_hosting::Options, Fault> {
+) -> Result<wharf_hosting::HostingOptions, Fault> {
     let unwritable = |error: std::io::Error| home.unwritable(&error);
     files::make_private_folder(&home.path().join(folder)).map_err(unwritable)?;
     // A fence follows no links, so processes are told of places as they are without any.
     let real_home = home.path().canonicalize().map_err(unwritable)?;
-    Ok(wharf_hosting::Options {
+    Ok(wharf_hosting::HostingOptions {
         handle: handle.clone(),
         launcher: around.launcher,
         folder: real_home.join(folder),
@@ -88,7 +88,7 @@ pub(crate) fn hosting(
 
 /// Who starts the processes of this core.
 pub(crate) fn launcher(shim: Option<PathBuf>) -> Result<Arc<dyn Launcher>, Fault> {
-    let options = wharf_launcher::Options { shim_program: shim };
+    let options = wharf_launcher::LauncherOptions { shim_program: shim };
     let launcher = ProcessLauncher::start(options).map_err(|error| {
         let message = format!("Processes cannot be launched: {error}.");
         Fault::new(Code::CoreInternal, message)

@@ -34,7 +34,7 @@ impl Anchoring {
         let ended = CancellationToken::new();
         let is_ended = ended.clone();
         let task = tokio::spawn(async move {
-            let mut pace = Pace::default();
+            let mut pace = AnchorSchedule::default();
             loop {
                 let last = is_ended.is_cancelled();
                 let grown = store.audit_growth();
@@ -68,14 +68,14 @@ impl Anchoring {
 
 /// When the next anchor is due.
 #[derive(Debug, Default)]
-struct Pace {
+struct AnchorSchedule {
     /// How far the audit had grown when it was looked last.
     seen: u64,
     /// How far it had grown when it was anchored last, and when that was.
     anchored: Option<(u64, Instant)>,
 }
 
-impl Pace {
+impl AnchorSchedule {
     /// Whether to write an anchor now; if so, it counts as written. One that could not be written
     /// is tried again when the audit has grown.
     fn is_due(&mut self, grown: u64, now: Instant) -> bool {
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn the_audit_is_anchored_when_it_rests_and_every_few_seconds_while_it_grows() {
-        let (mut pace, start) = (Pace::default(), Instant::now());
+        let (mut pace, start) = (AnchorSchedule::default(), Instant::now());
         let at = |looks: u32| start + LOOK_EVERY * looks;
         assert!(pace.is_due(1, at(0)), "the first");
         assert!(!pace.is_due(1, at(1)), "nothing is new");

@@ -9,7 +9,9 @@ use wharf_agent::AgentEdge;
 use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
 use wharf_hosting::Control;
-use wharf_http::{CoreInfo, Doctor, Finding, Limits, Listener, Mount, OwnerToken, Server};
+use wharf_http::{
+    CoreInfo, Doctor, Finding, HttpLimits, HttpListener, HttpServer, Mount, OwnerToken,
+};
 use wharf_journal::audit::AuditKey;
 use wharf_operator::OperatorEdge;
 use wharf_ports::providers::ProviderControl;
@@ -25,7 +27,7 @@ use crate::anchoring::Anchoring;
 use crate::lock::HomeLock;
 use crate::settings::Settings;
 use crate::storage::Storage;
-use crate::sweeping::Sweeping;
+use crate::sweeping::SweepTask;
 use crate::{Home, agents, anchors, doctor, fault, files, home, secrets, tools};
 
 /// How to start a core.
@@ -40,7 +42,7 @@ pub struct CoreOptions {
     /// Origins of pages that may call it, besides those of its configuration.
     pub origins: Vec<String>,
     /// Sizes and times of its HTTP edge.
-    pub limits: Limits,
+    pub limits: HttpLimits,
     /// How long attempts that are under way may take to end when it stops.
     pub grace: Duration,
     /// How long requests that are under way may take to end when it stops.
@@ -58,7 +60,7 @@ impl CoreOptions {
             listen: None,
             behind_proxy: false,
             origins: Vec::new(),
-            limits: Limits::default(),
+            limits: HttpLimits::default(),
             grace: Duration::from_secs(3),
             drain: Duration::from_secs(10),
             shim: None,
@@ -72,10 +74,10 @@ pub struct Core {
     home: Home,
     handle: Handle,
     edges: Edges,
-    server: Server,
+    server: HttpServer,
     store: Arc<SqliteStore>,
     storage: Storage,
-    sweeping: Sweeping,
+    sweeping: SweepTask,
     owner_token: String,
     anchoring: Anchoring,
     grace: Duration,
@@ -91,7 +93,7 @@ struct Edges {
 }
 
 /// What a home gives a core that has it for itself.
-struct Prepared {
+struct PreparedHome {
     lock: HomeLock,
     owner_token: String,
     audit_key: AuditKey,
@@ -107,12 +109,12 @@ impl Core {
             options;
         let settings = Settings::load(&home)?.with_options(listen, behind_proxy)?;
         let settings = settings.with_origins(origins)?;
-        let Prepared { lock, owner_token, audit_key, vault, node, seed } = {
+        let PreparedHome { lock, owner_token, audit_key, vault, node, seed } = {
             let home = home.clone();
             blocking(move || prepare(&home)).await?
         };
         // A taken port is noticed before the database is touched.
-        let listener = Listener::bind(settings.listen, &limits)?;
+        let listener = HttpListener::bind(settings.listen, &limits)?;
         let clock: Arc<dyn Clock> = Arc::new(SteadyClock::system());
         let store = {
             let (path, clock) = (settings.store.clone(), Arc::clone(&clock));
@@ -122,7 +124,7 @@ impl Core {
         anchors::compare(&home, &store, clock.now()).await?;
         let vault: Arc<dyn Vault> = Arc::new(vault);
         let mut storage = Storage::open(&home, &settings.artifacts).await?;
-        let engine = wharf_engine::Options {
+        let engine = wharf_engine::EngineOptions {
             objects: Some(Arc::clone(&storage.objects)),
             origins: settings.artifacts.origins.clone(),
             keyring: vault.keyring().await?,
@@ -131,11 +133,11 @@ impl Core {
             input_checks: settings.agent_rules.input_checks(),
             held_bytes_max: settings.runs_memory_bytes,
             home: std::env::var("HOME").ok().filter(|home| home.starts_with('/')),
-            ..wharf_engine::Options::new(node, store.clone(), clock, seed)
+            ..wharf_engine::EngineOptions::new(node, store.clone(), clock, seed)
         };
         let handle = Handle::start(engine).await.map_err(|error| fault::of_store(&error))?;
         storage.serve(Arc::new(handle.clone()));
-        let around = Around { home: &home, settings: &settings, handle: &handle, vault: &vault };
+        let around = EdgeParts { home: &home, settings: &settings, handle: &handle, vault: &vault };
         let edges = match around.edges(shim, storage.origin(), listener.addr()).await {
             Ok(edges) => edges,
             Err(fault) => {
@@ -147,7 +149,7 @@ impl Core {
         let owner = OwnerToken::new(&owner_token);
         let server = listener.serve(
             handle.clone(),
-            wharf_http::Options {
+            wharf_http::HttpOptions {
                 hosts: settings.hosts,
                 origins: settings.origins,
                 agents: Some(Arc::new(edges.agents.control().clone())),
@@ -159,7 +161,7 @@ impl Core {
                 limits,
             },
         );
-        let sweeping = Sweeping::begin(handle.clone());
+        let sweeping = SweepTask::begin(handle.clone());
         let anchoring = Anchoring::begin(home.clone(), Arc::clone(&store), lock);
         let core = Self {
             home,
@@ -271,14 +273,14 @@ fn url_of(mut addr: SocketAddr) -> String {
 }
 
 /// What edges are started with.
-struct Around<'a> {
+struct EdgeParts<'a> {
     home: &'a Home,
     settings: &'a Settings,
     handle: &'a Handle,
     vault: &'a Arc<dyn Vault>,
 }
 
-impl Around<'_> {
+impl EdgeParts<'_> {
     /// Gives the engine its built-in tools and a world, and starts the edges around it.
     async fn edges(
         &self,
@@ -289,7 +291,7 @@ impl Around<'_> {
         furnish(self.handle, self.settings.model_tool.clone()).await?;
         let (agents, tools) = self.host(shim, origin).await?;
         let operators = self.operators(listens).await?;
-        let peers = ToolEdge::start(wharf_tool::Options::new(self.handle.clone())).await;
+        let peers = ToolEdge::start(wharf_tool::ToolEdgeOptions::new(self.handle.clone())).await;
         Ok(Edges { agents, tools, operators, peers })
     }
 
@@ -316,7 +318,7 @@ impl Around<'_> {
     async fn operators(&self, listens: SocketAddr) -> Result<OperatorEdge, Fault> {
         let set = &self.settings.operators;
         let base_url = set.base_url.clone().unwrap_or_else(|| url_of(listens));
-        let mut options = wharf_operator::Options::new(self.handle.clone(), base_url);
+        let mut options = wharf_operator::OperatorEdgeOptions::new(self.handle.clone(), base_url);
         if let Some(directive) = &set.directive {
             options.directive.clone_from(directive);
         }
@@ -365,11 +367,11 @@ impl Edges {
 const LOOPBACK_V6: std::net::IpAddr = std::net::IpAddr::V6(std::net::Ipv6Addr::LOCALHOST);
 
 /// Takes the home for this core alone.
-fn prepare(home: &Home) -> Result<Prepared, Fault> {
+fn prepare(home: &Home) -> Result<PreparedHome, Fault> {
     home.make()?;
     let lock = HomeLock::take(home)?;
     home::clear_announcement(home).map_err(|error| home.unwritable(&error))?;
-    Ok(Prepared {
+    Ok(PreparedHome {
         owner_token: secrets::owner_token(home)?,
         audit_key: secrets::audit_key(home)?,
         vault: FileVault::open(home.secrets_folder())?,
@@ -381,7 +383,7 @@ fn prepare(home: &Home) -> Result<Prepared, Fault> {
 
 /// Gives an engine what every core has: the built-in tools and a world to begin with.
 async fn furnish(handle: &Handle, model_tool: Option<ToolId>) -> Result<(), Fault> {
-    wharf_builtin::register_with(handle, wharf_builtin::Options { model_tool }).await?;
+    wharf_builtin::register_with(handle, wharf_builtin::BuiltinOptions { model_tool }).await?;
     let world = WorldId::new("default").map_err(|_| internal())?;
     let made = handle.worlds().create(&Caller::owner(), world, WorldSettings::default()).await;
     match made {

@@ -7,13 +7,13 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 use wharf_vocab::{Code, Fault};
 
-use crate::settings::{Format, Log};
+use crate::settings::{Format, LogSettings};
 
 /// Libraries that would log whole messages and headers, addresses and tokens among them.
 const TALKATIVE: [&str; 2] = ["tungstenite=info", "tokio_tungstenite=info"];
 
 /// Begins to log; a program that logs already goes on in its own way.
-pub(crate) fn begin(log: &Log) -> Result<(), Fault> {
+pub(crate) fn begin(log: &LogSettings) -> Result<(), Fault> {
     let filter = filter(&log.filter)?;
     let lines = fmt::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // An error means that somebody logs already, and that is well.

@@ -72,7 +72,7 @@ fn alone(home: &Home) -> Result<HomeLock, Fault> {
     HomeLock::take(home)
 }
 
-fn shown(status: Result<migrations::Status, StoreError>) -> Result<MigrationStatus, Fault> {
+fn shown(status: Result<migrations::SchemaStatus, StoreError>) -> Result<MigrationStatus, Fault> {
     let status = status.map_err(|error| fault::of_store(&error))?;
     let steps = (1..).zip(status.steps).map(|(version, name)| Migration { version, name });
     let (applied, pending) = steps.partition(|step| step.version <= status.current);

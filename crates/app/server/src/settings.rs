@@ -52,7 +52,7 @@ pub(crate) struct Settings {
     /// Where files are kept.
     pub(crate) artifacts: artifacts::Artifacts,
     /// How tool servers are run.
-    pub(crate) tools: tables::Tools,
+    pub(crate) tools: tables::ToolServerSettings,
     /// What operators are told, and how long seats wait.
     pub(crate) operators: operators::Operators,
     /// Which tool completes prompts, when not the usual one.
@@ -60,12 +60,12 @@ pub(crate) struct Settings {
     /// What open runs may take in memory, all together.
     pub(crate) runs_memory_bytes: u64,
     /// How to log.
-    pub(crate) log: Log,
+    pub(crate) log: LogSettings,
 }
 
 /// How to log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Log {
+pub(crate) struct LogSettings {
     pub(crate) format: Format,
     /// What to log, as `tracing` filters are written.
     pub(crate) filter: String,
@@ -85,7 +85,7 @@ pub(crate) enum Format {
 /// `wharf.toml`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct File {
+struct SettingsFile {
     http: Http,
     store: Store,
     agents: agents::Agents,
@@ -93,7 +93,7 @@ struct File {
     redaction: tables::Redaction,
     approvals: policy::Approvals,
     policy: Vec<policy::Rule>,
-    tools: tables::Tools,
+    tools: tables::ToolServerSettings,
     operators: operators::Operators,
     models: tables::Models,
     runs: tables::Runs,
@@ -130,13 +130,13 @@ impl Settings {
     /// Where the database lies, and whether files of worlds are kept in the home. It needs no
     /// secret, so that a home can be copied without them.
     pub(crate) fn places(home: &Home) -> Result<(PathBuf, bool), Fault> {
-        let file = File::read(home)?;
+        let file = SettingsFile::read(home)?;
         let store = file.store.path.unwrap_or_else(|| STORE_DEFAULT.into());
         Ok((home.path().join(store), file.artifacts.is_in_the_home()))
     }
 
     fn read(home: &Home, var: impl Fn(&str) -> Option<String>) -> Result<Self, Fault> {
-        let file = File::read(home)?;
+        let file = SettingsFile::read(home)?;
         let var = |name: &str| var(name).filter(|text| !text.is_empty());
         let listen = match var("WHARF_LISTEN") {
             Some(text) => Some(text.parse().map_err(|_| wrong_listen(&text))?),
@@ -172,7 +172,7 @@ impl Settings {
             operators: file.operators.checked()?,
             model_tool: file.models.tool()?,
             runs_memory_bytes: file.runs.memory_bytes()?,
-            log: Log {
+            log: LogSettings {
                 format: format.unwrap_or_default(),
                 filter: filter.unwrap_or_else(|| LEVEL_DEFAULT.to_owned()),
             },
@@ -205,7 +205,7 @@ impl Settings {
     }
 }
 
-impl File {
+impl SettingsFile {
     fn read(home: &Home) -> Result<Self, Fault> {
         use std::io::ErrorKind::{NotADirectory, NotFound};
         let path = home.config_file();
@@ -269,7 +269,7 @@ mod tests {
         let settings = Settings::read(&home, |_| None).expect("fits");
         assert_eq!(settings.listen.to_string(), "127.0.0.1:7420");
         assert_eq!(settings.store, dir.path().join("wharf.db"));
-        assert_eq!(settings.log, Log { format: Format::Text, filter: "info".to_owned() });
+        assert_eq!(settings.log, LogSettings { format: Format::Text, filter: "info".to_owned() });
         assert!(settings.hosts.is_empty());
     }
 
@@ -281,12 +281,12 @@ mod tests {
         assert_eq!(settings.listen.port(), 1);
         assert_eq!(settings.hosts, ["a.example"]);
         assert_eq!(settings.store, PathBuf::from("other.db"));
-        assert_eq!(settings.log, Log { format: Format::Json, filter: "debug".to_owned() });
+        assert_eq!(settings.log, LogSettings { format: Format::Json, filter: "debug".to_owned() });
         let vars =
             [("WHARF_LISTEN", "127.0.0.1:2"), ("WHARF_LOG", "warn"), ("WHARF_LOG_FORMAT", "text")];
         let settings = read(file, &vars).expect("fits");
         assert_eq!(settings.listen.port(), 2);
-        assert_eq!(settings.log, Log { format: Format::Text, filter: "warn".to_owned() });
+        assert_eq!(settings.log, LogSettings { format: Format::Text, filter: "warn".to_owned() });
         let option = "[::1]:3".parse().expect("an address");
         let settings = settings.with_options(Some(option), false).expect("loopback");
         assert_eq!(settings.listen, option);

@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use wharf_artifacts::{
-    Credentials, Endpoint, EndpointOptions, FileObjects, S3Objects, S3Options, Serving, Style, Tls,
+    Credentials, Endpoint, EndpointOptions, FileObjects, RunningEndpoint, S3Objects, S3Options,
+    Style, Tls,
 };
 use wharf_ports::{AddressGate, ObjectStore};
 use wharf_vocab::{Code, Fault};
 
-use crate::settings::artifacts::{Artifacts, Place, S3};
+use crate::settings::artifacts::{Artifacts, Location, S3};
 use crate::{Home, secrets};
 
 /// The artifact store of a core that is up.
@@ -18,14 +19,16 @@ pub(crate) struct Storage {
     pub(crate) objects: Arc<dyn ObjectStore>,
     /// Has its address, but answers nobody yet.
     bound: Option<Endpoint>,
-    serving: Option<Serving>,
+    serving: Option<RunningEndpoint>,
 }
 
 impl Storage {
     pub(crate) async fn open(home: &Home, artifacts: &Artifacts) -> Result<Self, Fault> {
         match &artifacts.place {
-            Place::Files { listen, tls } => embedded(home, artifacts, *listen, tls.clone()).await,
-            Place::S3(s3) => remote(s3, artifacts.public_url.clone()),
+            Location::Files { listen, tls } => {
+                embedded(home, artifacts, *listen, tls.clone()).await
+            }
+            Location::S3(s3) => remote(s3, artifacts.public_url.clone()),
         }
     }
 

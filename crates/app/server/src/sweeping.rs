@@ -11,9 +11,9 @@ const FIRST: Duration = Duration::from_secs(10 * 60);
 const EVERY: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Debug)]
-pub(crate) struct Sweeping(JoinHandle<()>);
+pub(crate) struct SweepTask(JoinHandle<()>);
 
-impl Sweeping {
+impl SweepTask {
     pub(crate) fn begin(handle: Handle) -> Self {
         Self(tokio::spawn(async move {
             tokio::time::sleep(FIRST).await;

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use wharf_engine::Handle;
 use wharf_hosting::Control;
-use wharf_run::{Options, Storage};
+use wharf_run::{RunEdgeOptions, Storage};
 use wharf_vocab::{Code, Fault};
 
 use crate::Home;
 use crate::agents::{Surroundings, hosting};
 use crate::settings::Settings;
-use crate::settings::artifacts::{Artifacts, Place};
+use crate::settings::artifacts::{Artifacts, Location};
 
 /// Starts the edge; without a program this one serves handlers.
 pub(crate) async fn start(
@@ -31,20 +31,21 @@ pub(crate) async fn start(
             Fault::new(Code::CoreInternal, message)
         })?,
     };
-    wharf_run::start(Options {
+    wharf_run::start(RunEdgeOptions {
         hosting,
         program,
         container: settings.tools.container.clone(),
         storage: Storage { origin, is_public: is_public(&settings.artifacts) },
-        idle: settings.tools.idle_s.map_or(Options::IDLE, Duration::from_secs),
-        healthy_within: Options::HEALTHY_WITHIN,
+        idle: settings.tools.idle_s.map_or(RunEdgeOptions::IDLE, Duration::from_secs),
+        healthy_within: RunEdgeOptions::HEALTHY_WITHIN,
     })
     .await
 }
 
 /// Whether other machines can use addresses of files.
 fn is_public(artifacts: &Artifacts) -> bool {
-    let near = matches!(&artifacts.place, Place::Files { listen, .. } if listen.ip().is_loopback());
+    let near =
+        matches!(&artifacts.place, Location::Files { listen, .. } if listen.ip().is_loopback());
     artifacts.public_url.is_some() || !near
 }
 
@@ -55,7 +56,7 @@ mod tests {
     #[test]
     fn t033_files_on_loopback_are_public_only_by_another_name() {
         let files = |listen: &str, public_url: Option<&str>| Artifacts {
-            place: Place::Files { listen: listen.parse().expect("an address"), tls: None },
+            place: Location::Files { listen: listen.parse().expect("an address"), tls: None },
             public_url: public_url.map(str::to_owned),
             origins: Vec::new(),
         };

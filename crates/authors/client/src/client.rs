@@ -12,7 +12,7 @@ use wharf_wire::rest_v1::ErrorBody;
 
 use crate::call::REQUEST_TIMEOUT;
 use crate::error::{Error, Result};
-use crate::locator::{Locator, Target};
+use crate::locator::{CoreAccess, Locator};
 
 /// The largest message of an event stream that is read; a core sends far smaller ones.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -22,13 +22,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
-    core: Arc<Core>,
+    core: Arc<CoreAddress>,
 }
 
 #[derive(Debug)]
-struct Core {
+struct CoreAddress {
     locator: Locator,
-    target: Target,
+    target: CoreAccess,
 }
 
 impl Client {
@@ -36,12 +36,12 @@ impl Client {
     pub fn new(locator: Locator) -> Result<Self> {
         let target = locator.find()?;
         let http = connector(&target.url)?;
-        Ok(Self { http, core: Arc::new(Core { locator, target }) })
+        Ok(Self { http, core: Arc::new(CoreAddress { locator, target }) })
     }
 
     /// The same core, which may have come back with another port or token.
     pub fn found_again(&self) -> Result<Self> {
-        let Core { locator, target } = &*self.core;
+        let CoreAddress { locator, target } = &*self.core;
         if locator.find()? == *target {
             return Ok(self.clone());
         }

@@ -144,7 +144,7 @@ impl Follower {
         }
     }
 
-    fn understand(&mut self, message: &sse::Message) -> Result<Option<RunEvent>> {
+    fn understand(&mut self, message: &sse::SseMessage) -> Result<Option<RunEvent>> {
         let data: Value = serde_json::from_str(&message.data).map_err(|_| unreadable())?;
         let seq = data.get("seq").and_then(Value::as_u64);
         if seq.is_some_and(|seq| seq <= self.after) {

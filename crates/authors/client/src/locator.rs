@@ -29,7 +29,7 @@ pub struct Locator {
 
 /// A core's address, and the token it is sent.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Target {
+pub(crate) struct CoreAccess {
     pub(crate) url: Url,
     pub(crate) token: String,
 }
@@ -59,7 +59,7 @@ impl Locator {
     }
 
     /// Finds the core as it is now.
-    pub(crate) fn find(&self) -> Result<Target> {
+    pub(crate) fn find(&self) -> Result<CoreAccess> {
         let from_env = if self.home.is_none() { self.url_env.as_ref() } else { None };
         match self.url.as_ref().or(from_env) {
             Some(url) => self.find_by_url(url),
@@ -77,14 +77,14 @@ impl Locator {
         }
     }
 
-    fn find_by_url(&self, text: &str) -> Result<Target> {
+    fn find_by_url(&self, text: &str) -> Result<CoreAccess> {
         let url = read_url(text)?;
         let token = self.token.clone().or_else(|| self.token_env.clone());
         let token = token.or_else(|| self.owner_token_for(&url)).ok_or_else(|| {
             let message = format!("there is no token for {url}; give --token or set WHARF_TOKEN");
             Error::new(Code::AuthRequired, message)
         })?;
-        Ok(Target { url, token })
+        Ok(CoreAccess { url, token })
     }
 
     /// The token of the home, if the home's core is the one at `url`.
@@ -95,7 +95,7 @@ impl Locator {
         if same { home.owner_token().ok() } else { None }
     }
 
-    fn find_by_home(&self) -> Result<Target> {
+    fn find_by_home(&self) -> Result<CoreAccess> {
         let home = self.home()?;
         let Some(core) = home.core()? else {
             let path = home.path().display();
@@ -111,7 +111,7 @@ impl Locator {
             (None, Some(_)) => home.owner_token().or_else(|fault| token_env.ok_or(fault))?,
             (None, None) => token_env.map_or_else(|| home.owner_token(), Ok)?,
         };
-        Ok(Target { url, token })
+        Ok(CoreAccess { url, token })
     }
 }
 

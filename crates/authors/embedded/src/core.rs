@@ -19,8 +19,8 @@ use wharf_store_sqlite::SqliteStore;
 use wharf_vocab::{Code, Fault, NodeId, ToolId, WorldId};
 
 use crate::desk;
-use crate::home::{Home, random};
-use crate::outside::{CoreTransport, Outside};
+use crate::home::{HomeFolder, random};
+use crate::outside::{CoreTransport, OutsideCalls};
 use crate::translate::{provider_id, tool_id, world_id};
 
 /// The world of runs that name none.
@@ -82,7 +82,7 @@ impl Options {
                 (Arc::new(MemoryStore::new(&key, Arc::clone(&clock))) as Arc<dyn Store>, None)
             }
             Some(folder) => {
-                let kept = Kept::open(folder, Arc::clone(&clock)).await?;
+                let kept = HomeStore::open(folder, Arc::clone(&clock)).await?;
                 (Arc::clone(&kept.store) as Arc<dyn Store>, Some(kept))
             }
         };
@@ -90,9 +90,9 @@ impl Options {
         // that crashed had taken is its own again.
         let node = NodeId::new("embedded").map_err(|_| internal())?;
         let seed = u64::from_ne_bytes(random().map_err(|_| internal())?);
-        let options = wharf_engine::Options::new(node, store, clock, seed);
+        let options = wharf_engine::EngineOptions::new(node, store, clock, seed);
         let handle = Handle::start(options).await.map_err(|error| fault_of(&error))?;
-        let inner = Inner {
+        let inner = EmbeddedState {
             handle,
             closing: CancellationToken::new(),
             kept: tokio::sync::Mutex::new(kept),
@@ -117,14 +117,14 @@ impl Options {
 /// then is like a crash.
 #[derive(Clone)]
 pub struct Embedded {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<EmbeddedState>,
 }
 
-pub(crate) struct Inner {
+pub(crate) struct EmbeddedState {
     pub(crate) handle: Handle,
     /// Tools that are at work stop then.
     pub(crate) closing: CancellationToken,
-    kept: tokio::sync::Mutex<Option<Kept>>,
+    kept: tokio::sync::Mutex<Option<HomeStore>>,
     grace: Duration,
     /// The scope that typed calls are made in.
     root: Scope,
@@ -133,15 +133,15 @@ pub(crate) struct Inner {
 }
 
 /// A folder and the store in it.
-struct Kept {
+struct HomeStore {
     store: Arc<SqliteStore>,
-    home: Home,
+    home: HomeFolder,
 }
 
-impl Kept {
+impl HomeStore {
     async fn open(folder: PathBuf, clock: Arc<dyn Clock>) -> Result<Self, Fault> {
         let open = move || {
-            let home = Home::take(&folder)?;
+            let home = HomeFolder::take(&folder)?;
             let store = SqliteStore::open(&home.database(), &home.audit_key()?, clock);
             Ok(Self { store: Arc::new(store.map_err(|error| fault_of(&error))?), home })
         };
@@ -180,7 +180,7 @@ impl Embedded {
 
     async fn furnish(&self, model_tool: Option<ToolId>) -> Result<(), Fault> {
         let handle = &self.inner.handle;
-        wharf_builtin::register_with(handle, wharf_builtin::Options { model_tool }).await?;
+        wharf_builtin::register_with(handle, wharf_builtin::BuiltinOptions { model_tool }).await?;
         self.make_world(DEFAULT_WORLD).await
     }
 
@@ -243,7 +243,7 @@ impl Embedded {
     ) -> Call<O, P> {
         let mut calls = self.inner.calls.lock();
         let scope = calls.entry((provider.to_owned(), tool.name())).or_insert_with(|| {
-            let outside = Outside::new(self.inner.handle.clone(), default_world());
+            let outside = OutsideCalls::new(self.inner.handle.clone(), default_world());
             let outside = outside.reaches(tool, format!("{provider}/{}", tool.name()));
             self.inner.root.child().with_transport(Bridge::new(Arc::new(outside)))
         });
@@ -269,7 +269,7 @@ impl Embedded {
     /// # Ok(()) }
     /// ```
     pub fn transport(&self, world: &str) -> Result<CoreTransport, Fault> {
-        Ok(CoreTransport::new(Outside::new(self.inner.handle.clone(), world_id(world)?)))
+        Ok(CoreTransport::new(OutsideCalls::new(self.inner.handle.clone(), world_id(world)?)))
     }
 
     /// Closes the core: it takes no new runs; tools that are at work get some time to end, then
@@ -281,7 +281,7 @@ impl Embedded {
         inner.root.close().await;
         match inner.kept.lock().await.take() {
             None => Ok(()),
-            Some(Kept { store, home }) => {
+            Some(HomeStore { store, home }) => {
                 let closed = store.close().await;
                 // Whoever opens it next finds it whole.
                 drop(home);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::{Audience, Caller, Progress, Resolution, ToolDef};
-use wharf_engine::in_process::{Cx, Done, InProcess};
+use wharf_engine::in_process::{InProcess, LocalCx, ToolOutput};
 use wharf_engine::{Handle, NewRun};
 use wharf_sdk::builtin::{Answer, Notice, Question};
 use wharf_sdk::host::{CallRequest, Cancel, Host, ServedTool};
@@ -18,7 +18,7 @@ use wharf_sdk::{Chunk, TextChannel};
 use wharf_vocab::{Digest, Fault, Micro, Object, RunKey};
 
 use crate::follow::followed;
-use crate::translate::{Asked, invalid, level_of, tool_id, whole_ms};
+use crate::translate::{CoreQuestion, invalid, level_of, tool_id, whole_ms};
 
 /// Registers tools under the name of a provider. Those at work are told to stop by `closing`.
 pub(crate) async fn offer(
@@ -35,11 +35,11 @@ pub(crate) async fn offer(
         def.side_effects = tool.terms().side_effects;
         def.requires_directive = tool.terms().requires_directive.unwrap_or(false);
         let closing = closing.clone();
-        offered = offered.object_tool(def, move |input: Object, cx: Cx| {
-            let (tool, desk) = (tool.clone(), Arc::new(Desk::new(cx, closing.clone())));
+        offered = offered.object_tool(def, move |input: Object, cx: LocalCx| {
+            let (tool, desk) = (tool.clone(), Arc::new(EmbeddedHost::new(cx, closing.clone())));
             async move {
                 let outputs = tool.call(input, Arc::clone(&desk) as Arc<dyn Host>).await?;
-                Ok(Done { outputs, cost_micro: desk.cost() })
+                Ok(ToolOutput { outputs, cost_micro: desk.cost() })
             }
         });
     }
@@ -48,8 +48,8 @@ pub(crate) async fn offer(
 
 /// What a tool that the core runs can reach. Cheap to clone.
 #[derive(Clone)]
-struct Desk {
-    cx: Cx,
+struct EmbeddedHost {
+    cx: LocalCx,
     /// Set when the core is closed.
     cancel: Cancel,
     cost_micro: Arc<AtomicU64>,
@@ -59,8 +59,8 @@ struct Desk {
     asked: Arc<Mutex<HashMap<Digest, u32>>>,
 }
 
-impl Desk {
-    fn new(cx: Cx, closing: CancellationToken) -> Self {
+impl EmbeddedHost {
+    fn new(cx: LocalCx, closing: CancellationToken) -> Self {
         let (cost_micro, telling, asked) = (Arc::default(), Arc::default(), Arc::default());
         let cancel = Cancel::new(closing, 0);
         Self { cx, cancel, cost_micro, telling, asked }
@@ -92,7 +92,7 @@ impl Desk {
 
     /// The name of a question within the run. An attempt that is made again and asks the same
     /// gets the answer that was given before.
-    fn key_of(&self, asked: &Asked) -> String {
+    fn key_of(&self, asked: &CoreQuestion) -> String {
         let parts =
             [asked.title.clone(), asked.schema.to_string(), json!(asked.detail).to_string()];
         let digest = Digest::of(&parts.each_ref().map(|part| part.as_bytes()));
@@ -103,7 +103,7 @@ impl Desk {
     }
 }
 
-impl Host for Desk {
+impl Host for EmbeddedHost {
     fn progress(&self, piece: Value) -> BoxFuture<'_, Result<(), Fault>> {
         Box::pin(self.cx.progress(vec![Progress::Partial { key: None, value: piece }]))
     }
@@ -139,15 +139,15 @@ impl Host for Desk {
     }
 
     fn ask(&self, question: Question) -> BoxFuture<'_, Result<Answer, Fault>> {
-        let asked = Asked::of(question);
+        let asked = CoreQuestion::of(question);
         let key = self.key_of(&asked);
         Box::pin(async move {
             let attempt = self.cx.attempt();
-            let mut open = Withdrawn {
+            let mut open = QuestionGuard {
                 handle: self.cx.handle().clone(),
                 question: Some((attempt.dispatch().run.clone(), key.clone())),
             };
-            let Asked { title, schema, detail } = asked;
+            let CoreQuestion { title, schema, detail } = asked;
             let ended =
                 self.cx.ask_about(&key, &title, Some(schema), Audience::Any, detail).await?;
             open.question = None;
@@ -201,12 +201,12 @@ fn reply(ended: Resolution) -> Answer {
 }
 
 /// Ends a question that nobody waits for any more, so that its run goes on.
-struct Withdrawn {
+struct QuestionGuard {
     handle: Handle,
     question: Option<(RunKey, String)>,
 }
 
-impl Drop for Withdrawn {
+impl Drop for QuestionGuard {
     fn drop(&mut self) {
         let Some((run, key)) = self.question.take() else { return };
         let handle = self.handle.clone();

@@ -4,7 +4,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use wharf_domain::{Caller, Outcome, Progress, Run};
-use wharf_engine::{Accepted, Follow, FollowEvent, Handle};
+use wharf_engine::{AcceptedRun, Follow, FollowEvent, Handle};
 use wharf_sdk::{Chunk, TextChannel};
 use wharf_vocab::{Code, Fault, Object};
 
@@ -13,7 +13,7 @@ use wharf_vocab::{Code, Fault, Object};
 pub(crate) async fn followed(
     handle: Handle,
     caller: Caller,
-    begun: impl Future<Output = Result<Accepted, Fault>> + Send + 'static,
+    begun: impl Future<Output = Result<AcceptedRun, Fault>> + Send + 'static,
     told: mpsc::Sender<Chunk>,
 ) -> Result<Object, Fault> {
     let stop = CancellationToken::new();

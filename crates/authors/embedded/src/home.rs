@@ -13,13 +13,13 @@ const PRIVATE_FOLDER: u32 = 0o700;
 const PRIVATE_FILE: u32 = 0o600;
 
 /// A folder that belongs to this core as long as it lives.
-pub(crate) struct Home {
+pub(crate) struct HomeFolder {
     path: PathBuf,
     /// The system lets go of the lock with the file, whatever ends the process.
     _lock: File,
 }
 
-impl Home {
+impl HomeFolder {
     /// Makes the folder if it is not there, and takes it.
     pub(crate) fn take(path: &Path) -> Result<Self, Fault> {
         let unwritable = |error: io::Error| unwritable(path, &error);

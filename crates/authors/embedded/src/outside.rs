@@ -16,18 +16,18 @@ use wharf_sdk::{Answer, Chunk, Data, Tool};
 use wharf_vocab::{Fault, Object, ToolId, WorldId};
 
 use crate::follow::followed;
-use crate::translate::{Asked, level_of, tool_id, whole_ms};
+use crate::translate::{CoreQuestion, level_of, tool_id, whole_ms};
 
 /// Calls that come from the program itself: each is a run of the owner's.
 #[derive(Clone)]
-pub(crate) struct Outside {
+pub(crate) struct OutsideCalls {
     handle: Handle,
     world: WorldId,
     /// Which tools are meant by the names of definitions.
     reached: HashMap<String, CoreTool>,
 }
 
-impl Outside {
+impl OutsideCalls {
     pub(crate) fn new(handle: Handle, world: WorldId) -> Self {
         Self { handle, world, reached: HashMap::new() }
     }
@@ -56,9 +56,9 @@ impl Outside {
     }
 }
 
-impl Host for Outside {
+impl Host for OutsideCalls {
     fn ask(&self, question: Question) -> BoxFuture<'_, Result<Answer, Fault>> {
-        let Asked { title, schema, detail } = Asked::of(question);
+        let CoreQuestion { title, schema, detail } = CoreQuestion::of(question);
         let mut inputs = json!({"question": title, "schema": schema});
         if let Some(detail) = detail {
             inputs["detail"] = detail;
@@ -115,12 +115,12 @@ impl Host for Outside {
 /// A transport to the tools of a core in the same program. See
 /// [`Embedded::transport`](crate::Embedded::transport).
 pub struct CoreTransport {
-    outside: Outside,
+    outside: OutsideCalls,
     bridge: Bridge,
 }
 
 impl CoreTransport {
-    pub(crate) fn new(outside: Outside) -> Self {
+    pub(crate) fn new(outside: OutsideCalls) -> Self {
         let bridge = Bridge::new(Arc::new(outside.clone()));
         Self { outside, bridge }
     }

@@ -43,13 +43,13 @@ pub(crate) fn level_of(level: builtin::Level) -> Level {
 }
 
 /// A question as the core asks it.
-pub(crate) struct Asked {
+pub(crate) struct CoreQuestion {
     pub(crate) title: String,
     pub(crate) schema: Value,
     pub(crate) detail: Option<Value>,
 }
 
-impl Asked {
+impl CoreQuestion {
     /// A schema that is none is shown and not checked.
     pub(crate) fn of(question: Question) -> Self {
         let Question { word, message, schema, meta } = question;

@@ -6,7 +6,7 @@ use syn::{
 };
 
 /// What the function takes and gives.
-pub(crate) struct Shape<'a> {
+pub(crate) struct FunctionShape<'a> {
     /// The input, or none when the tool takes `()`.
     pub(crate) input: Option<&'a Type>,
     /// The type of progress, if the function takes its `Cx`: `None` inside is `Cx` alone.
@@ -14,7 +14,7 @@ pub(crate) struct Shape<'a> {
     pub(crate) output: &'a Type,
 }
 
-impl<'a> Shape<'a> {
+impl<'a> FunctionShape<'a> {
     pub(crate) fn of(function: &'a ItemFn) -> Result<Self, Error> {
         let signature = &function.sig;
         plain(signature)?;

@@ -6,14 +6,14 @@ use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, ExprLit, ItemFn, Lit, LitStr, Meta};
 
 use crate::arguments::{Arguments, check_name};
-use crate::function::Shape;
+use crate::function::FunctionShape;
 
 pub(crate) fn expand(arguments: TokenStream, function: TokenStream) -> Result<TokenStream, Error> {
     let arguments = Arguments::parse(arguments)?;
     let span = function.span();
     let function: ItemFn = syn::parse2(function)
         .map_err(|_| Error::new(span, "`#[tool]` stands above an async function"))?;
-    let shape = Shape::of(&function)?;
+    let shape = FunctionShape::of(&function)?;
     let sdk = arguments.sdk.map_or_else(|| quote!(::wharf_sdk), |path| quote!(#path));
     let ident = &function.sig.ident;
     let constant = constant(ident);

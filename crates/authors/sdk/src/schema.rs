@@ -27,13 +27,13 @@ pub(crate) fn of_output<T: JsonSchema>() -> Value {
 
 /// The schema of a type, and what checks values against it.
 #[derive(Debug)]
-pub(crate) struct Shape {
+pub(crate) struct CheckedSchema {
     pub(crate) schema: Value,
     /// Or why the schema cannot be used.
     pub(crate) validator: Result<Validator, String>,
 }
 
-impl Shape {
+impl CheckedSchema {
     pub(crate) fn of(schema: Value) -> Self {
         let validator = compile(&schema);
         Self { schema, validator }
@@ -75,7 +75,7 @@ pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
 /// What is known of the types of this program. There are only so many, so nothing is forgotten.
 static SHAPES: LazyLock<RwLock<Shapes>> = LazyLock::new(RwLock::default);
 
-type Shapes = HashMap<(TypeId, Contract), Arc<Shape>>;
+type Shapes = HashMap<(TypeId, Contract), Arc<CheckedSchema>>;
 
 /// Which side of a type is meant.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -85,19 +85,19 @@ enum Contract {
 }
 
 /// The shape of what a type reads.
-pub(crate) fn read_by<T: JsonSchema + 'static>() -> Arc<Shape> {
+pub(crate) fn read_by<T: JsonSchema + 'static>() -> Arc<CheckedSchema> {
     shape(TypeId::of::<T>(), Contract::Reads, of_input::<T>)
 }
 
 /// The shape of what a type writes.
-pub(crate) fn written_by<T: JsonSchema + 'static>() -> Arc<Shape> {
+pub(crate) fn written_by<T: JsonSchema + 'static>() -> Arc<CheckedSchema> {
     shape(TypeId::of::<T>(), Contract::Writes, of_output::<T>)
 }
 
-fn shape(of: TypeId, contract: Contract, schema: fn() -> Value) -> Arc<Shape> {
+fn shape(of: TypeId, contract: Contract, schema: fn() -> Value) -> Arc<CheckedSchema> {
     let known = SHAPES.read().get(&(of, contract)).cloned();
     known.unwrap_or_else(|| {
-        let shape = Arc::new(Shape::of(schema()));
+        let shape = Arc::new(CheckedSchema::of(schema()));
         SHAPES.write().insert((of, contract), Arc::clone(&shape));
         shape
     })

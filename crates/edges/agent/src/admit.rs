@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wharf_hosting::{HostedKind as _, Inbox, Live, Places};
-use wharf_protocol::agent::{HelloReceived, Refusal};
+use wharf_protocol::agent::{AdmissionRefusal, HelloReceived};
 use wharf_vocab::{LaunchId, ProviderId};
 
-use crate::shared::Shared;
+use crate::shared::AgentHub;
 
 /// How long a hello waits for the launch it belongs to: a process can be faster than the word of
 /// its start.
@@ -21,7 +21,7 @@ pub(crate) struct Origin {
     /// The process at the other end; unknown over TCP.
     pub(crate) process: Option<PeerProcess>,
     /// The launch whose own socket it came by.
-    pub(crate) launch: Option<Own>,
+    pub(crate) launch: Option<OwnLaunch>,
 }
 
 /// A process as the system names it.
@@ -33,7 +33,7 @@ pub(crate) struct PeerProcess {
 
 /// A launch that a connection can only belong to.
 #[derive(Debug, Clone)]
-pub(crate) struct Own {
+pub(crate) struct OwnLaunch {
     pub(crate) agent: ProviderId,
     pub(crate) launch: LaunchId,
     /// Whether the process has the connection from its start, which proves who it is.
@@ -50,24 +50,24 @@ pub(crate) struct AdmittedAgent {
 }
 
 /// A refusal, and the check that failed.
-type HelloRefusal = (Refusal, &'static str);
+type HelloRefusal = (AdmissionRefusal, &'static str);
 
 /// Checks token, process, agent, manifest and that nobody else is connected in its name.
 pub(crate) async fn admit(
-    shared: &Shared,
+    shared: &AgentHub,
     origin: &Origin,
     hello: &HelloReceived,
 ) -> Result<AdmittedAgent, HelloRefusal> {
     let launch = match &origin.launch {
         Some(own) if own.inherited => {
             if own.agent.as_str() != hello.agent_id {
-                return Err((Refusal::Unauthorized, "connection of another agent"));
+                return Err((AdmissionRefusal::Unauthorized, "connection of another agent"));
             }
             own.launch.clone()
         }
         _ => by_token(shared, origin, hello).await?,
     };
-    let unknown = (Refusal::Unauthorized, "agent unknown");
+    let unknown = (AdmissionRefusal::Unauthorized, "agent unknown");
     let agent = ProviderId::new(&hello.agent_id).map_err(|_| unknown)?;
     let known = shared.handle.providers().get(&agent).map_err(|_| unknown)?;
     if !shared.owns(&known) {
@@ -76,14 +76,14 @@ pub(crate) async fn admit(
     if let Some(hash) = &hello.manifest_hash
         && hash.strip_prefix("sha256:").unwrap_or(hash) != known.manifest_hash.as_str()
     {
-        return Err((Refusal::ManifestDrift, "manifest hash"));
+        return Err((AdmissionRefusal::ManifestDrift, "manifest hash"));
     }
     let live = shared.host.live(&agent).ok_or(unknown)?;
     let handle = &shared.handle;
     let connected =
         live.places(&launch).and_then(|places| Some((places, live.connect(&launch, handle)?)));
     let Some((places, inbox)) = connected else {
-        return Err((Refusal::Conflict, "connected already"));
+        return Err((AdmissionRefusal::Conflict, "connected already"));
     };
     Ok(AdmittedAgent { agent, launch, live, places, inbox })
 }
@@ -91,11 +91,11 @@ pub(crate) async fn admit(
 /// The launch that a token was made for, if the right process shows it. A token that a stranger
 /// shows is not spent, so that strangers cannot keep an agent out.
 async fn by_token(
-    shared: &Shared,
+    shared: &AgentHub,
     origin: &Origin,
     hello: &HelloReceived,
 ) -> Result<LaunchId, HelloRefusal> {
-    let unfit = |check| (Refusal::Unauthorized, check);
+    let unfit = |check| (AdmissionRefusal::Unauthorized, check);
     let launch =
         shared.tokens.find(&hello.token, &hello.agent_id).map_err(|why| unfit(why.as_str()))?;
     if origin.launch.as_ref().is_some_and(|own| own.launch != launch) {

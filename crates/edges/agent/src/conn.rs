@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wharf_engine::{Reach, check_schema};
-use wharf_hosting::{CallFolders, Command, CpuMeter, Inbox, Live, Places, random_hex};
+use wharf_hosting::{CallFolders, CpuMeter, Inbox, InboxCommand, Live, Places, random_hex};
 use wharf_protocol::agent::{CoreConfig, CoreSession, IdPrefix};
 use wharf_protocol::{Moment, Session as _};
 use wharf_socket::{Clock, Owner, Patience, pump, sleep_until, split_bytes};
@@ -25,11 +25,11 @@ use wharf_wire::agent_v1::{
 };
 
 use crate::admit::Origin;
-use crate::invoke::{Invokes, TIDINGS_WAITING_MAX, Tidings};
-use crate::shared::{AgentBounds, Shared};
+use crate::invoke::{ChildUpdate, Invokes, TIDINGS_WAITING_MAX};
+use crate::shared::{AgentBounds, AgentHub};
 use crate::to_wire;
 
-use calls::OpenCall;
+use calls::SentCall;
 use prepare::{READY_WAITING_MAX, ReadyCall};
 
 /// Bytes read in one go. Ten thousand agents may be connected, so it is small.
@@ -41,10 +41,10 @@ const TIDINGS_BYTES_MAX: usize = 1024 * 1024;
 
 /// A connection and all it stands for.
 struct AgentConnection {
-    shared: Arc<Shared>,
+    shared: Arc<AgentHub>,
     session: CoreSession,
     clock: Clock,
-    calls: HashMap<CallId, OpenCall>,
+    calls: HashMap<CallId, SentCall>,
     /// Runs of calls that the session gave up on, oldest first: they may still cost.
     given_up: VecDeque<(AttemptId, RunKey)>,
     /// Measures what calls use.
@@ -54,7 +54,7 @@ struct AgentConnection {
     ready: mpsc::Sender<ReadyCall>,
     prepared: mpsc::Receiver<ReadyCall>,
     invokes: Invokes,
-    tidings: mpsc::Receiver<Tidings>,
+    tidings: mpsc::Receiver<ChildUpdate>,
     offered: Vec<ToolDefinition>,
     /// When what it offers is to be written down, if it has changed.
     offer_at: Option<Instant>,
@@ -81,11 +81,11 @@ struct AgentPeer {
 }
 
 /// What reaches a connection from inside.
-enum Inside {
+enum ConnMessage {
     /// The core wants something.
-    Command(Command),
+    Command(InboxCommand),
     /// A child has something to tell.
-    Told(Tidings),
+    Told(ChildUpdate),
     /// The files of a call are there, or are not to be had.
     Ready(Box<ReadyCall>),
     /// What the agent offers is to be written down.
@@ -94,7 +94,7 @@ enum Inside {
 
 /// Serves one connection to its end.
 pub(crate) async fn serve(
-    shared: Arc<Shared>,
+    shared: Arc<AgentHub>,
     stream: impl AsyncRead + AsyncWrite + Send + Unpin,
     origin: Origin,
 ) -> Result<(), Fault> {
@@ -107,7 +107,7 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-async fn received(inbox: &mut Option<Inbox>) -> Option<Command> {
+async fn received(inbox: &mut Option<Inbox>) -> Option<InboxCommand> {
     match inbox {
         Some(inbox) => inbox.recv().await,
         None => std::future::pending().await,
@@ -116,7 +116,7 @@ async fn received(inbox: &mut Option<Inbox>) -> Option<Command> {
 
 impl Owner for AgentConnection {
     type Session = CoreSession;
-    type Command = Inside;
+    type Command = ConnMessage;
 
     fn session(&mut self) -> &mut CoreSession {
         &mut self.session
@@ -136,30 +136,30 @@ impl Owner for AgentConnection {
         ControlFlow::Continue(())
     }
 
-    async fn next(&mut self) -> Inside {
+    async fn next(&mut self) -> ConnMessage {
         let is_live = self.session.is_live();
         let has_room = self.session.queued_bytes() < TIDINGS_BYTES_MAX;
         tokio::select! {
-            Some(command) = received(&mut self.inbox), if is_live => Inside::Command(command),
-            Some(told) = self.tidings.recv(), if has_room => Inside::Told(told),
-            Some(ready) = self.prepared.recv() => Inside::Ready(Box::new(ready)),
-            () = sleep_until(self.offer_at) => Inside::Offer,
+            Some(command) = received(&mut self.inbox), if is_live => ConnMessage::Command(command),
+            Some(told) = self.tidings.recv(), if has_room => ConnMessage::Told(told),
+            Some(ready) = self.prepared.recv() => ConnMessage::Ready(Box::new(ready)),
+            () = sleep_until(self.offer_at) => ConnMessage::Offer,
         }
     }
 
-    async fn obey(&mut self, inside: Inside) {
+    async fn obey(&mut self, inside: ConnMessage) {
         match inside {
-            Inside::Command(command) => self.command(command).await,
-            Inside::Told(told) => self.tell(told),
-            Inside::Ready(ready) => self.prepared(*ready).await,
+            ConnMessage::Command(command) => self.command(command).await,
+            ConnMessage::Told(told) => self.tell(told),
+            ConnMessage::Ready(ready) => self.prepared(*ready).await,
             // That is done whenever there is work.
-            Inside::Offer => {}
+            ConnMessage::Offer => {}
         }
     }
 }
 
 impl AgentConnection {
-    fn new(shared: Arc<Shared>, origin: Origin) -> Result<Self, Fault> {
+    fn new(shared: Arc<AgentHub>, origin: Origin) -> Result<Self, Fault> {
         let (news, tidings) = mpsc::channel(TIDINGS_WAITING_MAX);
         let (ready, prepared) = mpsc::channel(READY_WAITING_MAX);
         let unnamed = || Fault::new(Code::CoreInternal, "A session could not be named.");
@@ -192,14 +192,14 @@ impl AgentConnection {
         })
     }
 
-    async fn command(&mut self, command: Command) {
+    async fn command(&mut self, command: InboxCommand) {
         let now = self.now();
         match command {
-            Command::Call(assignment) => self.arrive(*assignment).await,
-            Command::Cancel { attempt_id, reason, grace_ms } => {
+            InboxCommand::Call(assignment) => self.arrive(*assignment).await,
+            InboxCommand::Cancel { attempt_id, reason, grace_ms } => {
                 self.cancel(&attempt_id, reason, grace_ms).await;
             }
-            Command::Answer { attempt_id, key, resolution } => {
+            InboxCommand::Answer { attempt_id, key, resolution } => {
                 let known = CallId::new(attempt_id.as_str())
                     .is_ok_and(|call_id| self.calls.contains_key(&call_id));
                 if let (true, Ok(ask_id)) = (known, QuestionId::new(&key)) {
@@ -207,7 +207,7 @@ impl AgentConnection {
                     let _ = self.session.answer(now, to_wire::answer(ask_id, &resolution));
                 }
             }
-            Command::Goodbye { reason, drain_ms, again } => {
+            InboxCommand::Goodbye { reason, drain_ms, again } => {
                 let goodbye = CoreGoodbye {
                     reason: reason.to_owned(),
                     // Whoever takes its place is started by the core, so there is nothing to wait

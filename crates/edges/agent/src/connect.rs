@@ -12,14 +12,14 @@ use wharf_hosting::{LaunchGuard, Places, Sockets, bind_unix};
 use wharf_ports::launcher::LaunchSpec;
 use wharf_vocab::Fault;
 
-use crate::admit::Own;
+use crate::admit::OwnLaunch;
 use crate::listen;
 use crate::options::Transport;
-use crate::shared::Shared;
+use crate::shared::AgentHub;
 
 /// What every agent finds in its environment.
 pub(crate) fn environment(
-    shared: &Shared,
+    shared: &AgentHub,
     agent: &Provider,
     places: &Places,
     spec: &LaunchSpec,
@@ -36,12 +36,13 @@ pub(crate) fn environment(
 
 /// Gives the launch its way to the core; what must stay as long as the launch.
 pub(crate) fn connect(
-    shared: &Arc<Shared>,
+    shared: &Arc<AgentHub>,
     agent: &Provider,
     spec: &mut LaunchSpec,
     sockets: &mut Sockets,
 ) -> Result<LaunchGuard, Fault> {
-    let own = |inherited| Own { agent: agent.id.clone(), launch: spec.launch.clone(), inherited };
+    let own =
+        |inherited| OwnLaunch { agent: agent.id.clone(), launch: spec.launch.clone(), inherited };
     let inherits = match &agent.manifest.kind {
         ProviderKind::Agent(details) => details.inherits_connection,
         ProviderKind::ToolServer(_) | ProviderKind::Operative => false,

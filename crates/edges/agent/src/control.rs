@@ -11,20 +11,20 @@ use wharf_ports::providers::Scan;
 use wharf_vocab::{Fault, LaunchId, ProviderId};
 
 use crate::listen::AgentListener;
-use crate::options::Options;
-use crate::shared::Shared;
+use crate::options::AgentEdgeOptions;
+use crate::shared::AgentHub;
 use crate::tokens::SessionTokens;
 use crate::{connect, manifest, scan};
 
 /// The edge that faces agents. Cloning it is cheap.
 #[derive(Clone)]
 pub struct AgentEdge {
-    shared: Arc<Shared>,
+    shared: Arc<AgentHub>,
     control: Control,
     stop: CancellationToken,
 }
 
-impl HostedKind for Shared {
+impl HostedKind for AgentHub {
     fn host(&self) -> &Host {
         &self.host
     }
@@ -65,10 +65,10 @@ impl HostedKind for Shared {
 
 impl AgentEdge {
     /// Opens the socket and starts what is wanted.
-    pub async fn start(mut options: Options) -> Result<Self, Fault> {
+    pub async fn start(mut options: AgentEdgeOptions) -> Result<Self, Fault> {
         let (listener, address) = AgentListener::bind(&options.transport).await?;
         options.hosting.sockets_dir = options.sockets_dir();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(AgentHub {
             host: Host::new(options.hosting.clone()),
             handle: options.hosting.handle.clone(),
             options,

@@ -10,8 +10,8 @@ use wharf_vocab::{
     AskKind, AttemptId, B3, Code, Durability, Executed, Fault, Health, Object, Timestamp, ToolId,
 };
 use wharf_wire::agent_v1::{
-    Chunk, HealthStatus, IdempotencyKept, IdempotencyPromise, Notice, NoticeLevel, QuestionAsk,
-    TextChannel, ToolDefinition,
+    AgentNotice, Chunk, HealthStatus, IdempotencyKept, IdempotencyPromise, NoticeLevel,
+    QuestionAsk, TextChannel, ToolDefinition,
 };
 
 /// Largest details of a heartbeat that are shown, as JSON text.
@@ -107,7 +107,7 @@ pub(crate) fn chunk(gap: Option<(u64, u64)>, chunk: Chunk) -> Vec<Progress> {
 }
 
 /// A notice about a call, as a line of the run's log.
-pub(crate) fn notice(notice: Notice) -> Progress {
+pub(crate) fn notice(notice: AgentNotice) -> Progress {
     let level = match notice.level {
         NoticeLevel::Debug => Level::Debug,
         NoticeLevel::Info => Level::Info,

@@ -22,13 +22,13 @@ pub(crate) const TIDINGS_WAITING_MAX: usize = 64;
 
 /// What a child has to tell the agent.
 #[derive(Debug)]
-pub(crate) struct Tidings {
+pub(crate) struct ChildUpdate {
     pub(crate) invoke_id: InvokeId,
-    pub(crate) what: What,
+    pub(crate) what: ChildUpdateKind,
 }
 
 #[derive(Debug)]
-pub(crate) enum What {
+pub(crate) enum ChildUpdateKind {
     /// A piece of its output.
     Chunk(Chunk),
     /// It is over.
@@ -38,19 +38,19 @@ pub(crate) enum What {
 /// The calls that a connection's agent has open through the core.
 #[derive(Debug)]
 pub(crate) struct Invokes {
-    open: HashMap<InvokeId, Open>,
-    tidings: mpsc::Sender<Tidings>,
+    open: HashMap<InvokeId, OpenChild>,
+    tidings: mpsc::Sender<ChildUpdate>,
     tasks: Tasks,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenChild {
     parent: CallId,
     stop: CancellationToken,
 }
 
 impl Invokes {
-    pub(crate) fn new(tidings: mpsc::Sender<Tidings>, tasks: Tasks) -> Self {
+    pub(crate) fn new(tidings: mpsc::Sender<ChildUpdate>, tasks: Tasks) -> Self {
         Self { open: HashMap::new(), tidings, tasks }
     }
 
@@ -66,9 +66,9 @@ impl Invokes {
     ) {
         let stop = CancellationToken::new();
         let invoke_id = received.invoke_id.clone();
-        let open = Open { parent: received.parent_call_id.clone(), stop: stop.clone() };
+        let open = OpenChild { parent: received.parent_call_id.clone(), stop: stop.clone() };
         self.open.insert(invoke_id.clone(), open);
-        let child = Child {
+        let child = ChildRun {
             handle,
             caller,
             invoke_id,
@@ -108,24 +108,24 @@ impl Drop for Invokes {
 }
 
 /// One child, from its start to its end.
-struct Child {
+struct ChildRun {
     handle: Handle,
     caller: Caller,
     invoke_id: InvokeId,
-    tidings: mpsc::Sender<Tidings>,
+    tidings: mpsc::Sender<ChildUpdate>,
     stop: CancellationToken,
     bytes_left: u64,
     chunks_left: u64,
 }
 
-impl Child {
+impl ChildRun {
     async fn follow(mut self, attempt: AttemptRef, received: InvokeReceived) {
         let outcome = match self.begin(&attempt, received).await {
             Ok(key) => self.watch(&key).await.unwrap_or_else(CallOutcome::Failed),
             Err(fault) => CallOutcome::Failed(fault),
         };
         // When the connection is gone there is nobody left to tell.
-        let _ = self.tell(What::Ended(outcome)).await;
+        let _ = self.tell(ChildUpdateKind::Ended(outcome)).await;
     }
 
     async fn begin(&self, attempt: &AttemptRef, received: InvokeReceived) -> Result<RunKey, Fault> {
@@ -151,7 +151,7 @@ impl Child {
             match follow.next().await? {
                 FollowEvent::Progress(piece) => {
                     if let Some(chunk) = self.within_budget(piece) {
-                        follow.unless_stopped(self.tell(What::Chunk(chunk))).await;
+                        follow.unless_stopped(self.tell(ChildUpdateKind::Chunk(chunk))).await;
                     }
                 }
                 FollowEvent::Cost(_) | FollowEvent::Canceled => {}
@@ -173,7 +173,7 @@ impl Child {
         Some(chunk)
     }
 
-    async fn tell(&self, what: What) -> Result<(), mpsc::error::SendError<Tidings>> {
-        self.tidings.send(Tidings { invoke_id: self.invoke_id.clone(), what }).await
+    async fn tell(&self, what: ChildUpdateKind) -> Result<(), mpsc::error::SendError<ChildUpdate>> {
+        self.tidings.send(ChildUpdate { invoke_id: self.invoke_id.clone(), what }).await
     }
 }

@@ -20,5 +20,5 @@ mod to_wire;
 mod tokens;
 
 pub use control::AgentEdge;
-pub use options::{AgentRule, Options, Transport};
+pub use options::{AgentEdgeOptions, AgentRule, Transport};
 pub use wharf_protocol::agent::CoreLimits;

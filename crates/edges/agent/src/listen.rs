@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 use wharf_hosting::bind_unix;
 use wharf_vocab::{Code, Fault};
 
-use crate::admit::{Origin, Own, PeerProcess};
+use crate::admit::{Origin, OwnLaunch, PeerProcess};
 use crate::conn;
 use crate::options::Transport;
-use crate::shared::Shared;
+use crate::shared::AgentHub;
 
 /// Connections that may be open at once.
 const CONNECTIONS_MAX: usize = 16_384;
@@ -48,7 +48,7 @@ impl AgentListener {
     }
 
     /// Accepts until it is told to stop.
-    pub(crate) async fn run(self, shared: Arc<Shared>, stop: CancellationToken) {
+    pub(crate) async fn run(self, shared: Arc<AgentHub>, stop: CancellationToken) {
         self.accept_all(&shared, None, CONNECTIONS_MAX, stop).await;
         if let Self::Unix(listener) = self {
             drop(listener);
@@ -60,8 +60,8 @@ impl AgentListener {
     /// Accepts connections, of one launch if there is one; a permit comes before a connection.
     async fn accept_all(
         &self,
-        shared: &Arc<Shared>,
-        launch: Option<Own>,
+        shared: &Arc<AgentHub>,
+        launch: Option<OwnLaunch>,
         most: usize,
         stop: CancellationToken,
     ) {
@@ -73,11 +73,11 @@ impl AgentListener {
                 accepted = self.accept() => accepted,
             };
             match accepted {
-                Ok(Accepted::Unix(stream)) => {
+                Ok(AgentStream::Unix(stream)) => {
                     let origin = Origin { process: peer(&stream), launch: launch.clone() };
                     serve(shared, stream, origin, permit);
                 }
-                Ok(Accepted::Tcp(stream)) => serve(shared, stream, Origin::default(), permit),
+                Ok(AgentStream::Tcp(stream)) => serve(shared, stream, Origin::default(), permit),
                 Err(error) => {
                     tracing::warn!(%error, "an agent's connection could not be accepted");
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -86,19 +86,19 @@ impl AgentListener {
         }
     }
 
-    async fn accept(&self) -> std::io::Result<Accepted> {
+    async fn accept(&self) -> std::io::Result<AgentStream> {
         match self {
-            Self::Unix(listener) => Ok(Accepted::Unix(listener.accept().await?.0)),
+            Self::Unix(listener) => Ok(AgentStream::Unix(listener.accept().await?.0)),
             Self::Tcp(listener) => {
                 let stream = listener.accept().await?.0;
                 stream.set_nodelay(true)?;
-                Ok(Accepted::Tcp(stream))
+                Ok(AgentStream::Tcp(stream))
             }
         }
     }
 }
 
-enum Accepted {
+enum AgentStream {
     Unix(UnixStream),
     Tcp(tokio::net::TcpStream),
 }
@@ -113,7 +113,7 @@ fn peer(stream: &UnixStream) -> Option<PeerProcess> {
 }
 
 fn serve(
-    shared: &Arc<Shared>,
+    shared: &Arc<AgentHub>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     origin: Origin,
     permit: OwnedSemaphorePermit,
@@ -126,7 +126,7 @@ fn serve(
 }
 
 async fn attend(
-    shared: Arc<Shared>,
+    shared: Arc<AgentHub>,
     stream: impl AsyncRead + AsyncWrite + Send + Unpin,
     origin: Origin,
 ) {
@@ -139,16 +139,16 @@ async fn attend(
 
 /// Serves the socket of one launch until that is over.
 pub(crate) async fn run_own(
-    shared: Arc<Shared>,
+    shared: Arc<AgentHub>,
     listener: UnixListener,
-    own: Own,
+    own: OwnLaunch,
     over: CancellationToken,
 ) {
     AgentListener::Unix(listener).accept_all(&shared, Some(own), OWN_CONNECTIONS_MAX, over).await;
 }
 
 /// Serves the connection that a launch has from its start.
-pub(crate) fn serve_inherited(shared: &Arc<Shared>, stream: UnixStream, own: Own) {
+pub(crate) fn serve_inherited(shared: &Arc<AgentHub>, stream: UnixStream, own: OwnLaunch) {
     let origin = Origin { process: None, launch: Some(own) };
     let attended = attend(Arc::clone(shared), stream, origin);
     shared.host.tasks().spawn_until_end("a connection", attended);

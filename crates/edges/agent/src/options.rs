@@ -11,10 +11,10 @@ use wharf_vocab::ProviderId;
 
 /// How the edge is set up.
 #[derive(Clone)]
-pub struct Options {
+pub struct AgentEdgeOptions {
     /// How agents are launched. A launch's token is good for as long as it may take to connect.
-    /// Sockets of launches lie beside the one of [`Options::transport`].
-    pub hosting: wharf_hosting::Options,
+    /// Sockets of launches lie beside the one of [`AgentEdgeOptions::transport`].
+    pub hosting: wharf_hosting::HostingOptions,
     /// Where agents connect.
     pub transport: Transport,
     /// The core's id, told in the welcome.
@@ -48,7 +48,7 @@ pub struct AgentRule {
     pub restart: Option<RestartPolicy>,
 }
 
-impl Options {
+impl AgentEdgeOptions {
     /// What holds for an agent.
     pub(crate) fn rule_of(&self, id: &ProviderId) -> &AgentRule {
         self.rules.get(id).unwrap_or(&self.rule)

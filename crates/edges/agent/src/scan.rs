@@ -5,7 +5,7 @@ use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use wharf_ports::providers::{Found, Scan};
+use wharf_ports::providers::{FoundProvider, Scan};
 use wharf_vocab::{Code, Fault};
 
 use crate::manifest;
@@ -106,7 +106,7 @@ impl Walk {
             return self.note(format!("there are more than {most} manifests"));
         }
         let manifest = manifest::read(folder).map(|read| (read.id, read.manifest));
-        self.scan.found.push(Found { folder: folder.to_owned(), manifest });
+        self.scan.found.push(FoundProvider { folder: folder.to_owned(), manifest });
     }
 
     fn is_over(&mut self) -> bool {

@@ -16,10 +16,10 @@ const TOKEN_BYTES: usize = 32;
 
 /// Tokens that have been issued and not used.
 #[derive(Debug, Default)]
-pub(crate) struct SessionTokens(Mutex<HashMap<Digest, Issued>>);
+pub(crate) struct SessionTokens(Mutex<HashMap<Digest, IssuedToken>>);
 
 #[derive(Debug)]
-struct Issued {
+struct IssuedToken {
     agent: ProviderId,
     launch: LaunchId,
     until: Instant,
@@ -27,13 +27,13 @@ struct Issued {
 
 /// Why a token does not let its bearer in. Only the audit is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unfit {
+pub(crate) enum BadToken {
     Unknown,
     Expired,
     OtherAgent,
 }
 
-impl Unfit {
+impl BadToken {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Unknown => "token unknown or used before",
@@ -52,27 +52,34 @@ impl SessionTokens {
         life: Duration,
     ) -> Result<String, Fault> {
         let token = random_hex(TOKEN_BYTES)?;
-        let issued =
-            Issued { agent: agent.clone(), launch: launch.clone(), until: Instant::now() + life };
+        let issued = IssuedToken {
+            agent: agent.clone(),
+            launch: launch.clone(),
+            until: Instant::now() + life,
+        };
         self.0.lock().insert(digest(&token), issued);
         Ok(token)
     }
 
     /// The launch a token was made for. It stays good.
-    pub(crate) fn find(&self, token: &SessionToken, agent_id: &str) -> Result<LaunchId, Unfit> {
+    pub(crate) fn find(&self, token: &SessionToken, agent_id: &str) -> Result<LaunchId, BadToken> {
         match self.0.lock().get(&digest(token.expose())) {
-            Some(issued) if issued.agent.as_str() != agent_id => Err(Unfit::OtherAgent),
-            Some(issued) if issued.until < Instant::now() => Err(Unfit::Expired),
+            Some(issued) if issued.agent.as_str() != agent_id => Err(BadToken::OtherAgent),
+            Some(issued) if issued.until < Instant::now() => Err(BadToken::Expired),
             Some(issued) => Ok(issued.launch.clone()),
-            None => Err(Unfit::Unknown),
+            None => Err(BadToken::Unknown),
         }
     }
 
     /// Takes a token, which is spent whatever comes of it once it was found.
-    pub(crate) fn redeem(&self, token: &SessionToken, agent_id: &str) -> Result<LaunchId, Unfit> {
+    pub(crate) fn redeem(
+        &self,
+        token: &SessionToken,
+        agent_id: &str,
+    ) -> Result<LaunchId, BadToken> {
         let found = self.find(token, agent_id);
-        if found != Err(Unfit::OtherAgent) {
-            self.0.lock().remove(&digest(token.expose())).ok_or(Unfit::Unknown)?;
+        if found != Err(BadToken::OtherAgent) {
+            self.0.lock().remove(&digest(token.expose())).ok_or(BadToken::Unknown)?;
         }
         found
     }
@@ -117,17 +124,17 @@ mod tests {
             SessionToken::new(tokens.issue(&agent("a"), &launch(name), life).expect("issued"))
         };
         let token = issue("l1");
-        assert_eq!(tokens.redeem(&token, "b"), Err(Unfit::OtherAgent));
-        assert_eq!(tokens.find(&token, "b"), Err(Unfit::OtherAgent));
+        assert_eq!(tokens.redeem(&token, "b"), Err(BadToken::OtherAgent));
+        assert_eq!(tokens.find(&token, "b"), Err(BadToken::OtherAgent));
         assert_eq!(tokens.find(&token, "a"), Ok(launch("l1")));
         assert_eq!(tokens.redeem(&token, "a"), Ok(launch("l1")));
-        assert_eq!(tokens.redeem(&token, "a"), Err(Unfit::Unknown));
+        assert_eq!(tokens.redeem(&token, "a"), Err(BadToken::Unknown));
         let late = issue("l2");
         tokio::time::advance(Duration::from_secs(61)).await;
-        assert_eq!(tokens.find(&late, "a"), Err(Unfit::Expired));
-        assert_eq!(tokens.redeem(&late, "a"), Err(Unfit::Expired));
+        assert_eq!(tokens.find(&late, "a"), Err(BadToken::Expired));
+        assert_eq!(tokens.redeem(&late, "a"), Err(BadToken::Expired));
         let revoked = issue("l3");
         tokens.revoke(&launch("l3"));
-        assert_eq!(tokens.redeem(&revoked, "a"), Err(Unfit::Unknown));
+        assert_eq!(tokens.redeem(&revoked, "a"), Err(BadToken::Unknown));
     }
 }

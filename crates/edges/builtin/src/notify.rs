@@ -4,12 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wharf_domain::{Level, Progress};
-use wharf_engine::in_process::Cx;
+use wharf_engine::in_process::LocalCx;
 use wharf_vocab::Fault;
 
 /// What is told.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Input {
+pub(crate) struct NotifyInput {
     /// The message.
     #[schemars(length(max = 16_384), extend("x-wharf-literal" = true))]
     message: String,
@@ -37,12 +37,12 @@ enum Matters {
 
 /// That it was told.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Output {
+pub(crate) struct NotifyOutput {
     /// Always true.
     ok: bool,
 }
 
-pub(crate) async fn notify(input: Input, cx: Cx) -> Result<(Output, u64), Fault> {
+pub(crate) async fn notify(input: NotifyInput, cx: LocalCx) -> Result<(NotifyOutput, u64), Fault> {
     let level = match input.level {
         Matters::Debug => Level::Debug,
         Matters::Info => Level::Info,
@@ -54,5 +54,5 @@ pub(crate) async fn notify(input: Input, cx: Cx) -> Result<(Output, u64), Fault>
         pieces.push(Progress::Phase { phase: input.message, fraction: Some(fraction) });
     }
     cx.progress(pieces).await?;
-    Ok((Output { ok: true }, 0))
+    Ok((NotifyOutput { ok: true }, 0))
 }

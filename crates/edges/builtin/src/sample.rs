@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use wharf_domain::scope::is_uri;
 use wharf_domain::{Outcome, ToolDef};
-use wharf_engine::in_process::{Cx, InProcess};
+use wharf_engine::in_process::{InProcess, LocalCx};
 use wharf_vocab::{Code, Fault, Object, ToolId};
 
 /// The model tool when none is named.
@@ -36,7 +36,7 @@ fn costly(def: &mut ToolDef) {
 /// What to complete.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Input {
+struct SampleInput {
     /// What the user says, or the conversation so far.
     #[schemars(extend("x-wharf-literal" = true))]
     prompt: Prompt,
@@ -80,7 +80,7 @@ enum Stop {
 /// What the model wrote.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Output {
+struct SampleOutput {
     /// The text.
     text: String,
     /// How many tokens it took.
@@ -94,7 +94,11 @@ struct Output {
     finish_reason: Option<String>,
 }
 
-async fn sample(input: Input, cx: &Cx, named: Option<&ToolId>) -> Result<(Output, u64), Fault> {
+async fn sample(
+    input: SampleInput,
+    cx: &LocalCx,
+    named: Option<&ToolId>,
+) -> Result<(SampleOutput, u64), Fault> {
     let usual = ToolId::new(USUAL).map_err(|_| unavailable(None))?;
     let tool = named.unwrap_or(&usual);
     if !cx.has_tool(tool) {
@@ -110,7 +114,7 @@ async fn sample(input: Input, cx: &Cx, named: Option<&ToolId>) -> Result<(Output
 }
 
 /// What the model tool is given.
-fn inputs(input: Input) -> Object {
+fn inputs(input: SampleInput) -> Object {
     let mut inputs = Object::new();
     let mut set = |name: &str, value: Value| {
         if !value.is_null() {
@@ -137,7 +141,7 @@ fn inputs(input: Input) -> Object {
 }
 
 /// What the model tool gave.
-fn output(outputs: &Object) -> Result<Output, Fault> {
+fn output(outputs: &Object) -> Result<SampleOutput, Fault> {
     let text = |name: &str| outputs.get(name).and_then(Value::as_str).map(str::to_owned);
     let Some(written) = text("response").or_else(|| text("text")) else {
         let message = "The model tool gave neither `response` nor `text`.";
@@ -156,7 +160,7 @@ fn output(outputs: &Object) -> Result<Output, Fault> {
     if let Some(Value::Object(given)) = outputs.get("usage") {
         usage.extend(given.clone());
     }
-    Ok(Output {
+    Ok(SampleOutput {
         text: written,
         usage: (!usage.is_empty()).then_some(usage),
         model: text("model"),

@@ -7,19 +7,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use wharf_domain::{Audience, Progress, Resolution, ToolDef};
-use wharf_engine::in_process::{Cx, InProcess};
+use wharf_engine::in_process::{InProcess, LocalCx};
 use wharf_vocab::{Code, Fault, FaultCode};
 
 use crate::notify::notify;
-use crate::{Options, sample};
+use crate::{BuiltinOptions, sample};
 
 /// The provider of all built-in tools.
-pub(crate) fn provider(options: Options) -> Result<InProcess, Fault> {
+pub(crate) fn provider(options: BuiltinOptions) -> Result<InProcess, Fault> {
     build(options)
         .map_err(|error| Fault::new(Code::CoreInternal, format!("A built-in tool: {error}.")))
 }
 
-fn build(options: Options) -> Result<InProcess, wharf_vocab::IdError> {
+fn build(options: BuiltinOptions) -> Result<InProcess, wharf_vocab::IdError> {
     let provider = InProcess::new("wharf")?
         .tool("echo", "Gives its inputs back as outputs, files as their text.", harmless, echo)?
         .tool("count", "Counts to n, one number at a time.", harmless, count)?
@@ -49,7 +49,7 @@ fn guarded(def: &mut ToolDef) {
     def.requires_directive = true;
 }
 
-type Answer<T> = Result<(T, u64), Fault>;
+type BuiltinResult<T> = Result<(T, u64), Fault>;
 
 /// Anything.
 #[derive(Deserialize, Serialize, JsonSchema)]
@@ -58,7 +58,7 @@ struct Anything(Map<String, Value>);
 /// Largest file whose text is given back.
 const ECHO_FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-async fn echo(mut input: Anything, cx: Cx) -> Answer<Anything> {
+async fn echo(mut input: Anything, cx: LocalCx) -> BuiltinResult<Anything> {
     for (name, bytes) in cx.data().input_files() {
         if bytes > ECHO_FILE_BYTES_MAX {
             let message = format!("The file of `{name}` is larger than 1 MiB.");
@@ -104,7 +104,7 @@ struct CountOutput {
     sum: u64,
 }
 
-async fn count(input: CountInput, cx: Cx) -> Answer<CountOutput> {
+async fn count(input: CountInput, cx: LocalCx) -> BuiltinResult<CountOutput> {
     let mut sum = 0;
     for number in 1..=input.n {
         sum += u64::from(number);
@@ -143,7 +143,7 @@ struct SleepOutput {
     slept_ms: u64,
 }
 
-async fn sleep(input: SleepInput, _cx: Cx) -> Answer<SleepOutput> {
+async fn sleep(input: SleepInput, _cx: LocalCx) -> BuiltinResult<SleepOutput> {
     tokio::time::sleep(Duration::from_millis(input.ms)).await;
     Ok((SleepOutput { slept_ms: input.ms }, input.cost_micro))
 }
@@ -176,7 +176,7 @@ fn fail_message() -> String {
 #[derive(Serialize, JsonSchema)]
 struct Never {}
 
-async fn fail(input: FailInput, _cx: Cx) -> Answer<Never> {
+async fn fail(input: FailInput, _cx: LocalCx) -> BuiltinResult<Never> {
     let Some(code) = FaultCode::parse(&input.code) else {
         let message = "The code must be lower-case words joined by dots, such as acme.no_stock.";
         return Err(Fault::new(Code::ToolInvalidInput, message).with("path", "/code"));
@@ -218,7 +218,7 @@ struct AskOutput {
     answer: Option<Value>,
 }
 
-async fn ask(input: AskInput, cx: Cx) -> Answer<AskOutput> {
+async fn ask(input: AskInput, cx: LocalCx) -> BuiltinResult<AskOutput> {
     let schema = Some(Value::Object(input.schema));
     let detail = input.detail.map(Value::Object);
     let ended = cx.ask_about("question", &input.question, schema, Audience::Any, detail).await?;
@@ -250,6 +250,6 @@ struct ApproveOutput {
     purpose: String,
 }
 
-async fn approve_me(input: ApproveInput, _cx: Cx) -> Answer<ApproveOutput> {
+async fn approve_me(input: ApproveInput, _cx: LocalCx) -> BuiltinResult<ApproveOutput> {
     Ok((ApproveOutput { approved: true, purpose: input.purpose }, 0))
 }

@@ -27,7 +27,7 @@ pub(crate) enum Framing {
 
 /// Why a body did not pass.
 #[derive(Debug)]
-pub(crate) enum Broken {
+pub(crate) enum BodyError {
     /// It ended too early, or is not what its head said.
     Source,
     /// It is wanted no longer.
@@ -54,13 +54,13 @@ impl Framing {
         self,
         from: &mut (impl AsyncBufRead + Unpin),
         to: &mut (impl AsyncWrite + Unpin),
-    ) -> Result<(), Broken> {
+    ) -> Result<(), BodyError> {
         match self {
             Self::None => Ok(()),
             Self::Length(bytes) => exactly(bytes, from, to).await,
             Self::Chunked => chunks(from, to).await,
             Self::UntilClose => {
-                tokio::io::copy_buf(from, to).await.map(drop).map_err(|_| Broken::Source)
+                tokio::io::copy_buf(from, to).await.map(drop).map_err(|_| BodyError::Source)
             }
         }
     }
@@ -77,14 +77,14 @@ async fn exactly(
     mut left: u64,
     from: &mut (impl AsyncBufRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
-) -> Result<(), Broken> {
+) -> Result<(), BodyError> {
     while left > 0 {
-        let found = from.fill_buf().await.map_err(|_| Broken::Source)?;
+        let found = from.fill_buf().await.map_err(|_| BodyError::Source)?;
         let taken = found.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         if taken == 0 {
-            return Err(Broken::Source);
+            return Err(BodyError::Source);
         }
-        to.write_all(&found[..taken]).await.map_err(|_| Broken::Sink)?;
+        to.write_all(&found[..taken]).await.map_err(|_| BodyError::Sink)?;
         from.consume(taken);
         left -= taken as u64;
     }
@@ -95,27 +95,27 @@ async fn exactly(
 async fn chunks(
     from: &mut (impl AsyncBufRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
-) -> Result<(), Broken> {
+) -> Result<(), BodyError> {
     loop {
-        let head = line(from).await.map_err(|_| Broken::Source)?;
+        let head = line(from).await.map_err(|_| BodyError::Source)?;
         let size = head.split(|byte| *byte == b';').next().unwrap_or_default();
-        let size = number(size.trim_ascii_end(), 16).ok_or(Broken::Source)?;
+        let size = number(size.trim_ascii_end(), 16).ok_or(BodyError::Source)?;
         if size == 0 {
             break;
         }
-        to.write_all(format!("{size:x}\r\n").as_bytes()).await.map_err(|_| Broken::Sink)?;
+        to.write_all(format!("{size:x}\r\n").as_bytes()).await.map_err(|_| BodyError::Sink)?;
         exactly(size, from, to).await?;
         if !line(from).await.is_ok_and(|line| line.is_empty()) {
-            return Err(Broken::Source);
+            return Err(BodyError::Source);
         }
-        to.write_all(b"\r\n").await.map_err(|_| Broken::Sink)?;
+        to.write_all(b"\r\n").await.map_err(|_| BodyError::Sink)?;
     }
     for _ in 0..TRAILERS_MAX {
-        if line(from).await.map_err(|_| Broken::Source)?.is_empty() {
-            return to.write_all(b"0\r\n\r\n").await.map_err(|_| Broken::Sink);
+        if line(from).await.map_err(|_| BodyError::Source)?.is_empty() {
+            return to.write_all(b"0\r\n\r\n").await.map_err(|_| BodyError::Sink);
         }
     }
-    Err(Broken::Source)
+    Err(BodyError::Source)
 }
 
 /// Reads a line that ends in CR LF, and gives it without them.

@@ -6,20 +6,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, copy_bidirectional_with_
 use tokio::net::UnixStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::body::Broken;
+use crate::body::BodyError;
 use crate::gate::Gate;
 use crate::head::{self, End};
-use crate::meter::{Meter, Metered, Traffic};
-use crate::request::{Forward, Request};
+use crate::meter::{ConnectionMeter, MeteredEnd, Traffic};
+use crate::request::{Forward, ProxyRequest};
 use crate::response;
 
 /// How much is read at once.
 const BUFFER_BYTES: usize = 16 * 1024;
 
 /// The way to a host, counted.
-struct Outside {
-    from: Metered<OwnedReadHalf>,
-    to: Metered<OwnedWriteHalf>,
+struct HostConnection {
+    from: MeteredEnd<OwnedReadHalf>,
+    to: MeteredEnd<OwnedWriteHalf>,
 }
 
 /// Serves a connection to its end.
@@ -31,19 +31,19 @@ pub(crate) async fn serve(mut stream: UnixStream, gate: &Gate, traffic: Arc<Traf
 
 async fn exchange(stream: &mut UnixStream, gate: &Gate, traffic: Arc<Traffic>) -> Result<(), End> {
     let head = head::read(stream, gate.limits().head).await?;
-    let request = Request::parse(&head.bytes)?;
+    let request = ProxyRequest::parse(&head.bytes)?;
     let reached = gate.reach(request.target()).await?;
     reached.set_nodelay(true)?;
     let (from, to) = reached.into_split();
-    let meter = Meter::new(traffic);
-    let outside = Outside {
-        from: Metered { inner: from, meter: Arc::clone(&meter) },
-        to: Metered { inner: to, meter: Arc::clone(&meter) },
+    let meter = ConnectionMeter::new(traffic);
+    let outside = HostConnection {
+        from: MeteredEnd { inner: from, meter: Arc::clone(&meter) },
+        to: MeteredEnd { inner: to, meter: Arc::clone(&meter) },
     };
     let passing = async {
         match &request {
-            Request::Tunnel(_) => tunnel(stream, &head.rest, outside).await,
-            Request::Forward(request) => forward(stream, &head.rest, outside, request).await,
+            ProxyRequest::Tunnel(_) => tunnel(stream, &head.rest, outside).await,
+            ProxyRequest::Forward(request) => forward(stream, &head.rest, outside, request).await,
         }
     };
     tokio::select! {
@@ -53,7 +53,7 @@ async fn exchange(stream: &mut UnixStream, gate: &Gate, traffic: Arc<Traffic>) -
 }
 
 /// Passes everything both ways until both have ended.
-async fn tunnel(stream: &mut UnixStream, rest: &[u8], outside: Outside) -> Result<(), End> {
+async fn tunnel(stream: &mut UnixStream, rest: &[u8], outside: HostConnection) -> Result<(), End> {
     stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
     let (from, to) = stream.split();
     let mut agent = join(rest.chain(from), to);
@@ -67,7 +67,7 @@ async fn tunnel(stream: &mut UnixStream, rest: &[u8], outside: Outside) -> Resul
 async fn forward(
     stream: &mut UnixStream,
     rest: &[u8],
-    outside: Outside,
+    outside: HostConnection,
     request: &Forward,
 ) -> Result<(), End> {
     let (from, mut to) = stream.split();
@@ -75,7 +75,7 @@ async fn forward(
     let mut answer = BufReader::with_capacity(BUFFER_BYTES, outside.from);
     let mut server = outside.to;
     let send = async {
-        server.write_all(&request.head).await.map_err(|_| Broken::Sink)?;
+        server.write_all(&request.head).await.map_err(|_| BodyError::Sink)?;
         request.framing.relay(&mut body, &mut server).await
     };
     let receive = response::relay(&mut answer, &mut to, request.is_head);
@@ -83,9 +83,9 @@ async fn forward(
     tokio::select! {
         received = &mut receive => received,
         sent = &mut send => match sent {
-            Err(Broken::Source) => Err(End::Cut),
+            Err(BodyError::Source) => Err(End::Cut),
             // A server that takes no more may still answer.
-            Ok(()) | Err(Broken::Sink) => receive.await,
+            Ok(()) | Err(BodyError::Sink) => receive.await,
         },
     }
 }

@@ -17,7 +17,7 @@ use wharf_vocab::{Code, Fault};
 use crate::connection;
 use crate::gate::Gate;
 use crate::meter::Traffic;
-use crate::refusal::Refusal;
+use crate::refusal::ProxyRefusal;
 
 /// Connections that wait to be taken.
 const BACKLOG: u32 = 128;
@@ -89,7 +89,7 @@ async fn serve(listener: UnixListener, gate: Gate, traffic: Arc<Traffic>) {
 
 async fn no_place(mut stream: UnixStream, most: usize, _place: OwnedSemaphorePermit) {
     let message = format!("There are {most} connections through this proxy; close some first.");
-    Refusal::new(Code::CoreBusy, message).send(&mut stream).await;
+    ProxyRefusal::new(Code::CoreBusy, message).send(&mut stream).await;
 }
 
 /// The file of a socket, which goes when this goes.

@@ -12,9 +12,9 @@ use wharf_domain::permission::HostPattern;
 use wharf_domain::{AuditRecord, ProviderType, Subject};
 use wharf_vocab::{Code, ProviderId, Zone};
 
-use crate::refusal::Refusal;
-use crate::target::{Host, Target};
-use crate::{Limits, Shared};
+use crate::refusal::ProxyRefusal;
+use crate::target::{Target, TargetHost};
+use crate::{EgressLimits, ProxyState};
 
 /// Most addresses of one name that are tried.
 const ADDRESSES_MAX: usize = 8;
@@ -23,7 +23,7 @@ const ADDRESSES_MAX: usize = 8;
 pub(crate) struct Gate {
     agent: ProviderId,
     allowed: Vec<HostPattern>,
-    shared: Arc<Shared>,
+    shared: Arc<ProxyState>,
 }
 
 /// How far an approved pattern reaches.
@@ -36,11 +36,15 @@ enum Reach {
 }
 
 impl Gate {
-    pub(crate) fn new(agent: ProviderId, allowed: Vec<HostPattern>, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(
+        agent: ProviderId,
+        allowed: Vec<HostPattern>,
+        shared: Arc<ProxyState>,
+    ) -> Self {
         Self { agent, allowed, shared }
     }
 
-    pub(crate) fn limits(&self) -> &Limits {
+    pub(crate) fn limits(&self) -> &EgressLimits {
         &self.shared.limits
     }
 
@@ -49,7 +53,7 @@ impl Gate {
     }
 
     /// Connects to where an agent wants to go, if it may.
-    pub(crate) async fn reach(&self, target: &Target) -> Result<TcpStream, Refusal> {
+    pub(crate) async fn reach(&self, target: &Target) -> Result<TcpStream, ProxyRefusal> {
         let reach = self.reach_of(target).ok_or_else(|| self.not_approved(target))?;
         let mut addresses = self.addresses(&target.host).await?;
         if reach == Reach::Outside {
@@ -73,19 +77,19 @@ impl Gate {
         fitting.peek()?;
         let literal = fitting.any(HostPattern::is_literal);
         // The owner has named the artifact store's host, so it may lie on networks of ours.
-        let named = matches!(target.host, Host::Name(_));
+        let named = matches!(target.host, TargetHost::Name(_));
         let storage = named && self.shared.storage.as_ref() == Some(target);
         Some(if literal || storage { Reach::Anywhere } else { Reach::Outside })
     }
 
-    async fn addresses(&self, host: &Host) -> Result<Vec<IpAddr>, Refusal> {
+    async fn addresses(&self, host: &TargetHost) -> Result<Vec<IpAddr>, ProxyRefusal> {
         let name = match host {
-            Host::Address(address) => return Ok(vec![*address]),
+            TargetHost::Address(address) => return Ok(vec![*address]),
             // This name means this machine, whatever a resolver says.
-            Host::Name(name) if name == "localhost" => {
+            TargetHost::Name(name) if name == "localhost" => {
                 return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
             }
-            Host::Name(name) => name,
+            TargetHost::Name(name) => name,
         };
         let unknown = || unreachable(502, format!("The host {name} is not known."));
         match timeout(self.limits().resolve, self.shared.resolver.resolve(name.clone())).await {
@@ -95,14 +99,14 @@ impl Gate {
         }
     }
 
-    fn not_approved(&self, target: &Target) -> Refusal {
+    fn not_approved(&self, target: &Target) -> ProxyRefusal {
         self.audit(target, "not_approved");
         let permission = target.permission();
         let message = format!("The permission {permission} is missing or was not approved.");
-        Refusal::new(Code::PermissionDenied, message)
+        ProxyRefusal::new(Code::PermissionDenied, message)
     }
 
-    fn leads_inside(&self, target: &Target) -> Refusal {
+    fn leads_inside(&self, target: &Target) -> ProxyRefusal {
         self.audit(target, "inside_address");
         let message = format!(
             "{} leads to an address of this machine or its networks, for which the permission {} \
@@ -110,7 +114,7 @@ impl Gate {
             target.host,
             target.permission()
         );
-        Refusal::new(Code::PermissionDenied, message)
+        ProxyRefusal::new(Code::PermissionDenied, message)
     }
 
     /// Writes down who was refused what and why, and nothing else of what they sent.
@@ -131,8 +135,8 @@ impl Gate {
 async fn connect(
     addresses: &[IpAddr],
     target: &Target,
-    limits: &Limits,
-) -> Result<TcpStream, Refusal> {
+    limits: &EgressLimits,
+) -> Result<TcpStream, ProxyRefusal> {
     let mut late = false;
     let attempts = async {
         for address in addresses {
@@ -164,8 +168,8 @@ fn ends_here(stream: &TcpStream) -> bool {
     ends.is_none_or(|(own, peer)| own.ip() == peer.ip())
 }
 
-fn unreachable(status: u16, message: String) -> Refusal {
-    Refusal::with_status(status, Code::EgressUnreachable, message)
+fn unreachable(status: u16, message: String) -> ProxyRefusal {
+    ProxyRefusal::with_status(status, Code::EgressUnreachable, message)
 }
 
 /// Finds the addresses of a name.

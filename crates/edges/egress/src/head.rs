@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use wharf_vocab::Code;
 
 use crate::body::Framing;
-use crate::refusal::Refusal;
+use crate::refusal::ProxyRefusal;
 
 /// Most bytes of a request's head.
 pub(crate) const HEAD_BYTES_MAX: usize = 16 * 1024;
@@ -19,13 +19,13 @@ pub(crate) const HEADERS_MAX: usize = 100;
 #[derive(Debug)]
 pub(crate) enum End {
     /// With an answer of the proxy itself.
-    Refused(Refusal),
+    Refused(ProxyRefusal),
     /// Without a word, because one of the ends is gone or was already being answered.
     Cut,
 }
 
-impl From<Refusal> for End {
-    fn from(refusal: Refusal) -> Self {
+impl From<ProxyRefusal> for End {
+    fn from(refusal: ProxyRefusal) -> Self {
         Self::Refused(refusal)
     }
 }
@@ -38,7 +38,7 @@ impl From<io::Error> for End {
 
 /// The bytes of a head, and those that came after it.
 #[derive(Debug)]
-pub(crate) struct Head {
+pub(crate) struct HeadBytes {
     pub(crate) bytes: Vec<u8>,
     pub(crate) rest: Vec<u8>,
 }
@@ -48,26 +48,28 @@ pub(crate) struct Head {
 pub(crate) async fn read(
     stream: &mut (impl AsyncRead + Unpin),
     limit: Duration,
-) -> Result<Head, End> {
+) -> Result<HeadBytes, End> {
     let late =
-        |_| Refusal::new(Code::RequestTimeout, "The request's head took too long to arrive.");
+        |_| ProxyRefusal::new(Code::RequestTimeout, "The request's head took too long to arrive.");
     timeout(limit, read_all(stream)).await.map_err(late)?
 }
 
-async fn read_all(stream: &mut (impl AsyncRead + Unpin)) -> Result<Head, End> {
+async fn read_all(stream: &mut (impl AsyncRead + Unpin)) -> Result<HeadBytes, End> {
     let mut bytes = Vec::with_capacity(2048);
     let mut seen = 0;
     loop {
         match scan(&bytes, seen) {
             Scan::End(length) if length <= HEAD_BYTES_MAX => {
                 let rest = bytes.split_off(length);
-                return Ok(Head { bytes, rest });
+                return Ok(HeadBytes { bytes, rest });
             }
-            Scan::Bad => return Err(Refusal::invalid("This is not a request of HTTP/1.1.").into()),
+            Scan::Bad => {
+                return Err(ProxyRefusal::invalid("This is not a request of HTTP/1.1.").into());
+            }
             Scan::More if bytes.len() < HEAD_BYTES_MAX => {}
             Scan::End(_) | Scan::More => {
                 let message = format!("The request's head is longer than {HEAD_BYTES_MAX} bytes.");
-                return Err(Refusal::with_status(431, Code::RequestTooLarge, message).into());
+                return Err(ProxyRefusal::with_status(431, Code::RequestTooLarge, message).into());
             }
         }
         // The last byte may be half of a line's end.
@@ -141,15 +143,15 @@ pub(crate) fn values<'a>(
 pub(crate) fn only<'a>(
     headers: &'a [httparse::Header<'_>],
     name: &'a str,
-) -> Result<Option<&'a [u8]>, Several> {
+) -> Result<Option<&'a [u8]>, DuplicateHeader> {
     let mut all = values(headers, name);
     let first = all.next();
-    if all.next().is_some() { Err(Several) } else { Ok(first) }
+    if all.next().is_some() { Err(DuplicateHeader) } else { Ok(first) }
 }
 
 /// A header that may stand once stands several times.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Several;
+pub(crate) struct DuplicateHeader;
 
 /// Adds the headers that go on, how the body comes, and the end of the head.
 pub(crate) fn finish(

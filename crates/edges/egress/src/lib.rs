@@ -42,20 +42,20 @@ use crate::target::Target;
 
 /// Opens doors through which agents reach approved hosts.
 pub struct EgressProxy {
-    shared: Arc<Shared>,
+    shared: Arc<ProxyState>,
 }
 
 /// What all doors share.
-struct Shared {
+struct ProxyState {
     handle: Handle,
     resolver: Box<dyn Resolve>,
-    limits: Limits,
+    limits: EgressLimits,
     storage: Option<Target>,
 }
 
 /// How long things may take and how many there may be.
 #[derive(Debug, Clone)]
-struct Limits {
+struct EgressLimits {
     /// Connections through one door.
     connections_max: usize,
     /// Until a request's head is there.
@@ -70,7 +70,7 @@ struct Limits {
     idle: Duration,
 }
 
-impl Default for Limits {
+impl Default for EgressLimits {
     fn default() -> Self {
         Self {
             connections_max: 64,
@@ -87,23 +87,23 @@ impl EgressProxy {
     /// A proxy that audits what it refuses through this engine.
     #[must_use]
     pub fn new(handle: Handle) -> Self {
-        Self::of(handle, Box::new(System), Limits::default(), None)
+        Self::of(handle, Box::new(System), EgressLimits::default(), None)
     }
 
     /// The same for a core whose artifact store is at this origin, such as
     /// `http://minio.internal:9000`: approved agents reach it wherever its name leads.
     #[must_use]
     pub fn with_storage(handle: Handle, origin: &str) -> Self {
-        Self::of(handle, Box::new(System), Limits::default(), target_of(origin))
+        Self::of(handle, Box::new(System), EgressLimits::default(), target_of(origin))
     }
 
     fn of(
         handle: Handle,
         resolver: Box<dyn Resolve>,
-        limits: Limits,
+        limits: EgressLimits,
         storage: Option<Target>,
     ) -> Self {
-        Self { shared: Arc::new(Shared { handle, resolver, limits, storage }) }
+        Self { shared: Arc::new(ProxyState { handle, resolver, limits, storage }) }
     }
 }
 

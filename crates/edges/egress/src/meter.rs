@@ -26,14 +26,14 @@ impl Traffic {
 
 /// One connection's share of the traffic.
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub(crate) struct ConnectionMeter {
     traffic: Arc<Traffic>,
     since: Instant,
     /// Milliseconds from the beginning to the latest byte.
     latest_ms: AtomicU64,
 }
 
-impl Meter {
+impl ConnectionMeter {
     pub(crate) fn new(traffic: Arc<Traffic>) -> Arc<Self> {
         Arc::new(Self { traffic, since: Instant::now(), latest_ms: AtomicU64::new(0) })
     }
@@ -62,12 +62,12 @@ impl Meter {
 
 /// One end of a connection outward, counted.
 #[derive(Debug)]
-pub(crate) struct Metered<T> {
+pub(crate) struct MeteredEnd<T> {
     pub(crate) inner: T,
-    pub(crate) meter: Arc<Meter>,
+    pub(crate) meter: Arc<ConnectionMeter>,
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Metered<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for MeteredEnd<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -80,7 +80,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Metered<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for MeteredEnd<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

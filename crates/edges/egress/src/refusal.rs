@@ -14,12 +14,12 @@ const LINGER_BYTES_MAX: u64 = 256 * 1024;
 
 /// An answer instead of what was asked for.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Refusal {
+pub(crate) struct ProxyRefusal {
     status: u16,
     fault: Fault,
 }
 
-impl Refusal {
+impl ProxyRefusal {
     /// A refusal with the status of its code.
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
         Self::with_status(code.http_status(), code, message)

@@ -6,12 +6,12 @@ use wharf_vocab::Code;
 
 use crate::body::Framing;
 use crate::head::{self, HEADERS_MAX};
-use crate::refusal::Refusal;
+use crate::refusal::ProxyRefusal;
 use crate::target::Target;
 
 /// What is asked of the proxy.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Request {
+pub(crate) enum ProxyRequest {
     /// A tunnel.
     Tunnel(Target),
     /// A request to be forwarded.
@@ -31,23 +31,23 @@ pub(crate) struct Forward {
     pub(crate) is_head: bool,
 }
 
-impl Request {
+impl ProxyRequest {
     /// Reads a whole head.
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, ProxyRefusal> {
         let mut headers = [EMPTY_HEADER; HEADERS_MAX];
         let mut request = httparse::Request::new(&mut headers);
         match request.parse(bytes) {
             Ok(Status::Complete(length)) if length == bytes.len() => {}
             Err(httparse::Error::TooManyHeaders) => {
                 let message = format!("The request has more than {HEADERS_MAX} headers.");
-                return Err(Refusal::with_status(431, Code::RequestTooLarge, message));
+                return Err(ProxyRefusal::with_status(431, Code::RequestTooLarge, message));
             }
-            _ => return Err(Refusal::invalid("This is not a request of HTTP/1.1.")),
+            _ => return Err(ProxyRefusal::invalid("This is not a request of HTTP/1.1.")),
         }
         let (Some(method), Some(target), Some(minor)) =
             (request.method, request.path, request.version)
         else {
-            return Err(Refusal::invalid("This is not a request of HTTP/1.1."));
+            return Err(ProxyRefusal::invalid("This is not a request of HTTP/1.1."));
         };
         let headers = &*request.headers;
         let framing = framing(headers, minor)?;
@@ -56,7 +56,7 @@ impl Request {
         }
         let (target, path) = whole_address(target)?;
         check_host(headers, &target, minor)?;
-        let line = Line { method, path: &path, minor };
+        let line = RequestLine { method, path: &path, minor };
         let head = rewrite(&line, &target, headers, framing)?;
         Ok(Self::Forward(Forward { target, head, framing, is_head: method == "HEAD" }))
     }
@@ -70,26 +70,26 @@ impl Request {
 }
 
 /// A request's first line.
-struct Line<'a> {
+struct RequestLine<'a> {
     method: &'a str,
     path: &'a str,
     minor: u8,
 }
 
-fn tunnel(target: &str, framing: Framing) -> Result<Request, Refusal> {
+fn tunnel(target: &str, framing: Framing) -> Result<ProxyRequest, ProxyRefusal> {
     if !matches!(framing, Framing::None | Framing::Length(0)) {
-        return Err(Refusal::invalid("A CONNECT has no body."));
+        return Err(ProxyRefusal::invalid("A CONNECT has no body."));
     }
     let target = Target::parse(target, None);
     let target =
-        target.ok_or_else(|| Refusal::invalid("A CONNECT must name a host and a port."))?;
-    Ok(Request::Tunnel(target))
+        target.ok_or_else(|| ProxyRefusal::invalid("A CONNECT must name a host and a port."))?;
+    Ok(ProxyRequest::Tunnel(target))
 }
 
 /// Splits `http://host:port/path` into where it leads and what is asked there.
-fn whole_address(text: &str) -> Result<(Target, String), Refusal> {
+fn whole_address(text: &str) -> Result<(Target, String), ProxyRefusal> {
     let wrong = || {
-        Refusal::invalid(
+        ProxyRefusal::invalid(
             "A request to this proxy must be a CONNECT or name a whole address like \
              http://host/path.",
         )
@@ -109,12 +109,12 @@ fn whole_address(text: &str) -> Result<(Target, String), Refusal> {
 }
 
 /// The `Host` must be there once and mean the same as the address.
-fn check_host(headers: &[Header<'_>], target: &Target, minor: u8) -> Result<(), Refusal> {
-    let several = |_| Refusal::invalid("The request has several Host headers.");
+fn check_host(headers: &[Header<'_>], target: &Target, minor: u8) -> Result<(), ProxyRefusal> {
+    let several = |_| ProxyRefusal::invalid("The request has several Host headers.");
     let Some(host) = head::only(headers, "host").map_err(several)? else {
         return match minor {
             0 => Ok(()),
-            _ => Err(Refusal::invalid("The request has no Host header.")),
+            _ => Err(ProxyRefusal::invalid("The request has no Host header.")),
         };
     };
     let host = std::str::from_utf8(host).ok();
@@ -123,13 +123,13 @@ fn check_host(headers: &[Header<'_>], target: &Target, minor: u8) -> Result<(), 
     if host.as_ref() == Some(target) {
         return Ok(());
     }
-    Err(Refusal::invalid("The request's Host header and its address are not the same."))
+    Err(ProxyRefusal::invalid("The request's Host header and its address are not the same."))
 }
 
-fn framing(headers: &[Header<'_>], minor: u8) -> Result<Framing, Refusal> {
+fn framing(headers: &[Header<'_>], minor: u8) -> Result<Framing, ProxyRefusal> {
     let framing = Framing::of(headers).filter(|framing| minor == 1 || *framing != Framing::Chunked);
     framing.ok_or_else(|| {
-        Refusal::invalid(
+        ProxyRefusal::invalid(
             "The request does not say clearly where its body ends: it needs one Content-Length or \
              a Transfer-Encoding of chunked, not both.",
         )
@@ -137,13 +137,13 @@ fn framing(headers: &[Header<'_>], minor: u8) -> Result<Framing, Refusal> {
 }
 
 fn rewrite(
-    line: &Line<'_>,
+    line: &RequestLine<'_>,
     target: &Target,
     headers: &[Header<'_>],
     framing: Framing,
-) -> Result<Vec<u8>, Refusal> {
+) -> Result<Vec<u8>, ProxyRefusal> {
     let named = head::named_by_connection(headers).ok_or_else(|| {
-        Refusal::invalid("The request's Connection header names a header that must go on.")
+        ProxyRefusal::invalid("The request's Connection header names a header that must go on.")
     })?;
     let first = format!("{} {} HTTP/1.{}\r\n", line.method, line.path, line.minor);
     let mut head = first.into_bytes();
@@ -164,13 +164,13 @@ fn rewrite(
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Request, Refusal> {
-        Request::parse(text.as_bytes())
+    fn parse(text: &str) -> Result<ProxyRequest, ProxyRefusal> {
+        ProxyRequest::parse(text.as_bytes())
     }
 
     fn forward(text: &str) -> Forward {
         match parse(text) {
-            Ok(Request::Forward(forward)) => forward,
+            Ok(ProxyRequest::Forward(forward)) => forward,
             other => panic!("{text}: {other:?}"),
         }
     }
@@ -183,7 +183,7 @@ mod tests {
             "CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
         ] {
             let target = Target::parse("example.com:443", None).expect("a target");
-            assert_eq!(parse(text), Ok(Request::Tunnel(target)), "{text}");
+            assert_eq!(parse(text), Ok(ProxyRequest::Tunnel(target)), "{text}");
         }
         for text in [
             "CONNECT example.com HTTP/1.1\r\n\r\n",

@@ -6,7 +6,7 @@ use wharf_vocab::Code;
 
 use crate::body::Framing;
 use crate::head::{self, End, HEADERS_MAX};
-use crate::refusal::Refusal;
+use crate::refusal::ProxyRefusal;
 
 /// Most bytes of an answer's head.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -15,7 +15,7 @@ const INTERIM_MAX: usize = 8;
 
 /// An answer's head as it goes on.
 #[derive(Debug)]
-struct Answer {
+struct ResponseHead {
     status: u16,
     head: Vec<u8>,
     framing: Framing,
@@ -30,7 +30,7 @@ pub(crate) async fn relay(
 ) -> Result<(), End> {
     for _ in 0..INTERIM_MAX {
         let bytes = read_head(from).await.ok_or_else(wrong)?;
-        let answer = Answer::parse(&bytes, is_head).ok_or_else(wrong)?;
+        let answer = ResponseHead::parse(&bytes, is_head).ok_or_else(wrong)?;
         to.write_all(&answer.head).await?;
         if answer.status >= 200 {
             let passed = answer.framing.relay(from, to).await;
@@ -43,7 +43,7 @@ pub(crate) async fn relay(
 
 fn wrong() -> End {
     let message = "The host did not answer, or not in HTTP/1.1.";
-    End::Refused(Refusal::new(Code::EgressUnreachable, message))
+    End::Refused(ProxyRefusal::new(Code::EgressUnreachable, message))
 }
 
 /// Reads up to the empty line; none if there is none or it comes too late.
@@ -63,7 +63,7 @@ async fn read_head(from: &mut (impl AsyncBufRead + Unpin)) -> Option<Vec<u8>> {
     }
 }
 
-impl Answer {
+impl ResponseHead {
     fn parse(bytes: &[u8], is_head: bool) -> Option<Self> {
         let mut headers = [EMPTY_HEADER; HEADERS_MAX];
         let mut response = httparse::Response::new(&mut headers);

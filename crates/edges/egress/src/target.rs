@@ -8,13 +8,13 @@ use wharf_domain::permission::HostPattern;
 /// A host and a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
-    pub(crate) host: Host,
+    pub(crate) host: TargetHost,
     pub(crate) port: u16,
 }
 
 /// A host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Host {
+pub(crate) enum TargetHost {
     /// A name in lower case, without a dot at the end.
     Name(String),
     /// An address; one of version 4 is never written as one of version 6.
@@ -28,11 +28,11 @@ impl Target {
             Some(rest) => {
                 let (host, rest) = rest.split_once(']')?;
                 let port = if rest.is_empty() { None } else { Some(rest.strip_prefix(':')?) };
-                (Host::Address(IpAddr::V6(host.parse().ok()?).to_canonical()), port)
+                (TargetHost::Address(IpAddr::V6(host.parse().ok()?).to_canonical()), port)
             }
             None => match text.split_once(':') {
-                Some((host, port)) => (Host::parse(host)?, Some(port)),
-                None => (Host::parse(text)?, None),
+                Some((host, port)) => (TargetHost::parse(host)?, Some(port)),
+                None => (TargetHost::parse(text)?, None),
             },
         };
         let port = match port {
@@ -48,7 +48,7 @@ impl Target {
     }
 }
 
-impl Host {
+impl TargetHost {
     /// The permission's own reader of hosts tells what is a name, so that both agree.
     fn parse(text: &str) -> Option<Self> {
         if let Ok(address) = text.parse::<IpAddr>() {
@@ -67,7 +67,7 @@ impl Host {
     }
 }
 
-impl fmt::Display for Host {
+impl fmt::Display for TargetHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => f.write_str(name),

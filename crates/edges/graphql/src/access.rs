@@ -15,10 +15,10 @@ use wharf_vocab::{AskId, Code, Fault, RunKey, ToolId, Verb, WorldId};
 use crate::error::internal;
 
 /// Who asks, as the edge in front says: a caller, or why there is none.
-pub(crate) type Admitted = (Option<Extension<Caller>>, Option<Extension<Fault>>);
+pub(crate) type CallerExtensions = (Option<Extension<Caller>>, Option<Extension<Fault>>);
 
 /// The caller, if one was let in.
-pub(crate) fn caller((caller, refused): Admitted) -> Result<Caller, Fault> {
+pub(crate) fn caller((caller, refused): CallerExtensions) -> Result<Caller, Fault> {
     match (caller, refused) {
         (Some(Extension(caller)), _) => Ok(caller),
         (None, Some(Extension(fault))) => Err(fault),
@@ -28,12 +28,12 @@ pub(crate) fn caller((caller, refused): Admitted) -> Result<Caller, Fault> {
 
 /// Who asks, and the engine that is asked.
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
+pub(crate) struct CallerSession {
     pub(crate) handle: Handle,
     pub(crate) caller: Caller,
 }
 
-impl Session {
+impl CallerSession {
     /// The session an operation belongs to.
     pub(crate) fn of<'c>(ctx: &Context<'c>) -> Result<&'c Self, Fault> {
         ctx.data::<Self>().map_err(|_| internal())

@@ -23,15 +23,15 @@ pub(crate) struct AnswerBytes;
 
 impl ExtensionFactory for AnswerBytes {
     fn create(&self) -> Arc<dyn Extension> {
-        Arc::new(Counter(AtomicUsize::new(0)))
+        Arc::new(AnswerByteCount(AtomicUsize::new(0)))
     }
 }
 
 /// The bytes of one answer, or of one event of a subscription.
-struct Counter(AtomicUsize);
+struct AnswerByteCount(AtomicUsize);
 
 #[async_graphql::async_trait::async_trait]
-impl Extension for Counter {
+impl Extension for AnswerByteCount {
     async fn execute(
         &self,
         ctx: &ExtensionContext<'_>,

@@ -15,7 +15,7 @@ use wharf_vocab::{Code, Fault};
 use crate::answer_bytes::AnswerBytes;
 use crate::document;
 use crate::error::{coded, internal, response};
-use crate::limits::{COMPLEXITY_MAX, DIRECTIVES_MAX, Limits, SMALL_BYTES};
+use crate::limits::{COMPLEXITY_MAX, DIRECTIVES_MAX, GraphqlLimits, SMALL_BYTES};
 use crate::mutation::Mutation;
 use crate::query::Query;
 use crate::subscription::Subscriptions;
@@ -24,7 +24,7 @@ use crate::subscription::Subscriptions;
 pub(crate) type Root = Schema<Query, Mutation, Subscriptions>;
 
 /// The schema with its limits.
-pub(crate) fn schema(limits: &Limits) -> Root {
+pub(crate) fn schema(limits: &GraphqlLimits) -> Root {
     Schema::build(Query, Mutation, Subscriptions { recheck: limits.recheck })
         .limit_complexity(COMPLEXITY_MAX)
         .limit_directives(DIRECTIVES_MAX)
@@ -37,10 +37,10 @@ pub type Bearer = Arc<dyn Fn(&str) -> Result<Caller, Fault> + Send + Sync>;
 
 /// What every request can reach.
 #[derive(Clone)]
-pub(crate) struct Core {
+pub(crate) struct RequestContext {
     pub(crate) handle: Handle,
     pub(crate) bearer: Bearer,
-    pub(crate) limits: Arc<Limits>,
+    pub(crate) limits: Arc<GraphqlLimits>,
     pub(crate) sockets: Arc<Semaphore>,
     /// Places for sockets of peers that have not said who they are.
     pub(crate) strangers: Arc<Semaphore>,
@@ -54,12 +54,12 @@ pub(crate) struct Core {
 
 /// Room that is taken until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Room(
+pub(crate) struct ReservedBytes(
     #[expect(dead_code, reason = "dropping it is its use")] Option<OwnedSemaphorePermit>,
 );
 
-impl Core {
-    pub(crate) fn new(handle: Handle, bearer: Bearer, limits: Limits) -> Self {
+impl RequestContext {
+    pub(crate) fn new(handle: Handle, bearer: Bearer, limits: GraphqlLimits) -> Self {
         Self {
             handle,
             bearer,
@@ -74,13 +74,16 @@ impl Core {
     }
 
     /// Room for this many bytes, if there is any; little needs none.
-    pub(crate) fn room(place: &Arc<Semaphore>, bytes: usize) -> Result<Room, Fault> {
+    pub(crate) fn room(place: &Arc<Semaphore>, bytes: usize) -> Result<ReservedBytes, Fault> {
         if bytes <= SMALL_BYTES {
-            return Ok(Room(None));
+            return Ok(ReservedBytes(None));
         }
         let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
         let full = |_| Fault::new(Code::CoreBusy, "Too much waits; try again in a moment.");
-        Arc::clone(place).try_acquire_many_owned(kib).map(|it| Room(Some(it))).map_err(full)
+        Arc::clone(place)
+            .try_acquire_many_owned(kib)
+            .map(|it| ReservedBytes(Some(it)))
+            .map_err(full)
     }
 
     /// Waits for a place among the operations at once.
@@ -113,7 +116,7 @@ impl Core {
     }
 }
 
-impl Executor for Core {
+impl Executor for RequestContext {
     async fn execute(&self, mut request: Request) -> Response {
         match document::check(&mut request) {
             Err(fault) => response(&fault),
@@ -170,7 +173,7 @@ pub(crate) mod tests {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock.clone()));
         let node = NodeId::new("test").expect("valid");
-        let options = wharf_engine::Options::new(node, store, clock, 1);
+        let options = wharf_engine::EngineOptions::new(node, store, clock, 1);
         Handle::start(options).await.expect("starts")
     }
 
@@ -197,9 +200,9 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn t045_a_query_that_takes_too_long_is_given_up() {
-        let limits = Limits { query: Duration::from_millis(10), ..Limits::default() };
+        let limits = GraphqlLimits { query: Duration::from_millis(10), ..GraphqlLimits::default() };
         let bearer: Bearer = Arc::new(|_| Err(internal()));
-        let mut core = Core::new(engine().await, bearer, limits);
+        let mut core = RequestContext::new(engine().await, bearer, limits);
         let query = "{ tools { edges { cursor } } }";
         core.schema = Schema::build(Query, Mutation, Subscriptions { recheck: Duration::MAX })
             .extension(Standstill)

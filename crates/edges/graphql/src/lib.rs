@@ -31,8 +31,8 @@ use axum::routing::get;
 use wharf_engine::Handle;
 
 pub use exec::Bearer;
-use exec::Core;
-pub use limits::Limits;
+use exec::RequestContext;
+pub use limits::GraphqlLimits;
 
 /// What the routes are, as a part of an OpenAPI document.
 pub const DOCUMENT: &str = include_str!("../openapi.json");
@@ -41,18 +41,19 @@ pub const DOCUMENT: &str = include_str!("../openapi.json");
 /// `Caller` among the extensions of each request, or a `Fault` that says why there is none. Who
 /// bears a token that comes later, on a WebSocket, `bearer` says.
 pub fn router(handle: Handle, bearer: Bearer) -> Router {
-    router_with(handle, bearer, Limits::default())
+    router_with(handle, bearer, GraphqlLimits::default())
 }
 
 /// The routes of this edge with other limits than the usual.
-pub fn router_with(handle: Handle, bearer: Bearer, limits: Limits) -> Router {
+pub fn router_with(handle: Handle, bearer: Bearer, limits: GraphqlLimits) -> Router {
     let routes = get(socket::open).post(post::post);
-    Router::new().route("/graphql", routes).with_state(Core::new(handle, bearer, limits))
+    Router::new().route("/graphql", routes).with_state(RequestContext::new(handle, bearer, limits))
 }
 
 /// The schema as text.
 #[must_use]
 pub fn schema_text() -> String {
     let options = SDLExportOptions::new().sorted_fields().sorted_arguments().sorted_enum_items();
-    exec::schema(&Limits::default()).sdl_with_options(options.prefer_single_line_descriptions())
+    exec::schema(&GraphqlLimits::default())
+        .sdl_with_options(options.prefer_single_line_descriptions())
 }

@@ -27,7 +27,7 @@ pub(crate) const DIRECTIVES_MAX: usize = 8;
 
 /// Sizes and times that tests may want smaller.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct GraphqlLimits {
     /// Largest body of a request, and largest message on a WebSocket.
     pub message_bytes_max: usize,
     /// How long a body may take to arrive.
@@ -58,7 +58,7 @@ pub struct Limits {
     pub recheck: Duration,
 }
 
-impl Default for Limits {
+impl Default for GraphqlLimits {
     fn default() -> Self {
         Self {
             message_bytes_max: wharf_vocab::limits::BODY_BYTES_MAX,

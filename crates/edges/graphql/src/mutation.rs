@@ -6,7 +6,7 @@ use wharf_domain::WorldSettings;
 use wharf_vocab::{Decision, Fault, Verb};
 use wharf_wire::rest_v1::DecideApproval;
 
-use crate::access::Session;
+use crate::access::CallerSession;
 use crate::input::{self, CreateRunInput, WorldSettingsInput};
 use crate::types::{AllowScope, Run, World};
 
@@ -18,7 +18,7 @@ pub(crate) struct Mutation;
 impl Mutation {
     /// Starts a run. The same request under the same key gives the same run.
     async fn create_run(&self, ctx: &Context<'_>, input: CreateRunInput) -> Result<Run, Fault> {
-        let session = Session::with(ctx, Verb::Run)?;
+        let session = CallerSession::with(ctx, Verb::Run)?;
         let accepted = session.handle.runs().create(&session.caller, input.read()?).await?;
         Run::shown(&session.handle, accepted.run).await
     }
@@ -31,7 +31,7 @@ impl Mutation {
         #[graphql(desc = "The run's world; `default` when absent.")] world: Option<String>,
         #[graphql(desc = "Why, for those who read of it later.")] reason: Option<String>,
     ) -> Result<Run, Fault> {
-        let session = Session::with(ctx, Verb::Run)?;
+        let session = CallerSession::with(ctx, Verb::Run)?;
         let key = input::run_key(&id, world.as_deref())?;
         session.run(Verb::Run, &key).await?;
         let reason = reason.unwrap_or_default();
@@ -51,7 +51,7 @@ impl Mutation {
         status: Option<String>,
         #[graphql(desc = "What to say off script.")] text: Option<String>,
     ) -> Result<Run, Fault> {
-        let session = Session::with(ctx, Verb::Answer)?;
+        let session = CallerSession::with(ctx, Verb::Answer)?;
         let id = input::ask(&id)?;
         let resolution = input::answer(value.map(|Json(value)| value), status.as_deref(), text)?;
         session.ask(Verb::Answer, &id).await?;
@@ -70,7 +70,7 @@ impl Mutation {
             AllowScope,
         >,
     ) -> Result<Run, Fault> {
-        let session = Session::with(ctx, Verb::Approve)?;
+        let session = CallerSession::with(ctx, Verb::Approve)?;
         let id = input::ask(&id)?;
         let decision = if allow { Decision::Allow } else { Decision::Deny };
         let scope = scope.map(Into::into);
@@ -87,7 +87,7 @@ impl Mutation {
         #[graphql(desc = "The world's id.")] id: String,
         #[graphql(desc = "What is set on it.")] settings: Option<WorldSettingsInput>,
     ) -> Result<World, Fault> {
-        let session = Session::with(ctx, Verb::Admin)?;
+        let session = CallerSession::with(ctx, Verb::Admin)?;
         let id = session.world_named(Verb::Admin, &id)?;
         let settings = settings.unwrap_or_default().read()?.applied_to(&WorldSettings::default());
         let made = session.handle.worlds().create(&session.caller, id, settings).await?;
@@ -101,7 +101,7 @@ impl Mutation {
         #[graphql(desc = "The world's id.")] id: String,
         #[graphql(desc = "What is changed.")] settings: WorldSettingsInput,
     ) -> Result<World, Fault> {
-        let session = Session::with(ctx, Verb::Admin)?;
+        let session = CallerSession::with(ctx, Verb::Admin)?;
         let id = session.world_named(Verb::Admin, &id)?;
         let patch = settings.read()?;
         Ok(World::from(&session.handle.worlds().patch(&session.caller, id, patch).await?))
@@ -117,7 +117,7 @@ impl Mutation {
         by_micro: String,
         #[graphql(desc = "Why.")] reason: String,
     ) -> Result<World, Fault> {
-        let session = Session::with(ctx, Verb::Admin)?;
+        let session = CallerSession::with(ctx, Verb::Admin)?;
         let id = session.world_named(Verb::Admin, &id)?;
         let by = by_micro.parse().map_err(|_| {
             Fault::invalid("byMicro", "The field `byMicro` must be a whole number.")
@@ -133,7 +133,7 @@ impl Mutation {
         #[graphql(desc = "The world's id.")] id: String,
         #[graphql(desc = "Whether its files go with it.", default)] force: bool,
     ) -> Result<String, Fault> {
-        let session = Session::with(ctx, Verb::Admin)?;
+        let session = CallerSession::with(ctx, Verb::Admin)?;
         let id = session.world_named(Verb::Admin, &id)?;
         session.handle.worlds().remove(&session.caller, &id, force).await?;
         Ok(id.to_string())

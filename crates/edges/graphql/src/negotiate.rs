@@ -14,12 +14,12 @@ use wharf_vocab::{Code, Fault};
 
 /// The kinds of answers there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum AnswerFormat {
     Json,
     GraphQl,
 }
 
-impl Kind {
+impl AnswerFormat {
     /// The kind that a request asks for.
     pub(crate) fn wanted(headers: &HeaderMap) -> Self {
         let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
@@ -55,10 +55,13 @@ fn weight_of(range: &str, kind: &str) -> Option<f32> {
 }
 
 /// An answer to an operation, or to a request in which none was found.
-pub(crate) fn respond(kind: Kind, answered: Result<async_graphql::Response, Fault>) -> Response {
+pub(crate) fn respond(
+    kind: AnswerFormat,
+    answered: Result<async_graphql::Response, Fault>,
+) -> Response {
     match answered {
         Ok(answer) => {
-            let misunderstood = kind == Kind::GraphQl && is_request_error(&answer);
+            let misunderstood = kind == AnswerFormat::GraphQl && is_request_error(&answer);
             let status = if misunderstood { StatusCode::BAD_REQUEST } else { StatusCode::OK };
             written(kind, status, &answer)
         }
@@ -74,7 +77,7 @@ fn is_request_error(answer: &async_graphql::Response) -> bool {
 }
 
 /// An error of a request in which no operation was found, in the shape of all answers here.
-pub(crate) fn refusal(kind: Kind, fault: Fault) -> Response {
+pub(crate) fn refusal(kind: AnswerFormat, fault: Fault) -> Response {
     let status = StatusCode::from_u16(fault.http_status());
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let errors = crate::error::response(&fault).errors;
@@ -96,7 +99,7 @@ pub(crate) fn refusal(kind: Kind, fault: Fault) -> Response {
     response
 }
 
-fn written(kind: Kind, status: StatusCode, value: &impl Serialize) -> Response {
+fn written(kind: AnswerFormat, status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(text) => (status, [(CONTENT_TYPE, kind.name())], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
@@ -114,16 +117,16 @@ mod tests {
             for value in accept {
                 headers.append(ACCEPT, value.parse().expect("a header"));
             }
-            Kind::wanted(&headers)
+            AnswerFormat::wanted(&headers)
         };
         let both = "application/graphql-response+json, application/json;q=0.9";
         for accept in [&[GRAPHQL][..], &[both], &[JSON, GRAPHQL]] {
-            assert_eq!(of(accept), Kind::GraphQl, "{accept:?}");
+            assert_eq!(of(accept), AnswerFormat::GraphQl, "{accept:?}");
         }
         let less = "application/graphql-response+json;q=0.5,application/json";
         let none = "application/graphql-response+json;q=0";
         for accept in [&[][..], &["*/*"], &[JSON], &[less], &[none]] {
-            assert_eq!(of(accept), Kind::Json, "{accept:?}");
+            assert_eq!(of(accept), AnswerFormat::Json, "{accept:?}");
         }
     }
 }

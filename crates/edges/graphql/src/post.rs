@@ -11,36 +11,36 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use wharf_vocab::{Code, Fault};
 
-use crate::access::{Admitted, Session, caller};
+use crate::access::{CallerExtensions, CallerSession, caller};
 use crate::document;
-use crate::exec::Core;
-use crate::negotiate::{Kind, respond};
+use crate::exec::RequestContext;
+use crate::negotiate::{AnswerFormat, respond};
 
 /// Answers one operation. An operation that was understood is answered with 200, whatever came of
 /// it; its errors stand in the answer.
 pub(crate) async fn post(
-    State(core): State<Core>,
-    admitted: Admitted,
+    State(core): State<RequestContext>,
+    admitted: CallerExtensions,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
     let answered = async {
-        let session = Session { handle: core.handle.clone(), caller: caller(admitted)? };
+        let session = CallerSession { handle: core.handle.clone(), caller: caller(admitted)? };
         answer(&core, session, &headers, body).await
     };
-    respond(Kind::wanted(&headers), answered.await)
+    respond(AnswerFormat::wanted(&headers), answered.await)
 }
 
 /// Answers one query that stands in the address. Whatever changes something is sent by POST, so
 /// that nothing happens because an address was opened.
 pub(crate) async fn get(
-    core: &Core,
-    admitted: Admitted,
+    core: &RequestContext,
+    admitted: CallerExtensions,
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Response {
     let answered = async {
-        let session = Session { handle: core.handle.clone(), caller: caller(admitted)? };
+        let session = CallerSession { handle: core.handle.clone(), caller: caller(admitted)? };
         let mut request = read_address(uri)?;
         if let Ok(OperationType::Mutation) = document::check(&mut request) {
             let message = "Mutations are sent by POST.";
@@ -49,7 +49,7 @@ pub(crate) async fn get(
         let _place = core.place().await?;
         Ok(core.execute(request.data(session)).await)
     };
-    respond(Kind::wanted(headers), answered.await)
+    respond(AnswerFormat::wanted(headers), answered.await)
 }
 
 /// Reads an operation from an address: `query`, and perhaps `operationName` and `variables`.
@@ -76,8 +76,8 @@ fn read_address(uri: &Uri) -> Result<Request, Fault> {
 }
 
 async fn answer(
-    core: &Core,
-    session: Session,
+    core: &RequestContext,
+    session: CallerSession,
     headers: &HeaderMap,
     body: Body,
 ) -> Result<async_graphql::Response, Fault> {

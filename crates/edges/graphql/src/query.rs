@@ -8,7 +8,7 @@ use wharf_engine::{AskView, CostRequest, FileQuery};
 use wharf_views::{InboxQuery, ask_position};
 use wharf_vocab::{Fault, Verb};
 
-use crate::access::Session;
+use crate::access::CallerSession;
 use crate::scalars::DateTime;
 use crate::types::page;
 use crate::types::view::View;
@@ -44,10 +44,10 @@ impl Query {
         #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
         #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
     ) -> Result<Connection<RunSummary>, Fault> {
-        let session = Session::of(ctx)?;
+        let session = CallerSession::of(ctx)?;
         let world = world.as_deref().map(input::world).transpose()?;
         let worlds = session.worlds(world.as_ref())?;
-        let wanted = runs::Wanted {
+        let wanted = runs::RunsQuery {
             worlds,
             tool: tool.as_deref().map(input::tool).transpose()?,
             status: status.map(Into::into),
@@ -66,7 +66,7 @@ impl Query {
         #[graphql(desc = "The run's id.")] id: String,
         #[graphql(desc = "The run's world; `default` when absent.")] world: Option<String>,
     ) -> Result<Run, Fault> {
-        let session = Session::with(ctx, Verb::Read)?;
+        let session = CallerSession::with(ctx, Verb::Read)?;
         let key = input::run_key(&id, world.as_deref())?;
         let run = session.run(Verb::Read, &key).await?;
         Run::shown(&session.handle, run).await
@@ -80,7 +80,7 @@ impl Query {
         #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
         #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
     ) -> Result<Connection<Tool>, Fault> {
-        let session = Session::with(ctx, Verb::Read)?;
+        let session = CallerSession::with(ctx, Verb::Read)?;
         let tools = session.handle.providers().tools();
         let page = (first, after.as_deref());
         by_name(page::TOOLS, page, tools, |it| it.def.tool.as_str(), |it| Tool::from(it))
@@ -92,7 +92,7 @@ impl Query {
         ctx: &Context<'_>,
         #[graphql(desc = "The tool's id, as `provider/name`.")] id: String,
     ) -> Result<Tool, Fault> {
-        let session = Session::with(ctx, Verb::Read)?;
+        let session = CallerSession::with(ctx, Verb::Read)?;
         Ok(Tool::from(&session.handle.providers().tool(&input::tool(&id)?)?))
     }
 
@@ -104,7 +104,7 @@ impl Query {
         #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
         #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
     ) -> Result<Connection<World>, Fault> {
-        let session = Session::with(ctx, Verb::Read)?;
+        let session = CallerSession::with(ctx, Verb::Read)?;
         let mut worlds = session.handle.worlds().list().await?;
         worlds.retain(|view| session.caller.rights.in_world(&view.world.id));
         let page = (first, after.as_deref());
@@ -117,7 +117,7 @@ impl Query {
         ctx: &Context<'_>,
         #[graphql(desc = "The world's id.")] id: String,
     ) -> Result<World, Fault> {
-        let session = Session::with(ctx, Verb::Read)?;
+        let session = CallerSession::with(ctx, Verb::Read)?;
         let id = session.world_named(Verb::Read, &id)?;
         Ok(World::from(&session.handle.worlds().get(&id).await?))
     }
@@ -134,7 +134,7 @@ impl Query {
         #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
         #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
     ) -> Result<Connection<Artifact>, Fault> {
-        let session = Session::with(ctx, Verb::Read)?;
+        let session = CallerSession::with(ctx, Verb::Read)?;
         let world = world.as_deref().unwrap_or(wharf_views::DEFAULT_WORLD);
         let world = session.world_named(Verb::Read, world)?;
         let mut query = FileQuery::new(world, limit(first)?);
@@ -164,7 +164,7 @@ impl Query {
         #[graphql(desc = "The file's path.")] path: String,
         #[graphql(desc = "The world; `default` when absent.")] world: Option<String>,
     ) -> Result<Trace, Fault> {
-        let session = Session::with(ctx, Verb::Read)?;
+        let session = CallerSession::with(ctx, Verb::Read)?;
         let world = world.as_deref().unwrap_or(wharf_views::DEFAULT_WORLD);
         let world = session.world_named(Verb::Read, world)?;
         let path = input::path(&path)?;
@@ -182,7 +182,7 @@ impl Query {
         #[graphql(desc = "Only runs accepted then or later.")] since: Option<DateTime>,
         #[graphql(desc = "Only runs accepted before then.")] until: Option<DateTime>,
     ) -> Result<Costs, Fault> {
-        let session = Session::with(ctx, Verb::Read)?;
+        let session = CallerSession::with(ctx, Verb::Read)?;
         let world = world.as_deref().map(input::world).transpose()?;
         if let Some(world) = &world {
             session.world(Verb::Read, world)?;
@@ -207,7 +207,7 @@ impl Query {
         #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
         #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
     ) -> Result<Connection<Agent>, Fault> {
-        let session = Session::with(ctx, Verb::Read)?;
+        let session = CallerSession::with(ctx, Verb::Read)?;
         let page = (first, after.as_deref());
         by_name(
             page::AGENTS,
@@ -234,7 +234,7 @@ impl Query {
         #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
         #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
     ) -> Result<Connection<Ask>, Fault> {
-        let session = Session::of(ctx)?;
+        let session = CallerSession::of(ctx)?;
         let world = world.as_deref().map(input::world).transpose()?;
         let worlds = session.worlds(world.as_ref())?;
         let after = after.map(|after| cursor::read(page::INBOX, &after)).transpose()?;

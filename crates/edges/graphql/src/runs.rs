@@ -4,7 +4,7 @@ use wharf_domain::RunSummary;
 use wharf_engine::{RunPlace, RunQuery};
 use wharf_vocab::{Fault, RunStatus, Timestamp, ToolId, WorldId};
 
-use crate::access::Session;
+use crate::access::CallerSession;
 use crate::types::page::RUNS;
 use crate::types::view::View;
 use crate::types::{self, Connection, Edge};
@@ -12,7 +12,7 @@ use wharf_web::cursor::{self, Position};
 
 /// Which runs are wanted.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct RunsQuery {
     /// Only these worlds; all when absent.
     pub(crate) worlds: Option<Vec<WorldId>>,
     pub(crate) tool: Option<ToolId>,
@@ -23,7 +23,7 @@ pub(crate) struct Wanted {
     pub(crate) after: Option<Position>,
 }
 
-impl Wanted {
+impl RunsQuery {
     fn query(&self, after: RunPlace, limit: usize) -> RunQuery {
         let only = self.worlds.as_ref().filter(|worlds| worlds.len() == 1);
         RunQuery {
@@ -39,7 +39,7 @@ impl Wanted {
         }
     }
 
-    fn fits(&self, session: &Session, run: &RunSummary) -> bool {
+    fn fits(&self, session: &CallerSession, run: &RunSummary) -> bool {
         self.worlds.as_ref().is_none_or(|worlds| worlds.contains(&run.key.world))
             && session.caller.rights.check_tool(&run.tool).is_ok()
     }
@@ -47,8 +47,8 @@ impl Wanted {
 
 /// The page that is wanted.
 pub(crate) async fn page(
-    session: &Session,
-    wanted: Wanted,
+    session: &CallerSession,
+    wanted: RunsQuery,
 ) -> Result<Connection<types::RunSummary>, Fault> {
     let mut page = Page { session, wanted, edges: Vec::new(), more: false };
     if page.wanted.worlds.as_ref().is_none_or(|worlds| !worlds.is_empty()) {
@@ -65,8 +65,8 @@ pub(crate) async fn page(
 }
 
 struct Page<'s> {
-    session: &'s Session,
-    wanted: Wanted,
+    session: &'s CallerSession,
+    wanted: RunsQuery,
     edges: Vec<Edge<types::RunSummary>>,
     more: bool,
 }

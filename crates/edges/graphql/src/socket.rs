@@ -29,15 +29,15 @@ use wharf_domain::Caller;
 use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_vocab::{Code, Fault};
 
-use crate::access::{Admitted, Session, caller};
-use crate::exec::Core;
+use crate::access::{CallerExtensions, CallerSession, caller};
+use crate::exec::RequestContext;
 use crate::limits::ANSWER_BYTES_MAX;
-use crate::negotiate::{Kind, refusal};
+use crate::negotiate::{AnswerFormat, refusal};
 use crate::post;
-use greeting::Farewell;
+use greeting::SocketClose;
 use messages::Messages;
 use operations::Operations;
-use pulse::{Beat, Pulse};
+use pulse::{HealthAction, SocketHealth};
 
 /// What browsers offer beside the protocol, because they cannot send a token in a header.
 const MARK: &str = wharf_wire::ws::BROWSER_SUBPROTOCOL;
@@ -46,14 +46,14 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Opens a WebSocket.
 pub(crate) async fn open(
-    State(core): State<Core>,
-    admitted: Admitted,
+    State(core): State<RequestContext>,
+    admitted: CallerExtensions,
     stop: Option<Extension<CancellationToken>>,
     (uri, headers): (Uri, HeaderMap),
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     let Ok(upgrade) = upgrade else { return post::get(&core, admitted, &uri, &headers).await };
-    let refusal = |fault| refusal(Kind::Json, fault);
+    let refusal = |fault| refusal(AnswerFormat::Json, fault);
     let caller = match caller(admitted) {
         Ok(caller) => Some(caller),
         // Whoever sent no token may do so in its first message.
@@ -97,7 +97,7 @@ fn choose(headers: &HeaderMap) -> Option<(WebSocketProtocols, &'static str)> {
 
 /// What serves one socket.
 struct Service {
-    core: Core,
+    core: RequestContext,
     /// Who opened it, if that is known yet.
     caller: Option<Caller>,
     protocol: WebSocketProtocols,
@@ -117,8 +117,8 @@ impl Service {
             }
         };
         let Self { core, protocol, stop, place: _place, .. } = self;
-        let session = Session { handle: core.handle.clone(), caller };
-        let pulse = Arc::new(Pulse::new(session.clone(), Arc::clone(&core.limits)));
+        let session = CallerSession { handle: core.handle.clone(), caller };
+        let pulse = Arc::new(SocketHealth::new(session.clone(), Arc::clone(&core.limits)));
         let operations = Operations::new(core.clone(), session, Arc::clone(&pulse));
         let messages = Messages::new(first, input, Arc::clone(&pulse), Arc::clone(&core.asked));
         let mut output = Protocol::from_message_stream(operations, messages, protocol);
@@ -139,13 +139,13 @@ impl Service {
                 },
                 () = stop.cancelled() => close(1001, "The core is stopping."),
                 _ = look.tick() => match pulse.beat() {
-                    Some(Beat::Ping) => Message::Ping(axum::body::Bytes::new()),
-                    Some(Beat::End(code, reason)) => close(code, reason),
+                    Some(HealthAction::Ping) => Message::Ping(axum::body::Bytes::new()),
+                    Some(HealthAction::End(code, reason)) => close(code, reason),
                     None => continue,
                 },
             };
             let bytes = if let Message::Text(text) = &message { text.len() } else { 0 };
-            let (message, _room) = match Core::room(&core.answers, bytes) {
+            let (message, _room) = match RequestContext::room(&core.answers, bytes) {
                 Ok(room) => (message, Some(room)),
                 Err(_) => (close(1013, "Too many answers wait to be read."), None),
             };
@@ -162,7 +162,7 @@ impl Service {
     async fn introduced(
         &mut self,
         input: &mut SplitStream<WebSocket>,
-    ) -> Result<(Caller, Option<Message>), Farewell> {
+    ) -> Result<(Caller, Option<Message>), SocketClose> {
         if let Some(caller) = self.caller.take() {
             return Ok((caller, None));
         }

@@ -7,7 +7,7 @@ use futures::stream::{self, Stream};
 use wharf_engine::Watch;
 use wharf_vocab::{Fault, RunKey, Seq, Verb};
 
-use crate::access::Session;
+use crate::access::CallerSession;
 use crate::input;
 use crate::scalars::Int64;
 use crate::types::RunEvent;
@@ -30,12 +30,12 @@ impl Subscriptions {
         #[graphql(desc = "The run's world; `default` when absent.")] world: Option<String>,
         #[graphql(desc = "Only events behind this number.")] after: Option<Int64>,
     ) -> Result<impl Stream<Item = Result<RunEvent, Fault>> + 'static, Fault> {
-        let session = Session::with(ctx, Verb::Read)?.clone();
+        let session = CallerSession::with(ctx, Verb::Read)?.clone();
         let key = input::run_key(&id, world.as_deref())?;
         session.run(Verb::Read, &key).await?;
         let after = Seq(after.map_or(0, |after| after.0));
         let watch = session.handle.runs().watch(&key, after).await?;
-        let reader = Reader { watch, session, key, recheck: self.recheck };
+        let reader = RunReader { watch, session, key, recheck: self.recheck };
         Ok(stream::unfold(Some(reader), |reader| async move {
             let mut reader = reader?;
             match reader.next().await? {
@@ -47,14 +47,14 @@ impl Subscriptions {
     }
 }
 
-struct Reader {
+struct RunReader {
     watch: Watch,
-    session: Session,
+    session: CallerSession,
     key: RunKey,
     recheck: Duration,
 }
 
-impl Reader {
+impl RunReader {
     /// The next event that is shown to readers.
     async fn next(&mut self) -> Option<Result<RunEvent, Fault>> {
         loop {
@@ -78,7 +78,7 @@ impl Reader {
     }
 
     /// What happens next, as long as the reader may know of it.
-    async fn read(&mut self) -> Option<Result<wharf_engine::RunEvent, Fault>> {
+    async fn read(&mut self) -> Option<Result<wharf_engine::RunRecord, Fault>> {
         let allowed = || self.session.world(Verb::Read, &self.key.world);
         let mut tick = tokio::time::interval(self.recheck);
         // One reading goes on however often rights are looked at, so that a slow store is waited for.

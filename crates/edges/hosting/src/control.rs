@@ -17,7 +17,7 @@ use wharf_vocab::{Code, Fault, ProviderId, ToolId};
 
 use crate::host::{HostEntry, SupervisorOrder};
 use crate::kind::HostedKind;
-use crate::live::{Live, Rest};
+use crate::live::{IdleState, Live};
 use crate::sink::HostingSink;
 use crate::supervisor::Supervisor;
 use crate::tasks::blocking;
@@ -91,7 +91,10 @@ impl Control {
         host.quarantine(agent);
         if !agent.wanted {
             let reason = agent.stop_reason.clone();
-            live.rest(Rest::Down(reason.unwrap_or_else(|| "it is not started".to_owned())), None);
+            live.rest(
+                IdleState::Down(reason.unwrap_or_else(|| "it is not started".to_owned())),
+                None,
+            );
             live.announce(handle, &id).await;
         }
         Ok(())

@@ -20,7 +20,7 @@ const ENTRIES_MAX: usize = 50_000;
 
 /// What permissions are judged against.
 #[derive(Debug, Clone)]
-pub(crate) struct Ground {
+pub(crate) struct PermissionContext {
     /// What `~` stands for.
     pub(crate) user_home: Option<PathBuf>,
     /// Folders that no agent ever sees.
@@ -42,7 +42,7 @@ pub(crate) struct FenceGrants {
 }
 
 /// Refuses permissions that no approval can give. It blocks.
-pub(crate) fn check(permissions: &[String], ground: &Ground) -> Result<(), Fault> {
+pub(crate) fn check(permissions: &[String], ground: &PermissionContext) -> Result<(), Fault> {
     let refused = |text: &str, why: &str| {
         let message = format!("The permission {text} cannot be approved: {why}.");
         Err(Fault::new(Code::RequestInvalid, message).with("permission", text))
@@ -67,7 +67,7 @@ pub(crate) fn check(permissions: &[String], ground: &Ground) -> Result<(), Fault
 }
 
 /// What a launch is given for these permissions. It blocks.
-pub(crate) fn derive(permissions: &[Permission], ground: &Ground) -> FenceGrants {
+pub(crate) fn derive(permissions: &[Permission], ground: &PermissionContext) -> FenceGrants {
     let ground = ground.canonical();
     let mut given = FenceGrants::default();
     let mut finder = Finder::default();
@@ -95,7 +95,7 @@ pub(crate) fn derive(permissions: &[Permission], ground: &Ground) -> FenceGrants
     given
 }
 
-impl Ground {
+impl PermissionContext {
     /// The same by its real paths. It blocks.
     pub(crate) fn canonical(&self) -> Self {
         Self {
@@ -162,7 +162,7 @@ impl Finder {
     fn find(
         &mut self,
         glob: &PathGlob,
-        ground: &Ground,
+        ground: &PermissionContext,
         write: bool,
         notes: &mut Vec<String>,
     ) -> Vec<PathBuf> {

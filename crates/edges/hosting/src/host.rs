@@ -9,15 +9,15 @@ use tokio::sync::{mpsc, oneshot};
 use wharf_domain::{AuditRecord, Provider};
 use wharf_vocab::{Code, Fault, ProviderId, StreamId};
 
-use crate::fence::Ground;
+use crate::fence::PermissionContext;
 use crate::live::Live;
-use crate::options::Options;
+use crate::options::HostingOptions;
 use crate::tasks::Tasks;
 use crate::{places, sockets};
 
 /// All that is the same for every kind of provider.
 pub struct Host {
-    options: Options,
+    options: HostingOptions,
     providers: Mutex<BTreeMap<ProviderId, HostEntry>>,
     tasks: Tasks,
 }
@@ -48,7 +48,7 @@ impl Host {
     /// Begins with nobody. What an earlier core has left of launches is removed, so only a core
     /// that has these folders for itself may come here.
     #[must_use]
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: HostingOptions) -> Self {
         sockets::sweep(&options);
         places::sweep(&options);
         Self { options, providers: Mutex::default(), tasks: Tasks::default() }
@@ -56,7 +56,7 @@ impl Host {
 
     /// How it is set up.
     #[must_use]
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &HostingOptions {
         &self.options
     }
 
@@ -92,8 +92,8 @@ impl Host {
     }
 
     /// What the permissions of a provider in this folder are judged against.
-    pub(crate) fn ground(&self, folder: &str) -> Ground {
-        Ground {
+    pub(crate) fn ground(&self, folder: &str) -> PermissionContext {
+        PermissionContext {
             user_home: self.options.user_home.clone(),
             hidden: self.options.hidden.clone(),
             folder: PathBuf::from(folder),

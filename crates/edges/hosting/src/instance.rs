@@ -8,8 +8,8 @@ use wharf_ports::launcher::{Exit, ExitHow, Launched};
 use wharf_vocab::{Fault, LaunchId, ProviderId, Resource};
 
 use crate::kind::HostedKind;
-use crate::launch::{self, Running};
-use crate::live::{Command, ConnectionEnd, InstanceChannels, Live, Quit};
+use crate::launch::{self, RunningProcess};
+use crate::live::{ConnectionEnd, InboxCommand, InstanceChannels, Live, ProcessStop};
 
 /// How long calls of others may take to end on a process that is being replaced.
 const DRAIN: Duration = Duration::from_secs(60);
@@ -45,8 +45,8 @@ impl Instance {
         }
     }
 
-    async fn attend(&mut self, running: Running) -> InstanceEnd {
-        let Running { process, notes, around } = running;
+    async fn attend(&mut self, running: RunningProcess) -> InstanceEnd {
+        let RunningProcess { process, notes, around } = running;
         let launched = process.launched.clone();
         Arc::clone(&self.kind).launched(process);
         let Some(launched) = launched else { return self.attend_elsewhere().await };
@@ -90,7 +90,7 @@ impl Instance {
                     return InstanceEnd::Crashed { why, limit: None };
                 }
                 quit = self.channels.quits.recv() => {
-                    self.wind_down(launched, quit.unwrap_or(Quit::Stop), grace).await;
+                    self.wind_down(launched, quit.unwrap_or(ProcessStop::Stop), grace).await;
                     return InstanceEnd::OnPurpose;
                 }
             }
@@ -111,7 +111,7 @@ impl Instance {
             quit = self.channels.quits.recv() => {
                 self.announce().await;
                 // Without a process there is nothing to end besides the connection.
-                self.say_goodbye(None, quit.unwrap_or(Quit::Stop), grace).await;
+                self.say_goodbye(None, quit.unwrap_or(ProcessStop::Stop), grace).await;
                 InstanceEnd::OnPurpose
             }
         }
@@ -133,9 +133,11 @@ impl Instance {
     }
 
     /// Says goodbye, lets calls finish, then ends the process. A sterner order may come meanwhile.
-    async fn wind_down(&mut self, launched: &dyn Launched, quit: Quit, grace: Duration) {
+    async fn wind_down(&mut self, launched: &dyn Launched, quit: ProcessStop, grace: Duration) {
         self.announce().await;
-        if quit == Quit::Kill || self.say_goodbye(Some(launched), quit, grace).await == Quit::Kill {
+        if quit == ProcessStop::Kill
+            || self.say_goodbye(Some(launched), quit, grace).await == ProcessStop::Kill
+        {
             launched.kill().await;
         } else {
             launched.stop(grace).await;
@@ -147,32 +149,32 @@ impl Instance {
     async fn say_goodbye(
         &mut self,
         launched: Option<&dyn Launched>,
-        quit: Quit,
+        quit: ProcessStop,
         grace: Duration,
-    ) -> Quit {
-        let mut patience = if quit == Quit::Drain { DRAIN } else { grace };
+    ) -> ProcessStop {
+        let mut patience = if quit == ProcessStop::Drain { DRAIN } else { grace };
         let commands = self.live.pool().slot(&self.launch).and_then(|slot| slot.conn.clone());
-        let Some(commands) = commands else { return Quit::Stop };
+        let Some(commands) = commands else { return ProcessStop::Stop };
         let drain_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
         let (reason, again) = match quit {
-            Quit::Drain => ("core.replaced", true),
-            Quit::Again => ("core.restart", true),
-            Quit::Stop | Quit::Kill => ("core.stop", false),
+            ProcessStop::Drain => ("core.replaced", true),
+            ProcessStop::Again => ("core.restart", true),
+            ProcessStop::Stop | ProcessStop::Kill => ("core.stop", false),
         };
-        if commands.send(Command::Goodbye { reason, drain_ms, again }).await.is_err() {
-            return Quit::Stop;
+        if commands.send(InboxCommand::Goodbye { reason, drain_ms, again }).await.is_err() {
+            return ProcessStop::Stop;
         }
         loop {
             let until = tokio::time::Instant::now() + patience;
             tokio::select! {
-                () = self.channels.wake.notified() => return Quit::Stop,
+                () = self.channels.wake.notified() => return ProcessStop::Stop,
                 // A peer that does not end by itself is ended by whoever asked for this.
-                () = tokio::time::sleep_until(until) => return Quit::Stop,
-                () = exited(launched) => return Quit::Stop,
+                () = tokio::time::sleep_until(until) => return ProcessStop::Stop,
+                () = exited(launched) => return ProcessStop::Stop,
                 sterner = self.channels.quits.recv() => match sterner {
-                    Some(Quit::Drain) => {}
-                    Some(Quit::Kill) => return Quit::Kill,
-                    Some(Quit::Stop | Quit::Again) | None => patience = grace,
+                    Some(ProcessStop::Drain) => {}
+                    Some(ProcessStop::Kill) => return ProcessStop::Kill,
+                    Some(ProcessStop::Stop | ProcessStop::Again) | None => patience = grace,
                 }
             }
         }

@@ -11,23 +11,23 @@ use wharf_vocab::{Code, Fault, LaunchId, ProviderId, SandboxLevel, SecretName};
 use crate::fence::{self, FenceGrants};
 use crate::kind::{HostedKind, LaunchGuard, Process};
 use crate::live::Live;
-use crate::options::Options;
+use crate::options::HostingOptions;
 use crate::places::Places;
 use crate::sockets::Sockets;
 use crate::tasks::blocking;
 use crate::{files, throttle};
 
 /// A process that was started, and what must stay as long as it lives.
-pub(crate) struct Running {
+pub(crate) struct RunningProcess {
     pub(crate) process: Process,
     /// What was approved and could not be given, one sentence each.
     pub(crate) notes: Vec<String>,
-    pub(crate) around: Around,
+    pub(crate) around: LaunchScope,
 }
 
 /// What is made for one launch alone; it goes with it. The way out closes and listeners end
 /// before their folder goes.
-pub(crate) struct Around {
+pub(crate) struct LaunchScope {
     _door: Option<Arc<dyn EgressDoor>>,
     _kept: LaunchGuard,
     _sockets: Sockets,
@@ -39,7 +39,7 @@ pub(crate) async fn start(
     live: &Arc<Live>,
     id: &ProviderId,
     launch: &LaunchId,
-) -> Result<Running, Fault> {
+) -> Result<RunningProcess, Fault> {
     let agent = approved(kind, id).await?;
     let options = kind.host().options();
     let mut sockets = Sockets::new(options, kind.word(), launch);
@@ -47,9 +47,9 @@ pub(crate) async fn start(
         live.settle(launch, |isolation| Places::new(&options.folder, id, launch, isolation));
     let (launch, live) = (launch.clone(), Arc::clone(live));
     if !kind.has_process(&agent) {
-        let around = Around { _door: None, _kept: None, _sockets: sockets };
+        let around = LaunchScope { _door: None, _kept: None, _sockets: sockets };
         let process = Process { agent, launch, launched: None, places, live };
-        return Ok(Running { process, notes: Vec::new(), around });
+        return Ok(RunningProcess { process, notes: Vec::new(), around });
     }
     let (ground, permissions) = (kind.host().ground(&agent.folder), agent.permissions());
     let (mut given, hidden) = blocking(move || {
@@ -76,9 +76,9 @@ pub(crate) async fn start(
     let door = open_door(options, &agent, &given, &mut spec, &mut sockets).await?;
     let launched = options.launcher.launch(spec).await?;
     live.launched(&launched, &given.notes);
-    let around = Around { _door: door, _kept: kept, _sockets: sockets };
+    let around = LaunchScope { _door: door, _kept: kept, _sockets: sockets };
     let process = Process { agent, launch, launched: Some(launched), places, live };
-    Ok(Running { process, notes: given.notes, around })
+    Ok(RunningProcess { process, notes: given.notes, around })
 }
 
 /// The provider, if it is approved and its files are those that were approved. Files that are not
@@ -145,7 +145,7 @@ fn environment(places: &Places, given: &FenceGrants) -> BTreeMap<String, String>
     approved.chain(fixed.map(|(name, value)| (name.to_owned(), value))).collect()
 }
 
-fn fence(options: &Options, agent: &Provider, given: &FenceGrants) -> Fence {
+fn fence(options: &HostingOptions, agent: &Provider, given: &FenceGrants) -> Fence {
     let terms = agent.approval.as_ref().map(|approval| &approval.terms);
     let level = terms.map_or(SandboxLevel::Standard, |terms| terms.sandbox);
     let mut fence = Fence::default();
@@ -195,7 +195,7 @@ async fn give_secrets(
 
 /// Opens the way out to approved hosts, which is there as long as the launch.
 async fn open_door(
-    options: &Options,
+    options: &HostingOptions,
     agent: &Provider,
     given: &FenceGrants,
     spec: &mut LaunchSpec,

@@ -35,10 +35,11 @@ pub use host::{Host, random_hex};
 pub use kind::{HostedKind, LaunchGuard, Process};
 pub use launch::secret;
 pub use live::{
-    Assignment, Command, ConnectionEnd, Inbox, Live, Permit, ProcessPhase, Tie, Upkeep,
+    Assignment, ConnectionEnd, ConnectionGuard, Inbox, InboxCommand, Live, Permit, ProcessPhase,
+    Upkeep,
 };
 pub use manifest::{LIST_ITEMS_MAX, ManifestFields, read_bounded};
-pub use options::Options;
+pub use options::HostingOptions;
 pub use places::Places;
 pub use remove::{FOLDER, put_away};
 pub use sink::canceled_unsent;

@@ -3,8 +3,8 @@
 mod inbox;
 mod pool;
 
-pub use inbox::{Assignment, Command, ConnectionEnd, Inbox, Permit, Tie};
-pub(crate) use pool::{InstanceChannels, PoolPolicy, PoolSlot, Quit, Rest, gone};
+pub use inbox::{Assignment, ConnectionEnd, ConnectionGuard, Inbox, InboxCommand, Permit};
+pub(crate) use pool::{IdleState, InstanceChannels, PoolPolicy, PoolSlot, ProcessStop, gone};
 pub use pool::{ProcessPhase, Upkeep};
 
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Live {
 
     pub(crate) fn begin(&self, launch: &LaunchId) -> InstanceChannels {
         let mut pool = self.pool();
-        pool.rest = Rest::Coming;
+        pool.rest = IdleState::Coming;
         pool.reason = None;
         pool.begin(launch)
     }
@@ -108,7 +108,7 @@ impl Live {
     }
 
     /// How the agent fares while it has no process.
-    pub(crate) fn rest(&self, rest: Rest, reason: Option<String>) {
+    pub(crate) fn rest(&self, rest: IdleState, reason: Option<String>) {
         let mut pool = self.pool();
         pool.rest = rest;
         pool.reason = reason;
@@ -117,8 +117,8 @@ impl Live {
     /// A pause between restarts is over.
     pub(crate) fn rested(&self) {
         let mut pool = self.pool();
-        if pool.rest == Rest::BackingOff {
-            pool.rest = Rest::Coming;
+        if pool.rest == IdleState::BackingOff {
+            pool.rest = IdleState::Coming;
         }
     }
 
@@ -198,7 +198,7 @@ impl Live {
 
     fn availability(&self) -> Availability {
         let pool = self.pool();
-        if let Rest::Down(reason) = &pool.rest {
+        if let IdleState::Down(reason) = &pool.rest {
             return Availability::Down { reason: reason.clone() };
         }
         if matches!(pool.upkeep(), Upkeep::OnDemand { .. }) {
@@ -226,10 +226,10 @@ impl Live {
             (Some(ProcessPhase::Starting), _) => ProviderState::Starting,
             (Some(ProcessPhase::Running), _) => ProviderState::Running,
             (Some(ProcessPhase::Unhealthy), _) => ProviderState::Unhealthy,
-            (None, Rest::Coming) if pool.upkeep() != Upkeep::Always => ProviderState::Running,
-            (None, Rest::BackingOff) => ProviderState::BackingOff,
-            (None, Rest::Coming) => ProviderState::Starting,
-            (None, Rest::Unknown | Rest::Down(_)) => at_rest(&agent, pool.last.is_some()),
+            (None, IdleState::Coming) if pool.upkeep() != Upkeep::Always => ProviderState::Running,
+            (None, IdleState::BackingOff) => ProviderState::BackingOff,
+            (None, IdleState::Coming) => ProviderState::Starting,
+            (None, IdleState::Unknown | IdleState::Down(_)) => at_rest(&agent, pool.last.is_some()),
         };
         let process = front.and_then(PoolSlot::process);
         let drift = (!agent.drift.is_empty()).then(|| agent.drift.join("; "));

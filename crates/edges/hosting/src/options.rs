@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_domain::provider::{ProviderLimits, Usual};
+use wharf_domain::provider::{DefaultTerms, ProviderLimits};
 use wharf_engine::Handle;
 use wharf_ports::egress::Egress;
 use wharf_ports::launcher::{Launcher, RestartPolicy};
@@ -15,7 +15,7 @@ use crate::throttle;
 
 /// How providers are launched.
 #[derive(Clone)]
-pub struct Options {
+pub struct HostingOptions {
     /// The engine.
     pub handle: Handle,
     /// Who starts processes.
@@ -49,9 +49,9 @@ pub struct Options {
     pub limits: ProviderLimits,
 }
 
-impl Options {
+impl HostingOptions {
     /// What holds for whatever is launched, unless its owner says something else about it.
-    pub(crate) fn usual(&self) -> Usual {
+    pub(crate) fn usual(&self) -> DefaultTerms {
         throttle::usual(self.sandbox, &self.limits)
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use wharf_vocab::{Digest, Isolation, LaunchId, ProviderId};
 
-use crate::options::Options;
+use crate::options::HostingOptions;
 use crate::remove;
 
 /// How much of a launch's id names its folder.
@@ -88,7 +88,7 @@ pub(crate) fn short(launch: &LaunchId) -> String {
 
 /// Removes what an earlier core has left. What there is is found out at once, so that nothing of
 /// this core is taken for it.
-pub(crate) fn sweep(options: &Options) {
+pub(crate) fn sweep(options: &HostingOptions) {
     let Ok(agents) = std::fs::read_dir(&options.folder) else { return };
     let agents: Vec<_> = agents.flatten().map(|agent| agent.path()).collect();
     for agent in &agents {

@@ -12,7 +12,7 @@ use crate::files::{self, FileWatch};
 use crate::host::SupervisorOrder;
 use crate::kind::HostedKind;
 use crate::launch::record_drift;
-use crate::live::{Command, Live};
+use crate::live::{InboxCommand, Live};
 use crate::supervisor::fail;
 use crate::tasks::blocking;
 
@@ -54,12 +54,13 @@ impl ProviderSink for HostingSink {
             return;
         }
         let (attempt, reason) = (attempt_id.clone(), reason.to_owned());
-        pool.tell(attempt_id, Command::Cancel { attempt_id: attempt, reason, grace_ms });
+        pool.tell(attempt_id, InboxCommand::Cancel { attempt_id: attempt, reason, grace_ms });
     }
 
     fn answer(&self, attempt_id: &AttemptId, key: &str, resolution: &Resolution) {
         let (attempt, key) = (attempt_id.clone(), key.to_owned());
-        let command = Command::Answer { attempt_id: attempt, key, resolution: resolution.clone() };
+        let command =
+            InboxCommand::Answer { attempt_id: attempt, key, resolution: resolution.clone() };
         // Without a connection nobody waits for the answer; it stays recorded with the run.
         self.live.pool().tell(attempt_id, command);
     }

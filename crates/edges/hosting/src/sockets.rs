@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tokio::net::UnixListener;
 use wharf_vocab::{Code, Digest, Fault, LaunchId};
 
-use crate::options::Options;
+use crate::options::HostingOptions;
 use crate::places::{FOLDER_NAME_CHARS, short};
 use crate::{fence, remove};
 
@@ -26,7 +26,7 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    pub(crate) fn new(options: &Options, word: &'static str, launch: &LaunchId) -> Self {
+    pub(crate) fn new(options: &HostingOptions, word: &'static str, launch: &LaunchId) -> Self {
         Self { base: sockets_dir(options), name: short(launch), word, is_made: false }
     }
 
@@ -81,7 +81,7 @@ pub fn bind_unix(path: &Path) -> io::Result<UnixListener> {
 
 /// Removes what launches of an earlier core have left that was killed. Only a core that has the
 /// home for itself comes here.
-pub(crate) fn sweep(options: &Options) {
+pub(crate) fn sweep(options: &HostingOptions) {
     let sockets = sockets_dir(options);
     let is_left = |name: &str| {
         let is_short = name.len() == FOLDER_NAME_CHARS;
@@ -108,7 +108,7 @@ fn check_ours(folder: &Path) -> io::Result<()> {
 
 /// Where sockets of launches lie: where the edge wants them, or where paths are short. It is the
 /// real path, since a launcher follows no link.
-fn sockets_dir(options: &Options) -> PathBuf {
+fn sockets_dir(options: &HostingOptions) -> PathBuf {
     let wanted = options.sockets_dir.as_deref().map(fence::real);
     let name_bytes = FOLDER_NAME_CHARS + "//s".len();
     wanted.filter(|dir| dir.as_os_str().len() + name_bytes <= SOCKET_BYTES_MAX).unwrap_or_else(

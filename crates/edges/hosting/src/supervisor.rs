@@ -15,14 +15,14 @@ use wharf_domain::{
     Actor, AuditEvent, AuditRecord, Caller, ProviderEvent, ProviderInput, Severity, Subject,
 };
 use wharf_engine::{Attempt, Dispatch, Handle};
-use wharf_ports::launcher::{Restarts, Verdict};
+use wharf_ports::launcher::{RestartVerdict, Restarts};
 use wharf_vocab::{Code, Executed, Fault, Isolation, LaunchId, ProviderId};
 
 use crate::files::FileWatch;
 use crate::host::{SupervisorOrder, random_hex};
 use crate::instance::{Instance, InstanceEnd};
 use crate::kind::HostedKind;
-use crate::live::{Live, PoolPolicy, PoolSlot, Quit, Rest, gone};
+use crate::live::{IdleState, Live, PoolPolicy, PoolSlot, ProcessStop, gone};
 use crate::tasks::blocking;
 
 pub(crate) struct Supervisor {
@@ -72,10 +72,10 @@ impl Supervisor {
                         answer(done);
                     }
                     Some(SupervisorOrder::Stop { reason, again, done }) => {
-                        self.stop(&reason, if again { Quit::Again } else { Quit::Stop }).await;
+                        self.stop(&reason, if again { ProcessStop::Again } else { ProcessStop::Stop }).await;
                         answer(done);
                     }
-                    None => return self.stop("the core stops", Quit::Stop).await,
+                    None => return self.stop("the core stops", ProcessStop::Stop).await,
                 },
                 Some(joined) = self.instances.join_next_with_id() => {
                     let end = self.joined(joined).await;
@@ -132,14 +132,14 @@ impl Supervisor {
         let Ok(watch) = blocking(move || Ok(FileWatch::of(file, &agent))).await else { return };
         let isolation = isolation.unwrap_or(Isolation::Shared);
         self.live.prepare(PoolPolicy { isolation, upkeep, word: self.kind.word() }, watch);
-        self.live.rest(Rest::Coming, None);
+        self.live.rest(IdleState::Coming, None);
         self.restarts.forget();
         self.not_before = None;
         self.up = true;
     }
 
     /// Ends all processes and waits until they are gone.
-    async fn stop(&mut self, reason: &str, how: Quit) {
+    async fn stop(&mut self, reason: &str, how: ProcessStop) {
         if !self.up && self.instances.is_empty() {
             return;
         }
@@ -148,7 +148,7 @@ impl Supervisor {
         while let Some(joined) = self.instances.join_next_with_id().await {
             self.joined(joined).await;
         }
-        self.live.rest(Rest::Down(reason.to_owned()), None);
+        self.live.rest(IdleState::Down(reason.to_owned()), None);
         self.announce().await;
         let message = format!("The {} {} is not running: {reason}.", self.kind.word(), self.id);
         let fault = Fault::new(Code::ToolUnavailable, message);
@@ -197,17 +197,17 @@ impl Supervisor {
         let crashed = self.kind.record(&self.id, ProviderEvent::RunCrashed);
         let now = self.handle().now();
         match self.restarts.crashed(now, &why, random.unwrap_or(0)) {
-            Verdict::Restart { pause_ms } => {
+            RestartVerdict::Restart { pause_ms } => {
                 let crashed = crashed.severity(Severity::Warn).fact("restart_ms", pause_ms);
                 self.kind.host().audit(&self.id, crashed).await;
                 self.not_before = Some(Instant::now() + Duration::from_millis(pause_ms));
                 let has_usable = self.live.pool().slots.iter().any(PoolSlot::is_usable);
                 if !has_usable {
-                    self.live.rest(Rest::BackingOff, Some(why));
+                    self.live.rest(IdleState::BackingOff, Some(why));
                 }
                 self.announce().await;
             }
-            Verdict::GiveUp { reason } => {
+            RestartVerdict::GiveUp { reason } => {
                 let crashed = crashed.severity(Severity::Error).fact("gave_up", true);
                 self.kind.host().audit(&self.id, crashed).await;
                 let fault = Fault::new(Code::AgentStartFailed, reason.clone());
@@ -218,7 +218,7 @@ impl Supervisor {
 
     /// The provider runs no more until somebody starts it by hand.
     async fn give_up(&mut self, reason: String, fault: &Fault) {
-        self.stop(&reason, Quit::Stop).await;
+        self.stop(&reason, ProcessStop::Stop).await;
         // Drift is written down already, and says more than a reason could.
         let reason = (!fault.is(Code::AgentDrifted)).then_some(reason);
         let input = ProviderInput::Stop { reason };

@@ -3,7 +3,7 @@
 
 use tokio::time::Instant;
 use wharf_domain::Provider;
-use wharf_domain::provider::{ProviderLimits, Rate, Usage, Usual};
+use wharf_domain::provider::{DefaultTerms, ProviderLimits, Rate, Usage};
 use wharf_vocab::{Code, Executed, Fault, SandboxLevel};
 
 /// What a process may use up when nobody says anything about it.
@@ -21,7 +21,7 @@ pub fn limits(agent: &Provider, of_all: &ProviderLimits) -> ProviderLimits {
 }
 
 /// What holds for whatever is launched, unless its owner says something else about it.
-pub(crate) fn usual(sandbox: SandboxLevel, of_all: &ProviderLimits) -> Usual {
+pub(crate) fn usual(sandbox: SandboxLevel, of_all: &ProviderLimits) -> DefaultTerms {
     let usage = Usage {
         memory_bytes: Some(MEMORY_BYTES),
         processes: Some(PROCESSES),
@@ -30,7 +30,7 @@ pub(crate) fn usual(sandbox: SandboxLevel, of_all: &ProviderLimits) -> Usual {
         ..Usage::default()
     };
     let limits = ProviderLimits { usage, ..ProviderLimits::default() };
-    Usual { sandbox, of_all: of_all.clone(), limits }
+    DefaultTerms { sandbox, of_all: of_all.clone(), limits }
 }
 
 /// How many calls an agent has had of late.

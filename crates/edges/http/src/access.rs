@@ -13,9 +13,9 @@ use wharf_engine::Handle;
 use wharf_ports::providers::ProviderView;
 use wharf_vocab::{AskId, Code, Fault, RunKey, ToolId, Verb, WorldId};
 
-use crate::answer::Refused;
+use crate::answer::FaultResponse;
 use crate::params::Segments;
-use crate::sse::Allowed;
+use crate::sse::ReadPermission;
 
 /// What a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,8 +72,8 @@ fn everywhere(caller: &Caller) -> Result<(), Fault> {
 }
 
 /// Whether a caller may do this in a world.
-pub(crate) fn world(caller: &Caller, verb: Verb, world: &WorldId) -> Result<(), Refused> {
-    caller.rights.check(verb, world).map_err(Refused::denied)
+pub(crate) fn world(caller: &Caller, verb: Verb, world: &WorldId) -> Result<(), FaultResponse> {
+    caller.rights.check(verb, world).map_err(FaultResponse::denied)
 }
 
 /// The world that a path names, if a caller may do this in it.
@@ -81,7 +81,7 @@ pub(crate) fn world_in(
     caller: &Caller,
     verb: Verb,
     segments: &Segments,
-) -> Result<WorldId, Refused> {
+) -> Result<WorldId, FaultResponse> {
     let id = wharf_views::id("world", segments.get("world"))?;
     world(caller, verb, &id)?;
     Ok(id)
@@ -89,7 +89,7 @@ pub(crate) fn world_in(
 
 /// Whether a caller may still do this in a world, to be asked again and again: the token may have
 /// expired or been revoked in the meantime.
-pub(crate) fn still(handle: &Handle, caller: Caller, verb: Verb, world: WorldId) -> Allowed {
+pub(crate) fn still(handle: &Handle, caller: Caller, verb: Verb, world: WorldId) -> ReadPermission {
     let handle = handle.clone();
     Box::new(move || handle.trust().authorise(&caller, verb, &world).is_ok())
 }
@@ -102,8 +102,8 @@ pub(crate) fn seen_by(caller: &Caller, view: ProviderView) -> ProviderView {
 }
 
 /// Whether a caller may have to do with a tool.
-pub(crate) fn tool(caller: &Caller, tool: &ToolId) -> Result<(), Refused> {
-    caller.rights.check_tool(tool).map_err(Refused::denied)
+pub(crate) fn tool(caller: &Caller, tool: &ToolId) -> Result<(), FaultResponse> {
+    caller.rights.check_tool(tool).map_err(FaultResponse::denied)
 }
 
 /// The run, if a caller may do this with it. What a tool was given and what came of it concerns
@@ -113,7 +113,7 @@ pub(crate) async fn run(
     caller: &Caller,
     verb: Verb,
     key: &RunKey,
-) -> Result<Arc<Run>, Refused> {
+) -> Result<Arc<Run>, FaultResponse> {
     world(caller, verb, &key.world)?;
     let run = handle.runs().get(key).await?;
     tool(caller, &run.spec.tool)?;
@@ -127,11 +127,11 @@ pub(crate) async fn ask(
     caller: &Caller,
     verb: Verb,
     id: &AskId,
-) -> Result<Ask, Refused> {
+) -> Result<Ask, FaultResponse> {
     let out_of_reach = || {
         let message = "This token is not for the world of this ask, or there is no such ask.";
         let fault = Fault::new(Code::PermissionDenied, message);
-        Refused::denied(fault.with("ask_id", id.as_str()))
+        FaultResponse::denied(fault.with("ask_id", id.as_str()))
     };
     let ask = match handle.asks().get(id).await {
         Err(fault) if fault.is(Code::AskNotFound) && caller.rights.worlds.is_some() => {
@@ -160,7 +160,7 @@ pub(crate) fn knows(caller: &Caller, grant: &Grant) -> bool {
 pub(crate) fn worlds(
     caller: &Caller,
     named: Option<&WorldId>,
-) -> Result<Option<Vec<WorldId>>, Refused> {
+) -> Result<Option<Vec<WorldId>>, FaultResponse> {
     if let Some(named) = named {
         world(caller, Verb::Read, named)?;
         return Ok(Some(vec![named.clone()]));

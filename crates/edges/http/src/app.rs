@@ -9,14 +9,14 @@ use futures::stream::BoxStream;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wharf_engine::Handle;
-use wharf_web::sse::{self, Allowed, Sse};
+use wharf_web::sse::{self, ReadPermission, Sse};
 
 use crate::access::{Need, RouteAccess};
 use crate::hosts::Hosts;
 use crate::metrics::Gauge;
-use crate::options::Options;
+use crate::options::HttpOptions;
 use crate::tickets::Tickets;
-use crate::unread::Unread;
+use crate::unread::UnreadAnswers;
 
 /// What metrics and audit call a request that fits no route.
 pub(crate) const UNMATCHED: &str = "unmatched";
@@ -24,25 +24,25 @@ pub(crate) const UNMATCHED: &str = "unmatched";
 /// What every request can reach.
 pub(crate) struct App {
     pub(crate) handle: Handle,
-    pub(crate) options: Options,
+    pub(crate) options: HttpOptions,
     pub(crate) hosts: Hosts,
     pub(crate) tickets: Tickets,
     /// The core's own routes.
     pub(crate) routes: Vec<RouteAccess>,
     /// The API document.
     pub(crate) document: String,
-    pub(crate) stops: Stops,
+    pub(crate) stops: StopSignals,
     /// Memory for bodies that are being read, in KiB.
     pub(crate) bodies: Arc<Semaphore>,
     /// Answers that nobody has read yet.
-    pub(crate) unread: Arc<Unread>,
+    pub(crate) unread: Arc<UnreadAnswers>,
 }
 
 impl App {
     pub(crate) fn new(
         handle: Handle,
-        options: Options,
-        stops: Stops,
+        options: HttpOptions,
+        stops: StopSignals,
         routes: Vec<RouteAccess>,
         document: String,
     ) -> Self {
@@ -51,7 +51,7 @@ impl App {
             hosts: Hosts::new(&options.hosts, &options.origins),
             tickets: Tickets::default(),
             bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max.div_ceil(1024))),
-            unread: Arc::new(Unread::new(limits.answers_bytes_max)),
+            unread: Arc::new(UnreadAnswers::new(limits.answers_bytes_max)),
             handle,
             options,
             routes,
@@ -93,7 +93,7 @@ impl App {
     pub(crate) fn stream(
         &self,
         source: BoxStream<'static, String>,
-        allowed: Allowed,
+        allowed: ReadPermission,
         farewell: &'static str,
     ) -> Response {
         let counted = Gauge::up("wharf_http_event_streams");
@@ -111,7 +111,7 @@ fn is_part(c: char) -> bool {
 
 /// The steps of an orderly end.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Stops {
+pub(crate) struct StopSignals {
     /// No more connections; whoever waits is answered now.
     pub(crate) draining: CancellationToken,
     /// Event streams end.

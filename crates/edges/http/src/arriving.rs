@@ -28,9 +28,9 @@ pub(crate) struct Bounds {
 
 /// Why a body did not arrive, once that is known.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Broken(Arc<OnceLock<Fault>>);
+pub(crate) struct BodyFailure(Arc<OnceLock<Fault>>);
 
-impl Broken {
+impl BodyFailure {
     /// The reason to tell: this one if it is known, else what came of it.
     pub(crate) fn or(&self, fault: Fault) -> Fault {
         self.0.get().cloned().unwrap_or(fault)
@@ -54,8 +54,8 @@ pub(crate) fn length(headers: &HeaderMap, bounds: Bounds) -> Result<Option<u64>,
 }
 
 /// The bytes of a body as they arrive.
-pub(crate) fn arriving(body: Body, bounds: Bounds) -> (ByteStream, Broken) {
-    let broken = Broken::default();
+pub(crate) fn arriving(body: Body, bounds: Bounds) -> (ByteStream, BodyFailure) {
+    let broken = BodyFailure::default();
     let state = Some((body, 0, broken.clone()));
     let pieces = stream::unfold(state, move |state| async move {
         let (mut body, before, broken) = state?;

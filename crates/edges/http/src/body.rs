@@ -12,7 +12,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use wharf_vocab::{Code, Fault, json};
 
-use crate::answer::Refused;
+use crate::answer::FaultResponse;
 use crate::app::App;
 
 /// Largest secret, and largest body that is read before it is known who sends it.
@@ -23,9 +23,9 @@ pub(crate) const SECRET_BYTES_MAX: usize = 64 * 1024;
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<Arc<App>> for JsonBody<T> {
-    type Rejection = Refused;
+    type Rejection = FaultResponse;
 
-    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Refused> {
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, FaultResponse> {
         Ok(Self(with_body(request, app, app.options.limits.body_bytes_max, json::read).await?))
     }
 }
@@ -35,9 +35,9 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for JsonBody<T> {
 pub(crate) struct OptionalJsonBody<T>(pub(crate) Option<T>);
 
 impl<T: DeserializeOwned> FromRequest<Arc<App>> for OptionalJsonBody<T> {
-    type Rejection = Refused;
+    type Rejection = FaultResponse;
 
-    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Refused> {
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, FaultResponse> {
         Ok(Self(
             with_body(request, app, app.options.limits.body_bytes_max, read_unless_empty).await?,
         ))
@@ -49,9 +49,9 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for OptionalJsonBody<T> {
 pub(crate) struct SmallJsonBody<T>(pub(crate) Option<T>);
 
 impl<T: DeserializeOwned> FromRequest<Arc<App>> for SmallJsonBody<T> {
-    type Rejection = Refused;
+    type Rejection = FaultResponse;
 
-    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Refused> {
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, FaultResponse> {
         Ok(Self(with_body(request, app, SECRET_BYTES_MAX, read_unless_empty).await?))
     }
 }
@@ -67,9 +67,9 @@ fn read_unless_empty<T: DeserializeOwned>(bytes: &[u8]) -> Result<Option<T>, Fau
 pub(crate) struct SecretBody(pub(crate) Vec<u8>);
 
 impl FromRequest<Arc<App>> for SecretBody {
-    type Rejection = Refused;
+    type Rejection = FaultResponse;
 
-    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Refused> {
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, FaultResponse> {
         let read = |bytes: &[u8]| Ok(bytes.to_vec());
         Ok(Self(with_body(request, app, SECRET_BYTES_MAX, read).await?))
     }

@@ -18,8 +18,8 @@ use tower::ServiceExt;
 
 use crate::app::App;
 use crate::metrics::Gauge;
-use crate::pace::Paced;
-use crate::phase::{Phase, Told};
+use crate::pace::PacedSocket;
+use crate::phase::{ConnectionPhase, TrackedBody};
 
 /// What hyper may buffer of a head before it refuses it by itself; our own limit lies below.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
@@ -28,7 +28,7 @@ const HEADERS_MAX: usize = 256;
 
 /// Where a connection comes from and where it arrived.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ends {
+pub(crate) struct ConnectionAddrs {
     /// The peer's address.
     pub(crate) peer: SocketAddr,
     /// The address the peer has called.
@@ -43,10 +43,11 @@ pub(crate) async fn serve(stream: TcpStream, peer: SocketAddr, router: Router, a
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let phase = Arc::new(Phase::default());
-    let paced = Paced::new(stream, Arc::clone(&phase), &app);
+    let phase = Arc::new(ConnectionPhase::default());
+    let paced = PacedSocket::new(stream, Arc::clone(&phase), &app);
     let io = TokioIo::new(paced);
-    let service = Requests { router, phase: Arc::clone(&phase), ends: Ends { peer, local } };
+    let service =
+        Requests { router, phase: Arc::clone(&phase), ends: ConnectionAddrs { peer, local } };
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(None)
@@ -81,19 +82,20 @@ pub(crate) async fn serve(stream: TcpStream, peer: SocketAddr, router: Router, a
 /// Hands the requests of one connection to the router.
 struct Requests {
     router: Router,
-    phase: Arc<Phase>,
-    ends: Ends,
+    phase: Arc<ConnectionPhase>,
+    ends: ConnectionAddrs,
 }
 
 impl Service<Request<Incoming>> for Requests {
-    type Response = Response<Told<Body>>;
+    type Response = Response<TrackedBody<Body>>;
     type Error = Infallible;
     type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         self.phase.begin();
         let phase = Arc::clone(&self.phase);
-        let mut request = request.map(|body| Body::new(Told::request(body, Arc::clone(&phase))));
+        let mut request =
+            request.map(|body| Body::new(TrackedBody::request(body, Arc::clone(&phase))));
         request.extensions_mut().insert(self.ends);
         let answer = self.router.clone().oneshot(request);
         Box::pin(async move {
@@ -104,7 +106,7 @@ impl Service<Request<Incoming>> for Requests {
                 // What is left of the body would be taken for the next request.
                 answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            Ok(answer.map(|body| Told::answer(body, phase)))
+            Ok(answer.map(|body| TrackedBody::answer(body, phase)))
         })
     }
 }

@@ -21,7 +21,7 @@ use wharf_vocab::{Code, Fault};
 use crate::access::Need;
 use crate::answer::{internal, refusal, refusal_with, seal, shortened};
 use crate::app::{App, UNMATCHED};
-use crate::conn::Ends;
+use crate::conn::ConnectionAddrs;
 use crate::{auth, cors, metrics, tickets};
 
 /// Checks a request, lets it through and counts it.
@@ -38,16 +38,16 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
         Err(refused) => *refused,
         Ok(_) if page.is_some() && cors::asks_first(&parts) => cors::allowance(),
         Ok(admitted) => {
-            let peer = Peer::of(&parts, admitted.caller());
+            let peer = AuditedPeer::of(&parts, admitted.caller());
             tickets::forget(&mut parts.uri);
             match admitted {
-                Admitted::Caller(caller) => {
+                Admission::Caller(caller) => {
                     parts.extensions.insert(caller);
                     // What lets somebody in goes no further, and so nobody can send it back.
                     wharf_web::token::forget_token(&mut parts.headers);
                 }
-                Admitted::Nobody => {}
-                Admitted::Stranger(fault) => {
+                Admission::Nobody => {}
+                Admission::Stranger(fault) => {
                     parts.extensions.insert(fault);
                 }
             }
@@ -76,7 +76,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
 }
 
 /// Who is let in.
-enum Admitted {
+enum Admission {
     /// Somebody with a good token.
     Caller(Caller),
     /// Nobody is asked for a token here, and nobody has a right.
@@ -85,7 +85,7 @@ enum Admitted {
     Stranger(Fault),
 }
 
-impl Admitted {
+impl Admission {
     fn caller(&self) -> Option<&Caller> {
         match self {
             Self::Caller(caller) => Some(caller),
@@ -94,13 +94,13 @@ impl Admitted {
     }
 }
 
-fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Admitted, Box<Response>> {
+fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Admission, Box<Response>> {
     check_head(app, parts)?;
     let refuse = |caller: Option<&Caller>, fault: Fault| {
-        Peer::of(parts, caller).audit(app, route, &fault);
+        AuditedPeer::of(parts, caller).audit(app, route, &fault);
         Box::new(refusal(&fault))
     };
-    let Some(ends) = parts.extensions.get::<Ends>() else {
+    let Some(ends) = parts.extensions.get::<ConnectionAddrs>() else {
         return Err(Box::new(refusal(&internal())));
     };
     app.hosts.check(parts, ends.local).map_err(|fault| refuse(None, fault))?;
@@ -108,21 +108,21 @@ fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Admitted, Box<
     // Browsers ask without a token what a page may do; nothing is done then.
     let asks = cors::asks_first(parts) && cors::origin(app, parts, route).is_some();
     if asks || need == Some(Need::Nothing) {
-        return Ok(Admitted::Nobody);
+        return Ok(Admission::Nobody);
     }
     let looks_itself = need == Some(Need::Itself) || app.has_own_doors(route);
     let caller = match tickets::presented(parts, app.is_stream(route)) {
         Some(ticket) => by_ticket(app, parts, ticket),
         None => {
             match app.options.owner.caller(parts, |token| app.handle.trust().authenticate(token)) {
-                Err(fault) if looks_itself => return Ok(Admitted::Stranger(fault)),
+                Err(fault) if looks_itself => return Ok(Admission::Stranger(fault)),
                 caller => caller,
             }
         }
     };
     let caller = caller.map_err(|fault| refuse(None, fault))?;
     match need.map_or(Ok(()), |need| need.check(&caller)) {
-        Ok(()) => Ok(Admitted::Caller(caller)),
+        Ok(()) => Ok(Admission::Caller(caller)),
         Err(fault) => Err(refuse(Some(&caller), fault)),
     }
 }
@@ -157,18 +157,18 @@ fn check_head(app: &App, parts: &Parts) -> Result<(), Box<Response>> {
 }
 
 /// Who sent a request, as the audit tells it.
-struct Peer {
+struct AuditedPeer {
     actor: Actor,
     method: &'static str,
     ip: Option<IpAddr>,
 }
 
-impl Peer {
+impl AuditedPeer {
     fn of(parts: &Parts, caller: Option<&Caller>) -> Self {
         Self {
             actor: caller.map_or(Actor::NOBODY, |by| Actor::from(&by.grant)),
             method: metrics::method_label(&parts.method),
-            ip: parts.extensions.get::<Ends>().map(|ends| ends.peer.ip()),
+            ip: parts.extensions.get::<ConnectionAddrs>().map(|ends| ends.peer.ip()),
         }
     }
 
@@ -212,16 +212,21 @@ mod tests {
     use wharf_ports::SystemClock;
     use wharf_vocab::NodeId;
 
-    use crate::app::Stops;
-    use crate::{Options, OwnerToken};
+    use crate::app::StopSignals;
+    use crate::{HttpOptions, OwnerToken};
 
     async fn app() -> Arc<App> {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::new(&AuditKey::new([1; 32]), clock.clone()));
         let node = NodeId::new("test").expect("valid");
-        let engine = wharf_engine::Options::new(node, store, clock, 1);
+        let engine = wharf_engine::EngineOptions::new(node, store, clock, 1);
         let handle = wharf_engine::Handle::start(engine).await.expect("starts");
-        crate::listen::app(handle, Options::new(OwnerToken::new("token")), Stops::default()).0
+        crate::listen::app(
+            handle,
+            HttpOptions::new(OwnerToken::new("token")),
+            StopSignals::default(),
+        )
+        .0
     }
 
     #[tokio::test]
@@ -245,7 +250,8 @@ mod tests {
             if let Some(token) = token {
                 request = request.header("authorization", token);
             }
-            let request = request.extension(Ends { peer: local, local }).body(Body::empty());
+            let request =
+                request.extension(ConnectionAddrs { peer: local, local }).body(Body::empty());
             let answer = router.clone().oneshot(request.expect("a request")).await;
             let body = answer.expect("an answer").into_body();
             let body = axum::body::to_bytes(body, 4096).await.expect("a body");
@@ -266,7 +272,7 @@ mod tests {
         let request = Request::get("/v1/runs")
             .header("host", "127.0.0.1:7420")
             .header("authorization", "Bearer token")
-            .extension(Ends { peer: local, local })
+            .extension(ConnectionAddrs { peer: local, local })
             .body(Body::empty())
             .expect("a request");
         let answer = router.oneshot(request).await.expect("an answer");

@@ -3,7 +3,7 @@
 //! It turns requests into inputs of the engine and what the engine shows into answers. It never
 //! opens the store, decides nothing about runs, and a slow peer never slows anybody else.
 //!
-//! The way of a request: [`Listener`] accepts once there is a permit, `conn` pumps bytes at a
+//! The way of a request: [`HttpListener`] accepts once there is a permit, `conn` pumps bytes at a
 //! bounded pace, `guard` checks sizes, host, origin, token and verb, a file of `routes` reads the
 //! request, and the engine's handle does the rest. `wharf_views` makes messages of what the
 //! engine shows, and `from_wire` reads the requests that only REST has.
@@ -35,7 +35,7 @@ mod unread;
 use wharf_web::{answer, cursor, params, sse};
 
 pub use auth::OwnerToken;
-pub use listen::{Listener, Server};
+pub use listen::{HttpListener, HttpServer};
 pub use metrics::install as install_metrics;
-pub use options::{Doctor, Limits, Mount, Options};
+pub use options::{Doctor, HttpLimits, HttpOptions, Mount};
 pub use wharf_wire::rest_v1::{CoreInfo, Finding};

@@ -12,8 +12,8 @@ use tokio_util::task::TaskTracker;
 use wharf_engine::Handle;
 use wharf_vocab::{Code, Fault};
 
-use crate::app::{App, Stops};
-use crate::options::{Limits, Options};
+use crate::app::{App, StopSignals};
+use crate::options::{HttpLimits, HttpOptions};
 use crate::routes::Route;
 use crate::{conn, metrics, openapi, routes};
 
@@ -24,14 +24,14 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A bound socket that accepts nothing yet.
 #[derive(Debug)]
-pub struct Listener {
+pub struct HttpListener {
     socket: TcpListener,
     addr: SocketAddr,
 }
 
-impl Listener {
+impl HttpListener {
     /// Binds the address; port 0 lets the system pick one.
-    pub fn bind(addr: SocketAddr, limits: &Limits) -> Result<Self, Fault> {
+    pub fn bind(addr: SocketAddr, limits: &HttpLimits) -> Result<Self, Fault> {
         let bound = || {
             let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
             socket.set_reuseaddr(true)?;
@@ -54,26 +54,26 @@ impl Listener {
 
     /// Begins to accept.
     #[must_use]
-    pub fn serve(self, handle: Handle, options: Options) -> Server {
+    pub fn serve(self, handle: Handle, options: HttpOptions) -> HttpServer {
         metrics::install();
-        let stops = Stops::default();
+        let stops = StopSignals::default();
         let (app, routes) = app(handle, options, stops.clone());
         let tasks = TaskTracker::new();
         let router = routes::router(Arc::clone(&app), routes);
         tasks.spawn(accept(self.socket, app, router, tasks.clone()));
-        Server { addr: self.addr, stops, tasks }
+        HttpServer { addr: self.addr, stops, tasks }
     }
 }
 
 /// A server that accepts requests. One that is dropped goes on until its runtime ends.
 #[derive(Debug)]
-pub struct Server {
+pub struct HttpServer {
     addr: SocketAddr,
-    stops: Stops,
+    stops: StopSignals,
     tasks: TaskTracker,
 }
 
-impl Server {
+impl HttpServer {
     /// Where it listens.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
@@ -100,7 +100,11 @@ impl Server {
 }
 
 /// What every request can reach, and the routes.
-pub(crate) fn app(handle: Handle, options: Options, stops: Stops) -> (Arc<App>, Vec<Route>) {
+pub(crate) fn app(
+    handle: Handle,
+    options: HttpOptions,
+    stops: StopSignals,
+) -> (Arc<App>, Vec<Route>) {
     let routes = routes::all();
     let document = openapi::text(&routes, &options.mounts);
     let access = routes.iter().map(|route| route.access.clone()).collect();

@@ -15,7 +15,7 @@ use wharf_vocab::limits::SOCKET_READ_BYTES;
 
 /// A message that has begun to arrive.
 #[derive(Debug)]
-pub(crate) struct Message {
+pub(crate) struct IncomingMessage {
     meter: FrameMeter,
     /// Memory, in KiB.
     room: PollSemaphore,
@@ -27,7 +27,7 @@ pub(crate) struct Message {
     pub(crate) until: Option<Instant>,
 }
 
-impl Message {
+impl IncomingMessage {
     pub(crate) fn new(room: Arc<Semaphore>, patience: Duration) -> Self {
         let room = PollSemaphore::new(room);
         Self { meter: FrameMeter::default(), room, taken: None, patience, until: None }

@@ -9,10 +9,10 @@ use axum::response::{IntoResponse, Response};
 
 use wharf_domain::Caller;
 
-use crate::answer::Refused;
+use crate::answer::FaultResponse;
 use crate::app::App;
 use crate::body;
-use crate::conn::Ends;
+use crate::conn::ConnectionAddrs;
 use crate::options::Mount;
 
 /// A router whose requests know who sent them and when the core stops, and arrive with their
@@ -32,7 +32,7 @@ async fn inform(State(app): State<Arc<App>>, mut request: Request, next: Next) -
 
 /// Tells a request's handler who is at the other end and when the core stops.
 fn tell(app: &App, request: &mut Request) {
-    let peer = request.extensions().get::<Ends>().map(|ends| ends.peer);
+    let peer = request.extensions().get::<ConnectionAddrs>().map(|ends| ends.peer);
     if let Some(peer) = peer {
         request.extensions_mut().insert(ConnectInfo(peer));
     }
@@ -51,6 +51,6 @@ async fn prepare(State(app): State<Arc<App>>, mut request: Request, next: Next) 
             tell(&app, &mut request);
             next.run(request).await
         }
-        Err(fault) => Refused::from(fault).into_response(),
+        Err(fault) => FaultResponse::from(fault).into_response(),
     }
 }

@@ -45,13 +45,13 @@ const TOKEN: &str = "token";
         (name = "audit", description = "Who did what."),
         (name = "system", description = "Health, metrics and this document."),
     ),
-    modifiers(&Token),
+    modifiers(&TokenScheme),
 )]
 struct Api;
 
-struct Token;
+struct TokenScheme;
 
-impl Modify for Token {
+impl Modify for TokenScheme {
     fn modify(&self, document: &mut Document) {
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
         let components = document.components.get_or_insert_with(Components::new);

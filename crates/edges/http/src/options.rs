@@ -13,7 +13,7 @@ use crate::OwnerToken;
 
 /// What a server is made of besides its socket and the engine.
 #[derive(Clone)]
-pub struct Options {
+pub struct HttpOptions {
     /// The owner's token, known by its digest.
     pub owner: OwnerToken,
     /// Names besides its own address under which the server may be called, such as
@@ -32,10 +32,10 @@ pub struct Options {
     /// Routers of other edges on the same listener.
     pub mounts: Vec<Mount>,
     /// Sizes and times.
-    pub limits: Limits,
+    pub limits: HttpLimits,
 }
 
-impl Options {
+impl HttpOptions {
     /// A server that is called by its address only, with the usual limits, without agents,
     /// without tool servers and without secrets.
     #[must_use]
@@ -49,7 +49,7 @@ impl Options {
             vault: None,
             doctor: None,
             mounts: Vec::new(),
-            limits: Limits::default(),
+            limits: HttpLimits::default(),
         }
     }
 }
@@ -101,7 +101,7 @@ impl Mount {
 
 /// Sizes and times that keep one peer from taking what others need.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct HttpLimits {
     /// Connections at once; further ones wait in the system's queue.
     pub connections_max: usize,
     /// Largest head of a request, line and headers together.
@@ -138,7 +138,7 @@ pub struct Limits {
     pub send_buffer_bytes: Option<u32>,
 }
 
-impl Default for Limits {
+impl Default for HttpLimits {
     fn default() -> Self {
         Self {
             connections_max: 4096,

@@ -17,9 +17,9 @@ use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::app::{App, Stops};
-use crate::message::Message;
-use crate::phase::Phase;
+use crate::app::{App, StopSignals};
+use crate::message::IncomingMessage;
+use crate::phase::ConnectionPhase;
 
 /// Bytes that are thrown away after an early answer before the peer is cut off.
 const LINGER_BYTES_MAX: u64 = 512 * 1024 * 1024;
@@ -33,9 +33,9 @@ const KEPT_BYTES: usize = 64;
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A socket with patience that ends.
-pub(crate) struct Paced<T> {
+pub(crate) struct PacedSocket<T> {
     socket: T,
-    phase: Arc<Phase>,
+    phase: Arc<ConnectionPhase>,
     times: Times,
     /// How many requests had begun when the times below were set.
     requests: u64,
@@ -45,12 +45,12 @@ pub(crate) struct Paced<T> {
     idle_until: Option<Instant>,
     read_alarm: Alarm,
     write_alarm: Alarm,
-    closing: Closing,
-    stops: Stops,
+    closing: CloseStage,
+    stops: StopSignals,
     /// Ends when another protocol has had its time to say goodbye.
     farewell: Option<BoxFuture<'static, ()>>,
-    message: Message,
-    ahead: Ahead,
+    message: IncomingMessage,
+    ahead: EarlyBytes,
     /// What hyper says by itself, with what it leaves out, and how much of it was written.
     own: Option<(Vec<u8>, usize)>,
 }
@@ -64,14 +64,14 @@ struct Times {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Closing {
+enum CloseStage {
     No,
     Lingering { until: Instant, left: u64 },
     Done,
 }
 
-impl<T> Paced<T> {
-    pub(crate) fn new(socket: T, phase: Arc<Phase>, app: &App) -> Self {
+impl<T> PacedSocket<T> {
+    pub(crate) fn new(socket: T, phase: Arc<ConnectionPhase>, app: &App) -> Self {
         let limits = &app.options.limits;
         Self {
             socket,
@@ -88,11 +88,11 @@ impl<T> Paced<T> {
             idle_until: None,
             read_alarm: Alarm::default(),
             write_alarm: Alarm::default(),
-            closing: Closing::No,
+            closing: CloseStage::No,
             stops: app.stops.clone(),
             farewell: None,
-            message: Message::new(Arc::clone(&app.bodies), limits.body_read),
-            ahead: Ahead::default(),
+            message: IncomingMessage::new(Arc::clone(&app.bodies), limits.body_read),
+            ahead: EarlyBytes::default(),
             own: None,
         }
     }
@@ -126,7 +126,7 @@ impl<T> Paced<T> {
             return false;
         }
         let farewell = self.farewell.get_or_insert_with(|| {
-            let Stops { closing, aborted, .. } = self.stops.clone();
+            let StopSignals { closing, aborted, .. } = self.stops.clone();
             Box::pin(async move {
                 closing.cancelled().await;
                 let _ = tokio::time::timeout(FAREWELL, aborted.cancelled()).await;
@@ -150,7 +150,7 @@ impl<T> Paced<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Paced<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for PacedSocket<T> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -203,7 +203,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Paced<T> {
     }
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> Paced<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> PacedSocket<T> {
     /// Lets a write wait only so long.
     fn bounded<R>(&mut self, cx: &mut Context<'_>, write: Poll<R>) -> Poll<std::io::Result<R>> {
         if self.is_cut_off() {
@@ -265,7 +265,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Paced<T> {
                 }
                 Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending => {
-                    self.closing = Closing::Lingering { until, left };
+                    self.closing = CloseStage::Lingering { until, left };
                     let gap = Instant::now() + LINGER_GAP.min(self.times.linger);
                     let until = self.read_alarm.set_for.unwrap_or(gap).min(until);
                     return if self.read_alarm.rings(until, cx) {
@@ -279,7 +279,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Paced<T> {
                 return Poll::Ready(());
             }
             if step >= LINGER_STEP_BYTES_MAX {
-                self.closing = Closing::Lingering { until, left };
+                self.closing = CloseStage::Lingering { until, left };
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -287,7 +287,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Paced<T> {
     }
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedSocket<T> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -334,26 +334,26 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<T> {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         let this = self.get_mut();
-        if let Closing::No = this.closing {
+        if let CloseStage::No = this.closing {
             ready!(Pin::new(&mut this.socket).poll_shutdown(cx))?;
             this.read_alarm.forget();
             this.closing = match this.phase.has_unread() {
-                true => Closing::Lingering {
+                true => CloseStage::Lingering {
                     until: Instant::now() + this.times.linger,
                     left: LINGER_BYTES_MAX,
                 },
-                false => Closing::Done,
+                false => CloseStage::Done,
             };
         }
-        if let Closing::Lingering { until, left } = this.closing {
+        if let CloseStage::Lingering { until, left } = this.closing {
             ready!(this.poll_linger(cx, until, left));
-            this.closing = Closing::Done;
+            this.closing = CloseStage::Done;
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl<T> Drop for Paced<T> {
+impl<T> Drop for PacedSocket<T> {
     fn drop(&mut self) {
         self.phase.end_of_socket();
     }
@@ -385,13 +385,13 @@ impl Alarm {
 /// Whether a peer has sent more than the head of its request. Whoever asks for another protocol
 /// must wait for the answer; what came before it would not be counted with the rest.
 #[derive(Debug, Default)]
-struct Ahead {
+struct EarlyBytes {
     is_ahead: bool,
     /// The last bytes, among which the end of a head may have begun.
     tail: Vec<u8>,
 }
 
-impl Ahead {
+impl EarlyBytes {
     /// Something arrived: of a head, or while a request is under way.
     fn arrived(&mut self, bytes: &[u8], busy: bool) {
         const END: &[u8] = b"\r\n\r\n";

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 /// What a connection is doing.
 #[derive(Debug, Default)]
-pub(crate) struct Phase {
+pub(crate) struct ConnectionPhase {
     busy: AtomicBool,
     unread: AtomicBool,
     upgraded: AtomicBool,
@@ -23,7 +23,7 @@ pub(crate) struct Phase {
     requests: AtomicU64,
 }
 
-impl Phase {
+impl ConnectionPhase {
     /// A request has begun.
     pub(crate) fn begin(&self) {
         self.unread.store(false, Ordering::Relaxed);
@@ -74,43 +74,43 @@ impl Phase {
 
 /// A body that tells the phase how it ended.
 #[derive(Debug)]
-pub(crate) struct Told<B: HttpBody> {
+pub(crate) struct TrackedBody<B: HttpBody> {
     body: B,
-    phase: Arc<Phase>,
-    side: Side,
+    phase: Arc<ConnectionPhase>,
+    side: BodySide,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum BodySide {
     /// The peer's: if it is dropped early, something is left on the socket.
     Request,
     /// Ours: when it is dropped, the request is over.
     Answer,
 }
 
-impl<B: HttpBody> Told<B> {
-    pub(crate) fn request(body: B, phase: Arc<Phase>) -> Self {
-        Self { body, phase, side: Side::Request }
+impl<B: HttpBody> TrackedBody<B> {
+    pub(crate) fn request(body: B, phase: Arc<ConnectionPhase>) -> Self {
+        Self { body, phase, side: BodySide::Request }
     }
 
-    pub(crate) fn answer(body: B, phase: Arc<Phase>) -> Self {
-        Self { body, phase, side: Side::Answer }
+    pub(crate) fn answer(body: B, phase: Arc<ConnectionPhase>) -> Self {
+        Self { body, phase, side: BodySide::Answer }
     }
 }
 
-impl<B: HttpBody> Drop for Told<B> {
+impl<B: HttpBody> Drop for TrackedBody<B> {
     fn drop(&mut self) {
         match self.side {
-            Side::Request if !self.body.is_end_stream() => {
+            BodySide::Request if !self.body.is_end_stream() => {
                 self.phase.unread.store(true, Ordering::Relaxed);
             }
-            Side::Request => {}
-            Side::Answer => self.phase.end(),
+            BodySide::Request => {}
+            BodySide::Answer => self.phase.end(),
         }
     }
 }
 
-impl<B: HttpBody + Unpin> HttpBody for Told<B> {
+impl<B: HttpBody + Unpin> HttpBody for TrackedBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 

@@ -30,10 +30,10 @@ const PARAMETER: &str = "ticket";
 
 /// The tickets that nobody has used yet.
 #[derive(Debug, Default)]
-pub(crate) struct Tickets(Mutex<HashMap<Digest, Ticket>>);
+pub(crate) struct Tickets(Mutex<HashMap<Digest, IssuedTicket>>);
 
 #[derive(Debug)]
-struct Ticket {
+struct IssuedTicket {
     caller: Caller,
     /// The pages it is for; for no page at all when absent.
     origin: Option<String>,
@@ -57,7 +57,7 @@ impl Tickets {
             let message = "Too many tickets wait to be used; each is gone after 30 seconds.";
             return Err(Fault::new(Code::CoreBusy, message));
         }
-        waiting.insert(Digest::of(&[text.as_bytes()]), Ticket { caller, origin, until });
+        waiting.insert(Digest::of(&[text.as_bytes()]), IssuedTicket { caller, origin, until });
         Ok((text, until))
     }
 

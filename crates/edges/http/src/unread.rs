@@ -24,8 +24,8 @@ const SMALL_BYTES: usize = 16 * 1024;
 
 /// What waits to be read.
 #[derive(Debug)]
-pub(crate) struct Unread {
-    waiting: Mutex<Waiting>,
+pub(crate) struct UnreadAnswers {
+    waiting: Mutex<UnreadCounts>,
     /// Most bytes in all.
     bytes_max: usize,
     /// Most bytes of one token.
@@ -33,12 +33,12 @@ pub(crate) struct Unread {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct UnreadCounts {
     all: usize,
     each: HashMap<String, usize>,
 }
 
-impl Unread {
+impl UnreadAnswers {
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self { waiting: Mutex::default(), bytes_max, each_max: bytes_max / 2 }
     }
@@ -50,7 +50,7 @@ impl Unread {
         match self.hold(who, bytes) {
             Some(held) => {
                 let held = Arc::new(held);
-                answer.map(|body| Body::new(Counted { body, held }))
+                answer.map(|body| Body::new(CountedBody { body, held }))
             }
             None => {
                 let message = "Too many answers wait to be read; read them, or try again later.";
@@ -59,7 +59,7 @@ impl Unread {
         }
     }
 
-    fn hold(self: &Arc<Self>, who: &str, bytes: usize) -> Option<Held> {
+    fn hold(self: &Arc<Self>, who: &str, bytes: usize) -> Option<UnreadBytes> {
         let mut waiting = self.waiting.lock();
         let each = waiting.each.get(who).copied().unwrap_or(0);
         if waiting.all + bytes > self.bytes_max || each + bytes > self.each_max {
@@ -67,19 +67,19 @@ impl Unread {
         }
         waiting.all += bytes;
         waiting.each.insert(who.to_owned(), each + bytes);
-        Some(Held { unread: Arc::clone(self), who: who.to_owned(), bytes })
+        Some(UnreadBytes { unread: Arc::clone(self), who: who.to_owned(), bytes })
     }
 }
 
 /// Bytes that wait to be read; dropped, they wait no more.
 #[derive(Debug)]
-struct Held {
-    unread: Arc<Unread>,
+struct UnreadBytes {
+    unread: Arc<UnreadAnswers>,
     who: String,
     bytes: usize,
 }
 
-impl Drop for Held {
+impl Drop for UnreadBytes {
     fn drop(&mut self) {
         let mut waiting = self.unread.waiting.lock();
         waiting.all -= self.bytes;
@@ -94,24 +94,24 @@ impl Drop for Held {
 
 /// A body whose pieces are counted until the last of them is gone: they outlive the body.
 #[derive(Debug)]
-struct Counted {
+struct CountedBody {
     body: Body,
-    held: Arc<Held>,
+    held: Arc<UnreadBytes>,
 }
 
 /// A piece of a body.
-struct Piece {
+struct BodyPiece {
     bytes: Bytes,
-    _held: Arc<Held>,
+    _held: Arc<UnreadBytes>,
 }
 
-impl AsRef<[u8]> for Piece {
+impl AsRef<[u8]> for BodyPiece {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl HttpBody for Counted {
+impl HttpBody for CountedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -120,7 +120,7 @@ impl HttpBody for Counted {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        let counted = |bytes| Bytes::from_owner(Piece { bytes, _held: Arc::clone(&self.held) });
+        let counted = |bytes| Bytes::from_owner(BodyPiece { bytes, _held: Arc::clone(&self.held) });
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(counted))))
     }
 
@@ -144,7 +144,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_not_read_counts_until_its_last_piece_is_gone() {
-        let unread = Arc::new(Unread::new(200_000));
+        let unread = Arc::new(UnreadAnswers::new(200_000));
         let first = unread.count("a", answer(60_000));
         assert_eq!(unread.count("a", answer(60_000)).status(), 503, "one token has a half");
         let second = unread.count("b", answer(60_000));

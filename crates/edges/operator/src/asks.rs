@@ -12,24 +12,24 @@ use wharf_engine::{AskFeed, AskNews};
 use wharf_vocab::{AskKind, Code, Executed, Fault, RunKey, SeatId};
 use wharf_wire::operator_v1::OperatorMessage;
 
-use crate::credential::{Found, Past};
-use crate::desk::{Desk, Sitting, Waiting};
+use crate::credential::{PastTask, TaskMatch};
+use crate::desk::{Desk, DeskConnection, SeatItem};
 use crate::request::RequestId;
-use crate::shared::Shared;
-use crate::task::{Final, Stand, Task, failed};
+use crate::shared::SeatHub;
+use crate::task::{Final, Task, TaskPhase, failed};
 use crate::{notices, to_wire, usage};
 
 /// Asks that are read at once.
 const PAGE: usize = 200;
 
 /// Follows what is asked and decided. A panic over one ask must not make every seat deaf.
-pub(crate) async fn follow(shared: Arc<Shared>, mut news: AskFeed) {
+pub(crate) async fn follow(shared: Arc<SeatHub>, mut news: AskFeed) {
     while AssertUnwindSafe(follow_news(&shared, &mut news)).catch_unwind().await.is_err() {
         tracing::error!("an ask could not be told to the seats; the next ones are");
     }
 }
 
-async fn follow_news(shared: &Arc<Shared>, news: &mut AskFeed) {
+async fn follow_news(shared: &Arc<SeatHub>, news: &mut AskFeed) {
     loop {
         let next = tokio::select! {
             () = shared.stop.cancelled() => return,
@@ -49,7 +49,7 @@ async fn follow_news(shared: &Arc<Shared>, news: &mut AskFeed) {
 }
 
 /// Reads the inbox and lets every open ask wait where it belongs.
-pub(crate) async fn look_again(shared: &Arc<Shared>) {
+pub(crate) async fn look_again(shared: &Arc<SeatHub>) {
     let handle = &shared.options.handle;
     let mut after = None;
     loop {
@@ -70,11 +70,11 @@ pub(crate) async fn look_again(shared: &Arc<Shared>) {
 
 /// Lets an ask wait at every desk that may decide it. `sent` says that it may have been sent by
 /// an earlier core.
-fn route(shared: &Arc<Shared>, ask: &Arc<Ask>, sent: bool) {
+fn route(shared: &Arc<SeatHub>, ask: &Arc<Ask>, sent: bool) {
     let now = shared.options.handle.now();
     for desk in shared.desks() {
         if concerns(shared, &desk, ask) {
-            let waiting = Waiting::Ask(Arc::clone(ask));
+            let waiting = SeatItem::Ask(Arc::clone(ask));
             shared.offer(&desk, RequestId::of_ask(ask), waiting, sent);
         }
     }
@@ -84,7 +84,7 @@ fn route(shared: &Arc<Shared>, ask: &Arc<Ask>, sent: bool) {
 }
 
 /// Lets others see an ask when its seat's time is over.
-fn escalate(shared: &Arc<Shared>, ask: &Arc<Ask>, after: Duration) {
+fn escalate(shared: &Arc<SeatHub>, ask: &Arc<Ask>, after: Duration) {
     let (shared, id) = (Arc::clone(shared), ask.spec.ask_id.clone());
     let tasks = shared.background.clone();
     tasks.spawn(async move {
@@ -101,7 +101,7 @@ fn escalate(shared: &Arc<Shared>, ask: &Arc<Ask>, after: Duration) {
 
 /// Whether a seat is asked now. A person may decide what is for another seat, and finds it in the
 /// inbox; nobody is asked instead of somebody else who is there.
-fn concerns(shared: &Shared, desk: &Desk, ask: &Ask) -> bool {
+fn concerns(shared: &SeatHub, desk: &Desk, ask: &Ask) -> bool {
     let handle = &shared.options.handle;
     if let Audience::Seat(seat) = ask.spec.audience_at(handle.now())
         && seat != desk.seat.id
@@ -117,7 +117,7 @@ fn concerns(shared: &Shared, desk: &Desk, ask: &Ask) -> bool {
 }
 
 /// An ask is over: whoever still has it is told so.
-fn over(shared: &Arc<Shared>, ask: &Ask) {
+fn over(shared: &Arc<SeatHub>, ask: &Ask) {
     let (id, task_id) = (RequestId::of_ask(ask), to_wire::ask_task_id(ask));
     let how = ask.resolved.as_ref().map_or("over", |(resolution, _)| resolution.as_str());
     for desk in shared.desks() {
@@ -127,8 +127,8 @@ fn over(shared: &Arc<Shared>, ask: &Ask) {
 
 /// Acts on a reply; an error is told to the operator and leaves the request open.
 pub(crate) async fn reply(
-    shared: &Arc<Shared>,
-    sitting: &Sitting,
+    shared: &Arc<SeatHub>,
+    sitting: &DeskConnection,
     message: OperatorMessage,
 ) -> Result<(), Fault> {
     // A token that was revoked a moment ago may not have ended its connections yet.
@@ -147,10 +147,10 @@ pub(crate) async fn reply(
         OperatorMessage::SpawnAck { value, ok, error, stats, .. } => {
             let contradicts = !ok || error.is_some();
             match task_of(shared, desk, &id).await? {
-                (Found::Task(task), _) => {
+                (TaskMatch::Task(task), _) => {
                     acknowledge(shared, &task, Ack { value, ok, error, stats }).await
                 }
-                (Found::Past(past), task_id) => {
+                (TaskMatch::Past(past), task_id) => {
                     if let Some(stats) = stats {
                         usage::note_late(shared, &past, &task_id, &stats).await?;
                     }
@@ -163,8 +163,8 @@ pub(crate) async fn reply(
         }
         OperatorMessage::SpawnHalt { value, reason, .. } => {
             match task_of(shared, desk, &id).await? {
-                (Found::Task(task), _) => halt(shared, &task, value, reason).await,
-                (Found::Past(past), task_id) => {
+                (TaskMatch::Task(task), _) => halt(shared, &task, value, reason).await,
+                (TaskMatch::Past(past), task_id) => {
                     contradicted(shared, &desk.seat.id, &past, &task_id).await;
                     Ok(())
                 }
@@ -178,10 +178,14 @@ fn unknown() -> Fault {
 }
 
 /// The task that a reply is about, which may be over.
-async fn task_of(shared: &Shared, desk: &Desk, id: &RequestId) -> Result<(Found, String), Fault> {
-    if let Some(Waiting::Spawn(task)) = desk.get(id) {
+async fn task_of(
+    shared: &SeatHub,
+    desk: &Desk,
+    id: &RequestId,
+) -> Result<(TaskMatch, String), Fault> {
+    if let Some(SeatItem::Spawn(task)) = desk.get(id) {
         let id = task.id.clone();
-        return Ok((Found::Task(task), id));
+        return Ok((TaskMatch::Task(task), id));
     }
     let id = id.task_id().ok_or_else(unknown)?;
     if shared.tasks.find(&id).is_none() {
@@ -196,21 +200,21 @@ async fn task_of(shared: &Shared, desk: &Desk, id: &RequestId) -> Result<(Found,
 
 /// What an operator says of a task that is over changes nothing. The audit has it if a worker had
 /// given a final.
-async fn contradicted(shared: &Shared, seat: &SeatId, past: &Past, task_id: &str) {
+async fn contradicted(shared: &SeatHub, seat: &SeatId, past: &PastTask, task_id: &str) {
     if let (Some(run), Ok(Some(_))) = (&past.run, past.given(&shared.options.handle).await) {
         conflict(shared, seat, run, task_id).await;
     }
 }
 
 async fn decide(
-    shared: &Arc<Shared>,
-    Sitting { desk, epoch }: &Sitting,
+    shared: &Arc<SeatHub>,
+    DeskConnection { desk, epoch }: &DeskConnection,
     id: &RequestId,
     resolution: Resolution,
 ) -> Result<(), Fault> {
     // It stays where it is until it is decided, so that a connection that takes the seat meanwhile
     // is sent it.
-    let Some(Waiting::Ask(ask)) = desk.decides(id, Some(*epoch)) else {
+    let Some(SeatItem::Ask(ask)) = desk.decides(id, Some(*epoch)) else {
         return Err(Fault::new(Code::AskDecided, "This ask has been decided already."));
     };
     let how = resolution.as_str();
@@ -235,13 +239,13 @@ struct Ack {
     stats: Option<Value>,
 }
 
-async fn acknowledge(shared: &Arc<Shared>, task: &Arc<Task>, ack: Ack) -> Result<(), Fault> {
+async fn acknowledge(shared: &Arc<SeatHub>, task: &Arc<Task>, ack: Ack) -> Result<(), Fault> {
     let Ack { value, ok, error, stats } = ack;
     let cost_micro = stats.as_ref().and_then(usage::cost_of).unwrap_or(0);
     if let Some(stats) = stats {
         usage::note(task, stats).await?;
     }
-    if matches!(task.stand(), Stand::Final(_) | Stand::Over) {
+    if matches!(task.stand(), TaskPhase::Final(_) | TaskPhase::Over) {
         if !ok || error.is_some() {
             conflict(shared, &task.seat, task.run(), &task.id).await;
         }
@@ -271,12 +275,12 @@ async fn acknowledge(shared: &Arc<Shared>, task: &Arc<Task>, ack: Ack) -> Result
 }
 
 async fn halt(
-    shared: &Arc<Shared>,
+    shared: &Arc<SeatHub>,
     task: &Arc<Task>,
     value: Option<Value>,
     reason: Option<String>,
 ) -> Result<(), Fault> {
-    if task.stand() != Stand::Open {
+    if task.stand() != TaskPhase::Open {
         conflict(shared, &task.seat, task.run(), &task.id).await;
         return Ok(());
     }
@@ -291,7 +295,7 @@ async fn halt(
 }
 
 /// A task is over, whoever ended it.
-pub(crate) fn ended(shared: &Shared, task: &Arc<Task>) {
+pub(crate) fn ended(shared: &SeatHub, task: &Arc<Task>) {
     let waits_for_senior = task.waits_for_senior();
     if let Some(desk) = shared.desk(&task.seat) {
         desk.remove(&task.request_id());
@@ -302,7 +306,7 @@ pub(crate) fn ended(shared: &Shared, task: &Arc<Task>) {
 }
 
 /// The operator says something else than its worker. The final stands, and the audit says so.
-async fn conflict(shared: &Shared, seat: &SeatId, run: &RunKey, task_id: &str) {
+async fn conflict(shared: &SeatHub, seat: &SeatId, run: &RunKey, task_id: &str) {
     let record = AuditRecord::new(AuditEvent::OPERATOR_ACK_CONFLICT, seat, run)
         .fact("task_id", task_id)
         .fact("run_id", run.run.as_str());

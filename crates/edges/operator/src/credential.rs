@@ -13,7 +13,7 @@ use wharf_domain::run::TaskRef;
 use wharf_engine::{Handle, RunQuery};
 use wharf_vocab::{AttemptId, Code, Digest, Fault, RunKey, SeatId, Timestamp};
 
-use crate::task::{Stand, Task};
+use crate::task::{Task, TaskPhase};
 
 /// Tasks that are over and still known, so that their workers learn why.
 const PAST_MAX: usize = 16_384;
@@ -31,24 +31,24 @@ const SOURCES_MAX: usize = 4_096;
 
 /// A task that is over.
 #[derive(Debug, Clone)]
-pub(crate) struct Past {
+pub(crate) struct PastTask {
     /// Its run; unknown if it was over before the core was started.
     pub(crate) run: Option<RunKey>,
     /// The seat that executed it.
     pub(crate) seat: Option<SeatId>,
     pub(crate) attempt: u32,
     /// The final that was given.
-    pub(crate) given: Given,
+    pub(crate) given: FinalRecord,
     /// What its short credential is known by.
     handle: Option<Digest>,
     /// Whether somebody told what it used up after it was over.
     reported: bool,
 }
 
-impl Past {
+impl PastTask {
     /// A task that was given out and that nobody remembers.
     fn unknown(attempt: u32) -> Self {
-        let given = Given::Nothing;
+        let given = FinalRecord::Nothing;
         Self { run: None, seat: None, attempt, given, handle: None, reported: false }
     }
 
@@ -56,8 +56,8 @@ impl Past {
     /// one, from whoever takes its attempt up again.
     pub(crate) async fn given(&self, handle: &Handle) -> Result<Option<Digest>, Fault> {
         let key = match (&self.given, &self.run) {
-            (Given::Final(digest), _) => return Ok(Some(digest.clone())),
-            (Given::Journaled, Some(key)) => key,
+            (FinalRecord::Final(digest), _) => return Ok(Some(digest.clone())),
+            (FinalRecord::Journaled, Some(key)) => key,
             _ => return Ok(None),
         };
         let run = handle.runs().get(key).await?;
@@ -68,8 +68,8 @@ impl Past {
     /// What is known of a task when it is over.
     pub(crate) fn of(task: &Task) -> Self {
         let given = match task.stand() {
-            Stand::Final(digest) => Given::Final(digest),
-            Stand::Open | Stand::Over => Given::Nothing,
+            TaskPhase::Final(digest) => FinalRecord::Final(digest),
+            TaskPhase::Open | TaskPhase::Over => FinalRecord::Nothing,
         };
         let (run, seat) = (Some(task.run().clone()), Some(task.seat.clone()));
         let attempt = task.number();
@@ -79,7 +79,7 @@ impl Past {
 
 /// What was given as the final of a task that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Given {
+pub(crate) enum FinalRecord {
     /// Nothing.
     Nothing,
     /// This.
@@ -90,14 +90,14 @@ pub(crate) enum Given {
 
 /// What a credential leads to.
 #[derive(Clone)]
-pub(crate) enum Found {
+pub(crate) enum TaskMatch {
     /// A task that somebody works on, or whose final is being kept.
     Task(Arc<Task>),
     /// A task that is over.
-    Past(Past),
+    Past(PastTask),
 }
 
-impl Found {
+impl TaskMatch {
     /// The seat that executes it, or did.
     pub(crate) fn seat(&self) -> Option<&SeatId> {
         match self {
@@ -110,17 +110,17 @@ impl Found {
 /// All tasks.
 #[derive(Default)]
 pub(crate) struct Tasks {
-    state: Mutex<State>,
+    state: Mutex<TaskTable>,
     /// Whether tasks of before the start are known, too.
     recalled: tokio::sync::OnceCell<()>,
 }
 
 #[derive(Default)]
-struct State {
+struct TaskTable {
     open: HashMap<String, Arc<Task>>,
     /// Names of open tasks by their attempts.
     attempts: HashMap<AttemptId, String>,
-    past: HashMap<String, Past>,
+    past: HashMap<String, PastTask>,
     /// Names of past tasks, oldest first.
     order: VecDeque<String>,
     /// Tasks by the digests of their short credentials.
@@ -153,7 +153,7 @@ impl Tasks {
     /// A task is over; what is known of it is small.
     pub(crate) fn over(&self, handle: &Handle, task: &Task) {
         let short = short_digest(handle, &task.id, task.number());
-        let past = Past { handle: short, ..Past::of(task) };
+        let past = PastTask { handle: short, ..PastTask::of(task) };
         let mut state = self.state.lock();
         if state.open.remove(&task.id).is_none() {
             return;
@@ -210,11 +210,11 @@ impl Tasks {
         if let Some(short) = &short {
             state.handles.insert(short.clone(), task_id.clone());
         }
-        let past = Past {
+        let past = PastTask {
             run: Some(run.key.clone()),
             seat: SeatId::new(run.tool.provider().as_str()).ok(),
             attempt,
-            given: Given::Journaled,
+            given: FinalRecord::Journaled,
             handle: short,
             reported: false,
         };
@@ -255,13 +255,13 @@ impl Tasks {
         bearer: Option<&str>,
         wanted: &WorkerScope,
         task_id: Option<&str>,
-    ) -> Result<(Found, WorkerGrant), Fault> {
+    ) -> Result<(TaskMatch, WorkerGrant), Fault> {
         let text = bearer.filter(|text| text.len() <= CREDENTIAL_BYTES_MAX).ok_or_else(unknown)?;
         let (grant, found) = match text.starts_with(HANDLE_PREFIX) {
             true => self.by_handle(handle, text, task_id)?,
             false => {
                 let grant = handle.trust().verify_worker(text).ok_or_else(unknown)?;
-                let gone = || Found::Past(Past::unknown(grant.attempt));
+                let gone = || TaskMatch::Past(PastTask::unknown(grant.attempt));
                 let found = self.find(&grant.task_id).unwrap_or_else(gone);
                 (grant, found)
             }
@@ -292,7 +292,7 @@ impl Tasks {
         handle: &Handle,
         text: &str,
         named: Option<&str>,
-    ) -> Result<(WorkerGrant, Found), Fault> {
+    ) -> Result<(WorkerGrant, TaskMatch), Fault> {
         let known = self.state.lock().handles.get(&digest(text)).cloned();
         let known = known.and_then(|task_id| Some((self.find(&task_id)?, task_id)));
         let (found, task_id) = match (known, named) {
@@ -302,14 +302,14 @@ impl Tasks {
                 let wanted = Some(digest(text));
                 let is_of = |attempt: &u32| short_digest(handle, named, *attempt) == wanted;
                 let attempt = (1..=ATTEMPTS_TRIED).find(is_of).ok_or_else(unknown)?;
-                (Found::Past(Past::unknown(attempt)), named.to_owned())
+                (TaskMatch::Past(PastTask::unknown(attempt)), named.to_owned())
             }
             (None, None) => return Err(unknown()),
         };
         let grant = match &found {
-            Found::Task(task) => grant(handle, task),
+            TaskMatch::Task(task) => grant(handle, task),
             // Nothing can be done with it, whatever it once gave; so all that is left is to say why.
-            Found::Past(past) => WorkerGrant {
+            TaskMatch::Past(past) => WorkerGrant {
                 agent_id: String::new(),
                 scopes: [usual_scopes(), vec![WorkerScope::Invoke(ToolPattern::any())]].concat(),
                 task_id,
@@ -322,10 +322,10 @@ impl Tasks {
         Ok((grant, found))
     }
 
-    pub(crate) fn find(&self, task_id: &str) -> Option<Found> {
+    pub(crate) fn find(&self, task_id: &str) -> Option<TaskMatch> {
         let state = self.state.lock();
-        let open = state.open.get(task_id).cloned().map(Found::Task);
-        open.or_else(|| state.past.get(task_id).cloned().map(Found::Past))
+        let open = state.open.get(task_id).cloned().map(TaskMatch::Task);
+        open.or_else(|| state.past.get(task_id).cloned().map(TaskMatch::Past))
     }
 
     /// Counts a failure; `false` if the address has failed too often within a minute.
@@ -347,7 +347,7 @@ impl Tasks {
     }
 }
 
-impl State {
+impl TaskTable {
     /// Forgets a task that is over; `false` if there is none of this name.
     fn forget(&mut self, task_id: &str) -> bool {
         let Some(past) = self.past.remove(task_id) else { return false };

@@ -24,7 +24,7 @@ const CANCELS_MAX: usize = 1_000;
 pub(crate) const ORDERS_MAX: usize = 1_024;
 
 /// What a connection is told.
-pub(crate) enum Order {
+pub(crate) enum DeskOrder {
     /// Send this.
     Send(Box<CoreMessage>),
     /// End.
@@ -33,14 +33,14 @@ pub(crate) enum Order {
 
 /// What waits for a seat.
 #[derive(Clone)]
-pub(crate) enum Waiting {
+pub(crate) enum SeatItem {
     /// A question or an approval.
     Ask(Arc<Ask>),
     /// An attempt to execute.
     Spawn(Arc<Task>),
 }
 
-impl Waiting {
+impl SeatItem {
     /// The run it is about.
     pub(crate) fn run(&self) -> &RunKey {
         match self {
@@ -50,9 +50,9 @@ impl Waiting {
     }
 }
 
-struct Request {
+struct SeatRequest {
     order: u64,
-    waiting: Waiting,
+    waiting: SeatItem,
     /// Whether it may have been sent before, perhaps by an earlier core.
     sent: bool,
     /// Whether the operator has taken it, so that only its worker is waited for.
@@ -62,11 +62,11 @@ struct Request {
     parent: Option<String>,
 }
 
-impl Request {
+impl SeatRequest {
     /// The request as it is sent now.
-    fn due(&mut self) -> Due {
+    fn due(&mut self) -> OutgoingRequest {
         let redelivered = std::mem::replace(&mut self.sent, true);
-        Due { waiting: self.waiting.clone(), redelivered, parent: self.parent.clone() }
+        OutgoingRequest { waiting: self.waiting.clone(), redelivered, parent: self.parent.clone() }
     }
 }
 
@@ -77,25 +77,25 @@ pub(crate) struct Desk {
     pub(crate) caller: Caller,
     /// Set when the seat was given up and whoever sat there has had the time to hear of it.
     pub(crate) gone: CancellationToken,
-    state: Mutex<State>,
+    state: Mutex<DeskState>,
 }
 
 #[derive(Default)]
-struct State {
-    requests: HashMap<RequestId, Request>,
+struct DeskState {
+    requests: HashMap<RequestId, SeatRequest>,
     next: u64,
     /// Notices that no connection has taken, oldest first.
-    owed: VecDeque<Owed>,
+    owed: VecDeque<OwedNotice>,
     /// Cancels that were not sent.
     cancels: VecDeque<CoreMessage>,
     epoch: u64,
-    orders: Option<mpsc::Sender<Order>>,
+    orders: Option<mpsc::Sender<DeskOrder>>,
     last_seen: Option<Timestamp>,
 }
 
 /// A notice on its way to the seat.
 #[derive(Debug, Clone)]
-pub(crate) struct Owed {
+pub(crate) struct OwedNotice {
     pub(crate) notice: Arc<Notice>,
     /// Whether it may have been sent before, perhaps by an earlier core.
     pub(crate) sent: bool,
@@ -103,35 +103,35 @@ pub(crate) struct Owed {
 
 /// A connection of a seat. What it says counts for as long as it is the current one.
 #[derive(Clone)]
-pub(crate) struct Sitting {
+pub(crate) struct DeskConnection {
     pub(crate) desk: Arc<Desk>,
     /// Its number; replies with an older one do not count.
     pub(crate) epoch: u64,
 }
 
 /// A connection that was just made current.
-pub(crate) struct Taken {
+pub(crate) struct CurrentConnection {
     /// Its number; replies with an older one do not count.
     pub(crate) epoch: u64,
     /// What is said to it.
-    pub(crate) orders: mpsc::Receiver<Order>,
+    pub(crate) orders: mpsc::Receiver<DeskOrder>,
     /// Notices that no connection has taken.
-    pub(crate) owed: Vec<Owed>,
+    pub(crate) owed: Vec<OwedNotice>,
     /// Cancels that waited.
     pub(crate) cancels: Vec<CoreMessage>,
 }
 
 /// A request as it is to be sent.
 #[must_use = "whoever sits there waits for it"]
-pub(crate) struct Due {
-    pub(crate) waiting: Waiting,
+pub(crate) struct OutgoingRequest {
+    pub(crate) waiting: SeatItem,
     pub(crate) redelivered: bool,
     pub(crate) parent: Option<String>,
 }
 
 impl Desk {
     pub(crate) fn new(seat: Seat, now: Timestamp) -> Self {
-        let state = State { last_seen: Some(now), ..State::default() };
+        let state = DeskState { last_seen: Some(now), ..DeskState::default() };
         let caller = Caller::seat(&seat);
         Self { seat, caller, gone: CancellationToken::new(), state: Mutex::new(state) }
     }
@@ -141,16 +141,16 @@ impl Desk {
     pub(crate) fn offer(
         &self,
         id: RequestId,
-        waiting: Waiting,
+        waiting: SeatItem,
         sent: bool,
-        write: impl FnOnce(Due) -> CoreMessage,
+        write: impl FnOnce(OutgoingRequest) -> CoreMessage,
     ) {
         if let Some(due) = self.add(id, waiting, sent) {
-            self.tell(Order::Send(Box::new(write(due))));
+            self.tell(DeskOrder::Send(Box::new(write(due))));
         }
     }
 
-    fn add(&self, id: RequestId, waiting: Waiting, sent: bool) -> Option<Due> {
+    fn add(&self, id: RequestId, waiting: SeatItem, sent: bool) -> Option<OutgoingRequest> {
         let mut state = self.state.lock();
         if state.requests.contains_key(&id) {
             return None;
@@ -160,14 +160,14 @@ impl Desk {
         let order = state.next;
         state.next += 1;
         let (taken, decided_by) = (false, None);
-        let mut request = Request { order, waiting, sent, taken, decided_by, parent };
+        let mut request = SeatRequest { order, waiting, sent, taken, decided_by, parent };
         let due = state.orders.is_some().then(|| request.due());
         state.requests.insert(id, request);
         due
     }
 
     /// Whether a request waits.
-    pub(crate) fn get(&self, id: &RequestId) -> Option<Waiting> {
+    pub(crate) fn get(&self, id: &RequestId) -> Option<SeatItem> {
         self.state.lock().requests.get(id).map(|request| request.waiting.clone())
     }
 
@@ -179,7 +179,7 @@ impl Desk {
     }
 
     /// A connection decides a request, or none does after all; gives it back if it waits.
-    pub(crate) fn decides(&self, id: &RequestId, epoch: Option<u64>) -> Option<Waiting> {
+    pub(crate) fn decides(&self, id: &RequestId, epoch: Option<u64>) -> Option<SeatItem> {
         let mut state = self.state.lock();
         let request = state.requests.get_mut(id)?;
         request.decided_by = epoch;
@@ -205,7 +205,7 @@ impl Desk {
     }
 
     /// A request is over.
-    pub(crate) fn remove(&self, id: &RequestId) -> Option<Waiting> {
+    pub(crate) fn remove(&self, id: &RequestId) -> Option<SeatItem> {
         self.state.lock().requests.remove(id).map(|request| request.waiting)
     }
 
@@ -223,14 +223,14 @@ impl Desk {
     }
 
     /// Makes a connection the current one; the one before is told to end.
-    pub(crate) fn take(&self, now: Timestamp) -> (Taken, Vec<Due>) {
+    pub(crate) fn take(&self, now: Timestamp) -> (CurrentConnection, Vec<OutgoingRequest>) {
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
         let mut state = self.state.lock();
         if let Some(before) = state.orders.replace(sender) {
             let reason = "another connection took the seat".to_owned();
             let code = wharf_wire::operator_v1::close::NORMAL;
             // A connection whose queue is full ends when its queue is dropped.
-            let _ = before.try_send(Order::Close { code, reason });
+            let _ = before.try_send(DeskOrder::Close { code, reason });
         }
         state.epoch += 1;
         state.last_seen = Some(now);
@@ -238,11 +238,11 @@ impl Desk {
         let cancels = std::mem::take(&mut state.cancels).into();
         let owed = state.owed.iter().cloned().collect();
         state.owed.iter_mut().for_each(|owed| owed.sent = true);
-        let mut open: Vec<&mut Request> =
+        let mut open: Vec<&mut SeatRequest> =
             state.requests.values_mut().filter(|request| !request.taken).collect();
         open.sort_by_key(|request| request.order);
-        let due = open.into_iter().map(Request::due).collect();
-        (Taken { epoch, orders, owed, cancels }, due)
+        let due = open.into_iter().map(SeatRequest::due).collect();
+        (CurrentConnection { epoch, orders, owed, cancels }, due)
     }
 
     /// A connection ended.
@@ -276,7 +276,7 @@ impl Desk {
 
     /// Tells the current connection something. One that cannot keep up is dropped: what it has
     /// not got is sent again on the next one.
-    pub(crate) fn tell(&self, order: Order) {
+    pub(crate) fn tell(&self, order: DeskOrder) {
         let mut state = self.state.lock();
         let full = state.orders.as_ref().is_some_and(|orders| orders.try_send(order).is_err());
         if full {
@@ -288,7 +288,7 @@ impl Desk {
     fn send_or_keep(&self, cancel: CoreMessage) {
         let mut state = self.state.lock();
         match &state.orders {
-            Some(orders) if orders.try_send(Order::Send(Box::new(cancel.clone()))).is_ok() => {}
+            Some(orders) if orders.try_send(DeskOrder::Send(Box::new(cancel.clone()))).is_ok() => {}
             _ => {
                 if state.cancels.len() >= CANCELS_MAX {
                     state.cancels.pop_front();
@@ -300,15 +300,16 @@ impl Desk {
 
     /// Owes the seat a notice; `message` is what is sent now, if somebody sits here. Gives back
     /// the oldest one if there are too many.
-    pub(crate) fn owe(&self, owed: Owed, message: CoreMessage) -> Option<Arc<Notice>> {
+    pub(crate) fn owe(&self, owed: OwedNotice, message: CoreMessage) -> Option<Arc<Notice>> {
         let mut state = self.state.lock();
         if state.owed.iter().any(|it| it.notice.ask_id == owed.notice.ask_id) {
             return None;
         }
-        let sends =
-            |orders: &mpsc::Sender<Order>| orders.try_send(Order::Send(Box::new(message))).is_ok();
+        let sends = |orders: &mpsc::Sender<DeskOrder>| {
+            orders.try_send(DeskOrder::Send(Box::new(message))).is_ok()
+        };
         let sent = state.orders.as_ref().is_some_and(sends);
-        state.owed.push_back(Owed { sent: owed.sent || sent, ..owed });
+        state.owed.push_back(OwedNotice { sent: owed.sent || sent, ..owed });
         match state.owed.len() > NOTICES_MAX {
             true => state.owed.pop_front().map(|owed| owed.notice),
             false => None,
@@ -351,7 +352,7 @@ mod tests {
         Desk::new(Seat::apply(None, &id, Timestamp(1), &entry).expect("a seat"), Timestamp(1))
     }
 
-    fn owed(n: usize) -> (Owed, CoreMessage) {
+    fn owed(n: usize) -> (OwedNotice, CoreMessage) {
         let run = RunKey {
             world: WorldId::new("w").expect("valid"),
             run: RunId::new(format!("r{n}")).expect("valid"),
@@ -369,7 +370,7 @@ mod tests {
             task_id: notice.task.task_id.clone(),
             reason: String::new(),
         };
-        (Owed { notice: Arc::new(notice), sent: false }, message)
+        (OwedNotice { notice: Arc::new(notice), sent: false }, message)
     }
 
     #[test]
@@ -399,7 +400,7 @@ mod tests {
         RequestId::read(&text.replace("h-", "h-5eask-")).expect("a name")
     }
 
-    fn ask() -> Waiting {
+    fn ask() -> SeatItem {
         let run = RunKey {
             world: WorldId::new("w").expect("valid"),
             run: RunId::new("r").expect("valid"),
@@ -410,7 +411,7 @@ mod tests {
             "caller": { "grant": "g-1", "person": false }, "deadline": 9,
         });
         let spec = serde_json::from_value(spec).expect("an ask");
-        Waiting::Ask(Arc::new(Ask::raised(spec, Timestamp(1))))
+        SeatItem::Ask(Arc::new(Ask::raised(spec, Timestamp(1))))
     }
 
     #[test]
@@ -429,7 +430,7 @@ mod tests {
         desk.withdraw(&id("h-1"), "ST-1", "decided elsewhere");
         let told = second.orders.try_recv().expect("it is told");
         assert!(
-            matches!(told, Order::Send(message) if matches!(*message, CoreMessage::Cancel { .. }))
+            matches!(told, DeskOrder::Send(message) if matches!(*message, CoreMessage::Cancel { .. }))
         );
         assert!(desk.add(id("h-2"), ask(), false).is_some());
         assert!(desk.decides(&id("h-2"), Some(second.epoch)).is_some());

@@ -6,9 +6,9 @@ use std::time::Duration;
 use wharf_vocab::Fault;
 use wharf_wire::operator_v1::close;
 
-use crate::desk::Order;
-use crate::options::Options;
-use crate::shared::Shared;
+use crate::desk::DeskOrder;
+use crate::options::OperatorEdgeOptions;
+use crate::shared::SeatHub;
 use crate::{asks, notices, routes, seats};
 
 /// How long what goes on beside connections may take to end when the core stops.
@@ -17,13 +17,13 @@ const END_MAX: Duration = Duration::from_secs(2);
 /// The edge that faces operators. Cloning it is cheap.
 #[derive(Clone)]
 pub struct OperatorEdge {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SeatHub>,
 }
 
 impl OperatorEdge {
     /// Takes up the seats there are and follows what is asked.
-    pub async fn start(options: Options) -> Result<Self, Fault> {
-        let shared = Arc::new(Shared::new(options));
+    pub async fn start(options: OperatorEdgeOptions) -> Result<Self, Fault> {
+        let shared = Arc::new(SeatHub::new(options));
         let news = shared.options.handle.asks().news();
         for seat in shared.options.handle.seats().list() {
             let id = seat.id.clone();
@@ -59,7 +59,10 @@ impl OperatorEdge {
     pub async fn stop(&self) {
         self.shared.stop.cancel();
         for desk in self.shared.desks() {
-            desk.tell(Order::Close { code: close::RESTART, reason: "the core stops".to_owned() });
+            desk.tell(DeskOrder::Close {
+                code: close::RESTART,
+                reason: "the core stops".to_owned(),
+            });
         }
         self.shared.background.close();
         // What takes longer is left to the end of the process.

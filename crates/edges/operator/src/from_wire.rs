@@ -7,7 +7,7 @@ use wharf_vocab::{Code, Durability, Fault, Object, RunId, SeatId, ToolId, Verb, 
 use wharf_wire::operator_v1::NewTask;
 
 use crate::seats::{self, random_hex};
-use crate::shared::Shared;
+use crate::shared::SeatHub;
 
 /// How long an attempt may take that a seat executes, unless something says otherwise.
 const TIMEOUT_MS: u64 = 30 * 60 * 1000;
@@ -57,7 +57,7 @@ fn agent(seat: &SeatId, name: &str) -> Result<ToolDef, Fault> {
 
 /// The run that a task is.
 pub(crate) async fn task(
-    shared: &Shared,
+    shared: &SeatHub,
     caller: &Caller,
     task: &NewTask,
 ) -> Result<NewRun, Fault> {

@@ -33,7 +33,7 @@ mod to_wire;
 mod usage;
 
 pub use edge::OperatorEdge;
-pub use options::Options;
+pub use options::OperatorEdgeOptions;
 
 /// What the routes are, as parts of an OpenAPI document.
 pub mod document {

@@ -9,16 +9,16 @@ use wharf_domain::{Notice, NoticeEnd, Run};
 use wharf_vocab::AskId;
 use wharf_wire::operator_v1::CoreMessage;
 
-use crate::desk::{Desk, Owed};
+use crate::desk::{Desk, OwedNotice};
 use crate::request::RequestId;
-use crate::shared::Shared;
+use crate::shared::SeatHub;
 use crate::to_wire;
 
 /// What a frame has besides the result.
 const ENVELOPE_BYTES: usize = 4 * 1024;
 
 /// Reads what is owed to seats.
-pub(crate) async fn look_again(shared: &Arc<Shared>) {
+pub(crate) async fn look_again(shared: &Arc<SeatHub>) {
     let notices = match shared.options.handle.asks().notices().await {
         Ok(notices) => notices,
         Err(fault) => {
@@ -27,7 +27,7 @@ pub(crate) async fn look_again(shared: &Arc<Shared>) {
         }
     };
     for notice in notices {
-        let owed = Owed { notice: Arc::new(notice), sent: true };
+        let owed = OwedNotice { notice: Arc::new(notice), sent: true };
         match message(shared, &owed).await {
             Some(message) => add(shared, owed, message).await,
             None => end(shared, &owed.notice.ask_id, NoticeEnd::Dropped).await,
@@ -36,13 +36,13 @@ pub(crate) async fn look_again(shared: &Arc<Shared>) {
 }
 
 /// An attempt ended that a seat had let pass.
-pub(crate) async fn owe(shared: &Arc<Shared>, notice: Notice, run: &Run) {
-    let owed = Owed { notice: Arc::new(notice), sent: false };
+pub(crate) async fn owe(shared: &Arc<SeatHub>, notice: Notice, run: &Run) {
+    let owed = OwedNotice { notice: Arc::new(notice), sent: false };
     let message = written(shared, &owed, run);
     add(shared, owed, message).await;
 }
 
-async fn add(shared: &Arc<Shared>, owed: Owed, message: CoreMessage) {
+async fn add(shared: &Arc<SeatHub>, owed: OwedNotice, message: CoreMessage) {
     let Some(desk) = shared.desk(&owed.notice.seat) else {
         // A seat that is there and could not be taken up is told after the next start.
         if shared.options.handle.seats().get(&owed.notice.seat).is_err() {
@@ -56,12 +56,12 @@ async fn add(shared: &Arc<Shared>, owed: Owed, message: CoreMessage) {
 }
 
 /// A notice as it is sent; `None` if its run is gone.
-pub(crate) async fn message(shared: &Arc<Shared>, owed: &Owed) -> Option<CoreMessage> {
+pub(crate) async fn message(shared: &Arc<SeatHub>, owed: &OwedNotice) -> Option<CoreMessage> {
     let run = shared.options.handle.runs().get(&owed.notice.run).await.ok()?;
     Some(written(shared, owed, &run))
 }
 
-fn written(shared: &Shared, owed: &Owed, run: &Run) -> CoreMessage {
+fn written(shared: &SeatHub, owed: &OwedNotice, run: &Run) -> CoreMessage {
     let (handle, limits) = (&shared.options.handle, &shared.options.limits);
     let agent = to_wire::agent(handle, &owed.notice.tool);
     let bytes_max = limits.frame_bytes_max.saturating_sub(ENVELOPE_BYTES);
@@ -69,7 +69,7 @@ fn written(shared: &Shared, owed: &Owed, run: &Run) -> CoreMessage {
 }
 
 /// A connection of a seat has taken a notice.
-pub(crate) async fn taken(shared: &Arc<Shared>, desk: &Desk, req_id: &str) {
+pub(crate) async fn taken(shared: &Arc<SeatHub>, desk: &Desk, req_id: &str) {
     if let Some(RequestId::Notice(id)) = RequestId::read(req_id)
         && desk.paid(&id)
     {
@@ -78,13 +78,13 @@ pub(crate) async fn taken(shared: &Arc<Shared>, desk: &Desk, req_id: &str) {
 }
 
 /// A seat was given up: nobody is left to be told.
-pub(crate) async fn forgive(shared: &Arc<Shared>, desk: &Desk) {
+pub(crate) async fn forgive(shared: &Arc<SeatHub>, desk: &Desk) {
     for notice in desk.forgive() {
         end(shared, &notice.ask_id, NoticeEnd::Dropped).await;
     }
 }
 
-async fn end(shared: &Arc<Shared>, id: &AskId, how: NoticeEnd) {
+async fn end(shared: &Arc<SeatHub>, id: &AskId, how: NoticeEnd) {
     if let Err(fault) = shared.options.handle.asks().end_notice(id, how).await {
         tracing::warn!(ask = %id, code = %fault.code, "a notice's end was not kept");
     }

@@ -8,7 +8,7 @@ use wharf_vocab::limits::RECHECK_MS;
 
 /// How the edge is set up.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct OperatorEdgeOptions {
     /// The engine.
     pub handle: Handle,
     /// The address under which workers reach the core.
@@ -25,7 +25,7 @@ pub struct Options {
     pub recheck: Duration,
 }
 
-impl Options {
+impl OperatorEdgeOptions {
     /// The usual.
     pub fn new(handle: Handle, base_url: impl Into<String>) -> Self {
         Self {

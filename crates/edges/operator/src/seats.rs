@@ -8,9 +8,9 @@ use wharf_domain::{Availability, Caller, NewSeat, Seat, ToolDef};
 use wharf_vocab::{Code, Digest, Executed, Fault, ProviderId, SeatId};
 use wharf_wire::operator_v1::{self, close as codes};
 
-use crate::desk::{Desk, Order};
-use crate::shared::Shared;
-use crate::sink::Sink;
+use crate::desk::{Desk, DeskOrder};
+use crate::shared::SeatHub;
+use crate::sink::SeatSink;
 use crate::{asks, notices};
 
 /// How often seats that are away are looked at.
@@ -22,7 +22,7 @@ const MAKER_GONE: &str = "the token that made the seat is not good any more";
 
 /// Makes a seat; its token is told this once.
 pub(crate) async fn create(
-    shared: &Arc<Shared>,
+    shared: &Arc<SeatHub>,
     caller: &Caller,
     new: operator_v1::NewSeat,
     tools: impl FnOnce(&SeatId) -> Result<Vec<ToolDef>, Fault>,
@@ -48,19 +48,22 @@ pub(crate) async fn create(
 }
 
 /// Gives a seat its desk, and its tools a place in the catalog.
-pub(crate) async fn take_up(shared: &Arc<Shared>, seat: Seat) -> Result<(), Fault> {
+pub(crate) async fn take_up(shared: &Arc<SeatHub>, seat: Seat) -> Result<(), Fault> {
     let handle = &shared.options.handle;
     let provider = provider(&seat.id)?;
     let (id, tools) = (seat.id.clone(), seat.tools.clone());
     let desk = Arc::new(Desk::new(seat, handle.now()));
     shared.desks.write().insert(id.clone(), desk);
-    handle.providers().register(provider.clone(), tools, Arc::new(Sink::new(shared, id))).await?;
+    handle
+        .providers()
+        .register(provider.clone(), tools, Arc::new(SeatSink::new(shared, id)))
+        .await?;
     // A seat that is away takes attempts, too: they wait for it until their deadline.
     handle.providers().set_availability(provider, Availability::Up).await
 }
 
 /// Lets a seat execute one more tool.
-pub(crate) async fn add_tool(shared: &Shared, seat: &SeatId, def: ToolDef) -> Result<(), Fault> {
+pub(crate) async fn add_tool(shared: &SeatHub, seat: &SeatId, def: ToolDef) -> Result<(), Fault> {
     let known = shared.options.handle.seats().get(seat)?;
     if known.tools.iter().any(|tool| tool.tool == def.tool) {
         return Ok(());
@@ -76,7 +79,7 @@ pub(crate) async fn add_tool(shared: &Shared, seat: &SeatId, def: ToolDef) -> Re
 /// Gives a seat up: its connection ends, its tasks fail, and asks that were for it alone go to
 /// all others who may answer asks of the world.
 pub(crate) async fn close(
-    shared: &Arc<Shared>,
+    shared: &Arc<SeatHub>,
     caller: &Caller,
     id: &SeatId,
     (code, reason): (u16, &str),
@@ -86,7 +89,7 @@ pub(crate) async fn close(
     let Some(desk) = desk else { return Ok(()) };
     desk.drain();
     notices::forgive(shared, &desk).await;
-    desk.tell(Order::Close { code, reason: reason.to_owned() });
+    desk.tell(DeskOrder::Close { code, reason: reason.to_owned() });
     shared.background.spawn(async move {
         tokio::time::sleep(LEAVE).await;
         desk.gone.cancel();
@@ -120,7 +123,7 @@ pub(crate) fn provider(seat: &SeatId) -> Result<ProviderId, Fault> {
 }
 
 /// Gives up seats that have been away for too long.
-pub(crate) async fn sweep(shared: Arc<Shared>) {
+pub(crate) async fn sweep(shared: Arc<SeatHub>) {
     loop {
         tokio::select! {
             () = shared.stop.cancelled() => return,
@@ -139,7 +142,7 @@ pub(crate) async fn sweep(shared: Arc<Shared>) {
 
 /// Gives up seats whose makers' tokens were revoked or have expired: whoever sits there has no
 /// rights any more, and nothing waits for them.
-pub(crate) async fn recheck(shared: Arc<Shared>) {
+pub(crate) async fn recheck(shared: Arc<SeatHub>) {
     let mut look = tokio::time::interval(shared.options.recheck);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -156,7 +159,7 @@ pub(crate) async fn recheck(shared: Arc<Shared>) {
     }
 }
 
-async fn give_up(shared: &Arc<Shared>, desk: &Desk, why: (u16, &str)) {
+async fn give_up(shared: &Arc<SeatHub>, desk: &Desk, why: (u16, &str)) {
     let id = &desk.seat.id;
     if let Err(fault) = close(shared, &Caller::core(), id, why).await {
         tracing::warn!(seat = %id, code = %fault.code, "a seat could not be given up");

@@ -10,15 +10,15 @@ use wharf_vocab::SeatId;
 use wharf_wire::operator_v1::CoreMessage;
 
 use crate::credential::{self, Tasks};
-use crate::desk::{Desk, Due, Waiting};
-use crate::options::Options;
+use crate::desk::{Desk, OutgoingRequest, SeatItem};
+use crate::options::OperatorEdgeOptions;
 use crate::request::RequestId;
 use crate::task::Task;
 use crate::to_wire;
 
 /// What connections, sinks and routes share.
-pub(crate) struct Shared {
-    pub(crate) options: Options,
+pub(crate) struct SeatHub {
+    pub(crate) options: OperatorEdgeOptions,
     pub(crate) tasks: Tasks,
     pub(crate) stop: CancellationToken,
     /// What goes on beside requests and connections.
@@ -26,8 +26,8 @@ pub(crate) struct Shared {
     pub(crate) desks: RwLock<BTreeMap<SeatId, Arc<Desk>>>,
 }
 
-impl Shared {
-    pub(crate) fn new(options: Options) -> Self {
+impl SeatHub {
+    pub(crate) fn new(options: OperatorEdgeOptions) -> Self {
         Self {
             options,
             tasks: Tasks::default(),
@@ -46,20 +46,20 @@ impl Shared {
     }
 
     /// Lets a request wait for a seat, and sends it if somebody sits there.
-    pub(crate) fn offer(&self, desk: &Desk, id: RequestId, waiting: Waiting, sent: bool) {
+    pub(crate) fn offer(&self, desk: &Desk, id: RequestId, waiting: SeatItem, sent: bool) {
         desk.offer(id, waiting, sent, |due| self.message(due));
     }
 
     /// A request as it is sent.
-    pub(crate) fn message(&self, due: Due) -> CoreMessage {
-        let Due { waiting, redelivered, parent, .. } = due;
+    pub(crate) fn message(&self, due: OutgoingRequest) -> CoreMessage {
+        let OutgoingRequest { waiting, redelivered, parent, .. } = due;
         let handle = &self.options.handle;
         match waiting {
-            Waiting::Ask(ask) => {
+            SeatItem::Ask(ask) => {
                 let agent = to_wire::agent(handle, &ask.spec.tool);
                 to_wire::ask(&ask, agent, parent, redelivered, handle.now())
             }
-            Waiting::Spawn(task) => {
+            SeatItem::Spawn(task) => {
                 let grant = credential::grant(handle, &task);
                 let short = handle.trust().worker_handle(&task.id, task.number());
                 let credentials = (handle.trust().mint_worker(&grant), short);

@@ -8,22 +8,22 @@ use wharf_domain::run::AttemptError;
 use wharf_engine::{Dispatch, ProviderSink};
 use wharf_vocab::{AttemptId, Code, Fault, SeatId};
 
-use crate::shared::Shared;
+use crate::shared::SeatHub;
 use crate::task::{SENIOR, Task};
 
 /// The way to one seat. The engine keeps it, so it must not keep the engine.
-pub(crate) struct Sink {
-    shared: Weak<Shared>,
+pub(crate) struct SeatSink {
+    shared: Weak<SeatHub>,
     seat: SeatId,
 }
 
-impl Sink {
-    pub(crate) fn new(shared: &Arc<Shared>, seat: SeatId) -> Self {
+impl SeatSink {
+    pub(crate) fn new(shared: &Arc<SeatHub>, seat: SeatId) -> Self {
         Self { shared: Arc::downgrade(shared), seat }
     }
 }
 
-impl ProviderSink for Sink {
+impl ProviderSink for SeatSink {
     fn dispatch(&self, dispatch: Dispatch) -> Result<(), Fault> {
         let stopping = || Fault::new(Code::CoreStopping, "The core is stopping.");
         let shared = self.shared.upgrade().ok_or_else(stopping)?;
@@ -44,7 +44,7 @@ impl ProviderSink for Sink {
             task.failed_before(value);
             return Ok(());
         }
-        shared.offer(&desk, task.request_id(), crate::desk::Waiting::Spawn(task), again);
+        shared.offer(&desk, task.request_id(), crate::desk::SeatItem::Spawn(task), again);
         Ok(())
     }
 
@@ -91,7 +91,7 @@ fn not_for_seat(fault: Fault) -> Fault {
 
 /// What the worker gave when it failed, if the senior was asked about it before the core was
 /// started again.
-fn asked_before(shared: &Shared, task: &Task) -> Option<Value> {
+fn asked_before(shared: &SeatHub, task: &Task) -> Option<Value> {
     let run = shared.options.handle.runs().live(task.run())?;
     let attempt = &task.attempt.dispatch().attempt_id;
     let active = run.active.as_ref().is_some_and(|active| active.id == *attempt);

@@ -14,8 +14,8 @@ use wharf_vocab::limits::{SOCKET_SPARE_BYTES, VALUE_BYTES_MAX};
 use wharf_wire::operator_v1::{CoreMessage, OperatorMessage};
 use wharf_wire::ws::close;
 
-use crate::desk::{Desk, Order, Sitting};
-use crate::shared::Shared;
+use crate::desk::{Desk, DeskConnection, DeskOrder};
+use crate::shared::SeatHub;
 use crate::{asks, notices};
 
 /// How long an operator may take to read a frame.
@@ -26,7 +26,7 @@ const WRITE_MAX: Duration = Duration::from_secs(20);
 pub(crate) const WRITE_BYTES_MAX: usize = VALUE_BYTES_MAX + 1024 * 1024 + SOCKET_SPARE_BYTES;
 
 /// Serves a connection until it ends. It takes the seat at once.
-pub(crate) async fn serve(shared: Arc<Shared>, desk: Arc<Desk>, socket: WebSocket) {
+pub(crate) async fn serve(shared: Arc<SeatHub>, desk: Arc<Desk>, socket: WebSocket) {
     let clock = Clock::start();
     let now = shared.options.handle.now();
     let (taken, due) = desk.take(now);
@@ -42,20 +42,20 @@ pub(crate) async fn serve(shared: Arc<Shared>, desk: Arc<Desk>, socket: WebSocke
     for due in due {
         session.send(&shared.message(due));
     }
-    let sitting = Sitting { desk, epoch: taken.epoch };
-    let mut connection = Connection { session, shared, sitting, clock, orders: taken.orders };
+    let sitting = DeskConnection { desk, epoch: taken.epoch };
+    let mut connection = SeatConnection { session, shared, sitting, clock, orders: taken.orders };
     connection.run(socket).await;
 }
 
-struct Connection {
+struct SeatConnection {
     session: SeatSession,
-    shared: Arc<Shared>,
-    sitting: Sitting,
+    shared: Arc<SeatHub>,
+    sitting: DeskConnection,
     clock: Clock,
-    orders: mpsc::Receiver<Order>,
+    orders: mpsc::Receiver<DeskOrder>,
 }
 
-impl Connection {
+impl SeatConnection {
     async fn run(&mut self, socket: WebSocket) {
         let (mut source, mut sink) = split_frames(socket);
         let patience = Patience { write: Some(WRITE_MAX), close: WRITE_MAX, lingers: false };
@@ -92,9 +92,9 @@ impl Connection {
     }
 }
 
-impl Owner for Connection {
+impl Owner for SeatConnection {
     type Session = SeatSession;
-    type Command = Option<Order>;
+    type Command = Option<DeskOrder>;
 
     fn session(&mut self) -> &mut SeatSession {
         &mut self.session
@@ -126,19 +126,19 @@ impl Owner for Connection {
         ControlFlow::Continue(())
     }
 
-    async fn next(&mut self) -> Option<Order> {
+    async fn next(&mut self) -> Option<DeskOrder> {
         self.orders.recv().await
     }
 
-    async fn obey(&mut self, order: Option<Order>) {
+    async fn obey(&mut self, order: Option<DeskOrder>) {
         match order {
-            Some(Order::Send(message)) => match *message {
+            Some(DeskOrder::Send(message)) => match *message {
                 CoreMessage::Cancel { req_id, task_id, reason } => {
                     self.session.withdraw(&req_id, &task_id, &reason);
                 }
                 message => self.session.send(&message),
             },
-            Some(Order::Close { code, reason }) => self.session.close(code, &reason),
+            Some(DeskOrder::Close { code, reason }) => self.session.close(code, &reason),
             // The desk let go of a connection that could not keep up.
             None => self.session.close(close::TRY_AGAIN, "too much waits to be read"),
         }

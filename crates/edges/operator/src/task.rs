@@ -30,14 +30,14 @@ pub(crate) struct Task {
     /// The attempt.
     pub(crate) attempt: Attempt,
     handle: Handle,
-    state: Mutex<State>,
+    state: Mutex<TaskState>,
     /// Whether no final is being written down at this moment.
     settled: watch::Sender<bool>,
 }
 
 #[derive(Default)]
-struct State {
-    stand: Stand,
+struct TaskState {
+    stand: TaskPhase,
     answers: HashMap<String, oneshot::Sender<Resolution>>,
     /// Whether the senior has been asked and the attempt waits for the answer.
     asked_senior: bool,
@@ -45,7 +45,7 @@ struct State {
 
 /// How a task stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Stand {
+pub(crate) enum TaskPhase {
     /// Somebody works on it.
     #[default]
     Open,
@@ -84,7 +84,7 @@ impl Final {
 
 /// What became of a final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum FinalAcceptance {
     /// It is the final.
     First,
     /// It is equal to the final.
@@ -141,7 +141,7 @@ impl Task {
         self.attempt.has_output_schema()
     }
 
-    pub(crate) fn stand(&self) -> Stand {
+    pub(crate) fn stand(&self) -> TaskPhase {
         self.state.lock().stand.clone()
     }
 
@@ -152,10 +152,10 @@ impl Task {
 
     /// Gives the final. The first stands; one that does not fit the tool's schema is told and
     /// leaves the task open. When this answers, the final is kept for good.
-    pub(crate) async fn conclude(&self, given: Final) -> Result<Taken, Fault> {
+    pub(crate) async fn conclude(&self, given: Final) -> Result<FinalAcceptance, Fault> {
         let digest = given.digest();
         loop {
-            if given.ok && self.stand() == Stand::Open {
+            if given.ok && self.stand() == TaskPhase::Open {
                 self.attempt.check_outputs(&given.outputs()).await?;
             }
             if self.claim(&digest)? {
@@ -164,8 +164,8 @@ impl Task {
             // The same was given before; it counts once it is kept.
             let mut settled = self.settled.subscribe();
             let _ = settled.wait_for(|settled| *settled).await;
-            if self.stand() != Stand::Open {
-                return Ok(Taken::Repeat);
+            if self.stand() != TaskPhase::Open {
+                return Ok(FinalAcceptance::Repeat);
             }
         }
         let kept = match self.attempt.dispatch().spec.senior.clone() {
@@ -178,24 +178,24 @@ impl Task {
         };
         if kept.is_err() {
             // Nothing was kept, so whoever gave it may give it again.
-            self.state.lock().stand = Stand::Open;
+            self.state.lock().stand = TaskPhase::Open;
         }
         self.settled.send_replace(true);
-        kept.map(|()| Taken::First)
+        kept.map(|()| FinalAcceptance::First)
     }
 
     /// Makes this the final, if there is none; `false` if it is the final already.
     fn claim(&self, digest: &Digest) -> Result<bool, Fault> {
         let mut state = self.state.lock();
         match &state.stand {
-            Stand::Open => {
-                state.stand = Stand::Final(digest.clone());
+            TaskPhase::Open => {
+                state.stand = TaskPhase::Final(digest.clone());
                 self.settled.send_replace(false);
                 Ok(true)
             }
-            Stand::Final(first) if first == digest => Ok(false),
-            Stand::Final(_) => Err(already_final()),
-            Stand::Over => Err(over()),
+            TaskPhase::Final(first) if first == digest => Ok(false),
+            TaskPhase::Final(_) => Err(already_final()),
+            TaskPhase::Over => Err(over()),
         }
     }
 
@@ -203,7 +203,7 @@ impl Task {
     pub(crate) fn failed_before(&self, value: Value) {
         let digest = Final { value, ok: false, cost_micro: 0 }.digest();
         let mut state = self.state.lock();
-        state.stand = Stand::Final(digest);
+        state.stand = TaskPhase::Final(digest);
         state.asked_senior = true;
     }
 
@@ -218,16 +218,16 @@ impl Task {
     /// Takes no final any more; `false` if there was one or it was over.
     pub(crate) fn close(&self) -> bool {
         let mut state = self.state.lock();
-        if state.stand != Stand::Open {
+        if state.stand != TaskPhase::Open {
             return false;
         }
-        state.stand = Stand::Over;
+        state.stand = TaskPhase::Over;
         true
     }
 
     async fn end(&self, end: AttemptEnd) -> Result<(), Fault> {
         let given = match self.stand() {
-            Stand::Final(given) => Some(given),
+            TaskPhase::Final(given) => Some(given),
             _ => None,
         };
         self.attempt.conclude(end, given).await.map(drop)

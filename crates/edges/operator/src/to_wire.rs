@@ -7,7 +7,7 @@ use wharf_engine::Handle;
 use wharf_vocab::{AskKind, Timestamp, ToolId};
 use wharf_wire::operator_v1::{CoreMessage, Pending, PendingFile, WorkerKind};
 
-use crate::options::{Facts, Options, fill};
+use crate::options::{Facts, OperatorEdgeOptions, fill};
 use crate::request::RequestId;
 use crate::task::Task;
 
@@ -122,7 +122,7 @@ pub(crate) fn hook_after(
 /// An attempt as a seat is offered it.
 pub(crate) fn spawn(
     task: &Task,
-    options: &Options,
+    options: &OperatorEdgeOptions,
     credentials: (String, Option<String>),
     parent: Option<String>,
     redelivered: bool,

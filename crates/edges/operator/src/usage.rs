@@ -8,8 +8,8 @@ use serde_json::Value;
 use wharf_domain::{Actor, AuditEvent, AuditRecord, Progress};
 use wharf_vocab::{Fault, Micro};
 
-use crate::credential::{Found, Past};
-use crate::shared::Shared;
+use crate::credential::{PastTask, TaskMatch};
+use crate::shared::SeatHub;
 use crate::task::Task;
 
 /// The name under which what was used up stands among a run's events.
@@ -35,8 +35,8 @@ pub(crate) async fn note(task: &Task, stats: Value) -> Result<(), Fault> {
 
 /// The same for a task that is over.
 pub(crate) async fn note_late(
-    shared: &Shared,
-    past: &Past,
+    shared: &SeatHub,
+    past: &PastTask,
     task_id: &str,
     stats: &Value,
 ) -> Result<(), Fault> {
@@ -67,14 +67,14 @@ fn numbers(stats: &Value) -> impl Iterator<Item = (String, Value)> {
 }
 
 /// What a task has cost so far, whether it is over or not.
-pub(crate) async fn cost(shared: &Shared, found: &Found, so_far: Micro) -> Result<(), Fault> {
+pub(crate) async fn cost(shared: &SeatHub, found: &TaskMatch, so_far: Micro) -> Result<(), Fault> {
     match found {
-        Found::Task(task) => task.attempt.report_cost(so_far).await,
-        Found::Past(past) => late_cost(shared, past, so_far).await,
+        TaskMatch::Task(task) => task.attempt.report_cost(so_far).await,
+        TaskMatch::Past(past) => late_cost(shared, past, so_far).await,
     }
 }
 
-async fn late_cost(shared: &Shared, past: &Past, so_far: Micro) -> Result<(), Fault> {
+async fn late_cost(shared: &SeatHub, past: &PastTask, so_far: Micro) -> Result<(), Fault> {
     let handle = &shared.options.handle;
     let Some(key) = &past.run else { return Ok(()) };
     let run = handle.runs().get(key).await?;

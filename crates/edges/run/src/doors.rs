@@ -10,25 +10,25 @@ use wharf_hosting::HostedKind as _;
 use wharf_ports::launcher::Secret;
 use wharf_vocab::{Code, Fault, ProviderId, SecretName};
 
-use crate::link::{self, Endpoint};
+use crate::link::{self, ServerEndpoint};
 use crate::tools::{ToolServers, server_of};
 
 /// The way to one start of a tool server.
-pub(crate) struct Doors {
+pub(crate) struct LaunchEndpoint {
     tools: Arc<ToolServers>,
     id: ProviderId,
-    endpoint: Endpoint,
+    endpoint: ServerEndpoint,
     /// The secret that holds its bearer token.
     token: Option<SecretName>,
     /// Why it leads nowhere any more.
     closed: watch::Sender<Option<String>>,
 }
 
-impl Doors {
+impl LaunchEndpoint {
     pub(crate) fn new(
         tools: Arc<ToolServers>,
         id: ProviderId,
-        endpoint: Endpoint,
+        endpoint: ServerEndpoint,
         token: Option<SecretName>,
     ) -> Self {
         Self { tools, id, endpoint, token, closed: watch::Sender::new(None) }
@@ -63,8 +63,8 @@ fn trimmed(secret: &Secret) -> Secret {
     Secret::new(secret.expose().trim_ascii())
 }
 
-impl link::Doors for Doors {
-    fn endpoint(&self) -> BoxFuture<'_, Result<Endpoint, Fault>> {
+impl link::EndpointSource for LaunchEndpoint {
+    fn endpoint(&self) -> BoxFuture<'_, Result<ServerEndpoint, Fault>> {
         async move {
             if let Some(why) = self.closed.borrow().clone() {
                 let message = format!("The {} went away: {why}.", self.tools.word());

@@ -19,7 +19,7 @@ use wharf_ports::launcher::{Inbound, LaunchSpec, Secret};
 use wharf_vocab::{Code, Fault, SandboxLevel};
 use wharf_wire::run_v1::{Handover, ToolName};
 
-use crate::Options;
+use crate::RunEdgeOptions;
 use crate::folder;
 use crate::link::ServerAddress;
 
@@ -34,7 +34,7 @@ const SECRET_BYTES: usize = 32;
 
 /// The core's way to a launch.
 #[derive(Debug, Clone)]
-pub(crate) struct Way {
+pub(crate) struct LaunchRoute {
     /// Where it is. The socket is the core's own, out of the reach of the launch.
     pub(crate) address: ServerAddress,
     /// What the server was told to ask for.
@@ -43,12 +43,12 @@ pub(crate) struct Way {
 
 /// Makes a launch one of a tool server; the way there.
 pub(crate) fn equip(
-    options: &Options,
+    options: &RunEdgeOptions,
     (agent, server): (&Provider, &ToolServer),
     places: &Places,
     spec: &mut LaunchSpec,
     sockets: &mut Sockets,
-) -> Result<Way, Fault> {
+) -> Result<LaunchRoute, Fault> {
     let artifacts = folder::path(places);
     let reach = reach(options, agent, server)?;
     if reach == Reach::Folder {
@@ -85,7 +85,7 @@ pub(crate) fn equip(
             let word = |word: &String| word.replace(PORT, &port.to_string());
             spec.program = argv.first().map(word).unwrap_or_default().into();
             spec.args = argv.iter().skip(1).map(word).collect();
-            Ok(Way { address: ServerAddress::Unix(socket), secret: None })
+            Ok(LaunchRoute { address: ServerAddress::Unix(socket), secret: None })
         }
         Serving::Image { image } => {
             let (socket, port) = way_in(spec, sockets)?;
@@ -98,7 +98,7 @@ pub(crate) fn equip(
             let (program, args) = options.container.split_first().ok_or_else(no_container)?;
             spec.program = word(program).into();
             spec.args = args.iter().map(word).collect();
-            Ok(Way { address: ServerAddress::Unix(socket), secret: None })
+            Ok(LaunchRoute { address: ServerAddress::Unix(socket), secret: None })
         }
         Serving::Remote { .. } => {
             Err(Fault::new(Code::CoreInternal, "A server elsewhere is not launched."))
@@ -108,7 +108,7 @@ pub(crate) fn equip(
 
 /// How a launched server reaches the files of its runs.
 pub(crate) fn reach(
-    options: &Options,
+    options: &RunEdgeOptions,
     agent: &Provider,
     server: &ToolServer,
 ) -> Result<Reach, Fault> {
@@ -139,7 +139,12 @@ pub(crate) fn no_container() -> Fault {
 }
 
 /// The arguments of the program that serves a handler.
-fn serve(options: &Options, agent: &Provider, handler: &Path, artifacts: &Path) -> Vec<String> {
+fn serve(
+    options: &RunEdgeOptions,
+    agent: &Provider,
+    handler: &Path,
+    artifacts: &Path,
+) -> Vec<String> {
     let mut args: Vec<String> = ["tool", "serve", "--handler"].map(str::to_owned).into();
     args.push(handler.display().to_string());
     args.extend(["--listen", "fd:3"].map(str::to_owned));
@@ -174,14 +179,17 @@ fn handed_over(
     server: &ToolServer,
     spec: &mut LaunchSpec,
     sockets: &mut Sockets,
-) -> Result<Way, Fault> {
+) -> Result<LaunchRoute, Fault> {
     let socket = sockets.folder()?.join("i");
     let secret = random_hex(SECRET_BYTES)?;
     let handover = Handover { secret: secret.clone(), tool: tool_name(server) };
     let sent = bind_unix(&socket).and_then(|listener| hand(&handover, &listener));
     spec.connection = Some(Arc::new(sent.map_err(|error| sockets.unusable(&error))?));
     spec.secrets.push(secret.clone());
-    Ok(Way { address: ServerAddress::Unix(socket), secret: Some(Secret::new(secret.into_bytes())) })
+    Ok(LaunchRoute {
+        address: ServerAddress::Unix(socket),
+        secret: Some(Secret::new(secret.into_bytes())),
+    })
 }
 
 /// The tool of a server as it is named on the wire.

@@ -39,7 +39,7 @@ const WORLD: &str = "@world";
 
 /// The folder of one launch.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct LaunchFolder {
     root: OwnedFd,
     gone: PathBuf,
     /// Runs that have a folder in it, and whether it lies among those of their world.
@@ -51,7 +51,7 @@ pub(crate) fn path(places: &Places) -> PathBuf {
     places.own("artifacts")
 }
 
-impl Shelf {
+impl LaunchFolder {
     /// Opens the folder, which is made if it is not there.
     pub(crate) fn open(places: &Places) -> io::Result<Self> {
         let path = path(places);
@@ -132,7 +132,7 @@ fn of_world(key: &RunKey) -> String {
 /// A run's name in the folder. What bears it is removed when this is dropped.
 #[derive(Debug)]
 struct FolderName {
-    shelf: Arc<Shelf>,
+    shelf: Arc<LaunchFolder>,
     key: RunKey,
     /// Whether it lies among those of its world.
     apart: bool,

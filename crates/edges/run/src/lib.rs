@@ -23,17 +23,17 @@ const CONNECT_SLACK: Duration = Duration::from_secs(10);
 
 /// Takes up the tool servers that are known, and gives what steers them. None is started before a
 /// run needs it.
-pub async fn start(mut options: Options) -> Result<Control, Fault> {
+pub async fn start(mut options: RunEdgeOptions) -> Result<Control, Fault> {
     options.hosting.connect_within = options.healthy_within + CONNECT_SLACK;
     Control::start(Arc::new(ToolServers::new(options))).await
 }
 
 /// How the edge is set up.
 #[derive(Clone)]
-pub struct Options {
+pub struct RunEdgeOptions {
     /// How servers are launched. How long one may take to be connected is said by
-    /// [`Options::healthy_within`].
-    pub hosting: wharf_hosting::Options,
+    /// [`RunEdgeOptions::healthy_within`].
+    pub hosting: wharf_hosting::HostingOptions,
     /// The program that serves handlers: called with `tool serve` and where to listen.
     pub program: PathBuf,
     /// The command that runs an image; without one images are not taken. `{image}`, `{port}` and
@@ -47,7 +47,7 @@ pub struct Options {
     pub healthy_within: Duration,
 }
 
-impl Options {
+impl RunEdgeOptions {
     /// How long a server may have nothing to do, unless somebody says otherwise.
     pub const IDLE: Duration = Duration::from_secs(300);
     /// How long a server may take until it is well, unless somebody says otherwise.

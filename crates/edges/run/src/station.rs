@@ -11,14 +11,16 @@ use tokio::time::Instant;
 use wharf_domain::Provider;
 use wharf_domain::provider::{Serving, ToolServer};
 use wharf_engine::{Handle, Reach};
-use wharf_hosting::{Assignment, Command, ConnectionEnd, Inbox, Process, ProcessPhase, Tasks, Tie};
+use wharf_hosting::{
+    Assignment, ConnectionEnd, ConnectionGuard, Inbox, InboxCommand, Process, ProcessPhase, Tasks,
+};
 use wharf_ports::launcher::{Launched, LogSource};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, shown};
 
-use crate::doors::Doors;
-use crate::equip::{self, Way};
-use crate::folder::Shelf;
-use crate::link::{Endpoint, Health, Reachable, Server, Settings, StopSignal};
+use crate::doors::LaunchEndpoint;
+use crate::equip::{self, LaunchRoute};
+use crate::folder::LaunchFolder;
+use crate::link::{Health, Reachable, ServerEndpoint, ServerLink, Settings, StopSignal};
 use crate::tools::{ToolServers, server_of};
 use work::AttemptWork;
 
@@ -32,15 +34,15 @@ const LINES_LOOKED_AT: usize = 50;
 const LINE_CHARS_MAX: usize = 300;
 
 /// One start of a tool server.
-pub(crate) struct Station {
+pub(crate) struct ServerLaunch {
     tools: Arc<ToolServers>,
     process: Process,
     /// Ends the launch with this, however that goes.
-    _tie: Tie,
-    doors: Arc<Doors>,
-    server: Server,
+    _tie: ConnectionGuard,
+    doors: Arc<LaunchEndpoint>,
+    server: ServerLink,
     /// The folder it shares with the core, if it cannot use addresses.
-    shelf: Option<Arc<Shelf>>,
+    shelf: Option<Arc<LaunchFolder>>,
     /// What the files of a run may have together.
     bytes_max: u64,
     /// Attempts that it works on at once.
@@ -53,14 +55,14 @@ pub(crate) struct Station {
 }
 
 /// How a server is left.
-enum Leaving {
+enum LeaveReason {
     /// It is gone, or cannot be used.
     Lost(String),
     /// It is to end; attempts may go on so long.
     Goodbye(Duration),
 }
 
-impl Station {
+impl ServerLaunch {
     /// Looks after a start in a task of its own.
     pub(crate) fn open(tools: Arc<ToolServers>, process: Process) {
         let tasks = tools.host.tasks().clone();
@@ -79,7 +81,7 @@ impl Station {
         let agent = &process.agent;
         let server = server_of(agent)?;
         let endpoint = endpoint(&tools, &process, server)?;
-        let doors = Arc::new(Doors::new(
+        let doors = Arc::new(LaunchEndpoint::new(
             Arc::clone(&tools),
             agent.id.clone(),
             endpoint,
@@ -90,7 +92,7 @@ impl Station {
         let calls_max = said.unwrap_or(CALLS_DEFAULT).max(1);
         let calls_max = usize::try_from(calls_max).unwrap_or(usize::MAX);
         let settings = settings(server, tools.host.tasks());
-        let link = Server::new(handle(&tools).clone(), Arc::clone(&doors) as _, settings);
+        let link = ServerLink::new(handle(&tools).clone(), Arc::clone(&doors) as _, settings);
         Ok(Self {
             shelf: shelf(&tools, &process, agent, server)?,
             server: link,
@@ -100,7 +102,7 @@ impl Station {
             open: HashMap::new(),
             work: JoinSet::new(),
             at_work: HashMap::new(),
-            _tie: Tie::new(&process.live, &process.launch),
+            _tie: ConnectionGuard::new(&process.live, &process.launch),
             tools,
             process,
         })
@@ -115,8 +117,8 @@ impl Station {
         self.process.live.limit_calls_of(&self.process.launch, self.calls_max);
         self.fares(ProcessPhase::Running).await;
         match self.serve(&mut inbox).await {
-            Leaving::Lost(why) => self.doors.close(why),
-            Leaving::Goodbye(patience) => {
+            LeaveReason::Lost(why) => self.doors.close(why),
+            LeaveReason::Goodbye(patience) => {
                 self.drain(&mut inbox, patience).await;
                 self.doors.close("it was ended".to_owned());
             }
@@ -174,7 +176,7 @@ impl Station {
     }
 
     /// Hands over attempts until the server is to end, or has ended.
-    async fn serve(&mut self, inbox: &mut Inbox) -> Leaving {
+    async fn serve(&mut self, inbox: &mut Inbox) -> LeaveReason {
         let launched = self.process.launched.clone();
         let mut gone = std::pin::pin!(async move {
             match launched {
@@ -185,7 +187,7 @@ impl Station {
         let mut reachable = Reachable::Yes;
         loop {
             tokio::select! {
-                why = &mut gone => return Leaving::Lost(why),
+                why = &mut gone => return LeaveReason::Lost(why),
                 Some(ended) = self.work.join_next_with_id() => self.over(ended),
                 now = self.server.reachable_changed(&reachable) => {
                     reachable = now;
@@ -193,26 +195,26 @@ impl Station {
                     self.fares(if well { ProcessPhase::Running } else { ProcessPhase::Unhealthy }).await;
                 }
                 command = inbox.recv() => match command {
-                    Some(Command::Goodbye { drain_ms, .. }) => {
-                        return Leaving::Goodbye(Duration::from_millis(drain_ms));
+                    Some(InboxCommand::Goodbye { drain_ms, .. }) => {
+                        return LeaveReason::Goodbye(Duration::from_millis(drain_ms));
                     }
                     Some(command) => self.command(command).await,
-                    None => return Leaving::Goodbye(Duration::ZERO),
+                    None => return LeaveReason::Goodbye(Duration::ZERO),
                 }
             }
         }
     }
 
-    async fn command(&mut self, command: Command) {
+    async fn command(&mut self, command: InboxCommand) {
         match command {
-            Command::Call(assignment) => self.arrive(*assignment).await,
-            Command::Cancel { attempt_id, grace_ms, .. } => {
+            InboxCommand::Call(assignment) => self.arrive(*assignment).await,
+            InboxCommand::Cancel { attempt_id, grace_ms, .. } => {
                 if let Some(stop) = self.open.get(&attempt_id) {
                     stop.now(Duration::from_millis(grace_ms));
                 }
             }
             // A tool server asks nothing.
-            Command::Answer { .. } | Command::Goodbye { .. } => {}
+            InboxCommand::Answer { .. } | InboxCommand::Goodbye { .. } => {}
         }
     }
 
@@ -288,13 +290,13 @@ fn endpoint(
     tools: &ToolServers,
     process: &Process,
     server: &ToolServer,
-) -> Result<Endpoint, Fault> {
+) -> Result<ServerEndpoint, Fault> {
     if let Serving::Remote { url } = &server.how {
-        return Endpoint::parse(url);
+        return ServerEndpoint::parse(url);
     }
     let gone = || Fault::new(Code::ToolWorkerLost, "The tool server went away.");
-    let Way { address, secret } = tools.way(&process.launch).ok_or_else(gone)?;
-    Ok(Endpoint::new(address).with_bearer(secret).of_life(tools.next_life()))
+    let LaunchRoute { address, secret } = tools.way(&process.launch).ok_or_else(gone)?;
+    Ok(ServerEndpoint::new(address).with_bearer(secret).of_life(tools.next_life()))
 }
 
 fn settings(server: &ToolServer, tasks: &Tasks) -> Settings {
@@ -314,12 +316,12 @@ fn shelf(
     process: &Process,
     agent: &Provider,
     server: &ToolServer,
-) -> Result<Option<Arc<Shelf>>, Fault> {
+) -> Result<Option<Arc<LaunchFolder>>, Fault> {
     if process.launched.is_none() || equip::reach(&tools.options, agent, server)? == Reach::Storage
     {
         return Ok(None);
     }
-    Shelf::open(&process.places).map(|shelf| Some(Arc::new(shelf))).map_err(|error| {
+    LaunchFolder::open(&process.places).map(|shelf| Some(Arc::new(shelf))).map_err(|error| {
         let message = format!("No folder for files can be made: {error}.");
         Fault::new(Code::AgentStartFailed, message)
     })

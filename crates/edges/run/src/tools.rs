@@ -15,18 +15,18 @@ use wharf_ports::launcher::LaunchSpec;
 use wharf_ports::providers::Scan;
 use wharf_vocab::{Code, Fault, LaunchId, ProviderId};
 
-use crate::Options;
-use crate::equip::Way;
-use crate::link::{Endpoint, ServerAddress};
-use crate::station::Station;
+use crate::RunEdgeOptions;
+use crate::equip::LaunchRoute;
+use crate::link::{ServerAddress, ServerEndpoint};
+use crate::station::ServerLaunch;
 use crate::{equip, manifest};
 
 /// What all tool servers share.
 pub(crate) struct ToolServers {
     pub(crate) host: Host,
-    pub(crate) options: Options,
+    pub(crate) options: RunEdgeOptions,
     /// The ways to launches that are under way.
-    ways: Mutex<HashMap<LaunchId, Way>>,
+    ways: Mutex<HashMap<LaunchId, LaunchRoute>>,
     /// How many launches there have been.
     lives: AtomicU64,
 }
@@ -48,7 +48,7 @@ pub(crate) fn unknown(id: &ProviderId) -> Fault {
 }
 
 impl ToolServers {
-    pub(crate) fn new(options: Options) -> Self {
+    pub(crate) fn new(options: RunEdgeOptions) -> Self {
         let host = Host::new(options.hosting.clone());
         Self { host, options, ways: Mutex::default(), lives: AtomicU64::new(0) }
     }
@@ -59,7 +59,7 @@ impl ToolServers {
     }
 
     /// The way to a launch.
-    pub(crate) fn way(&self, launch: &LaunchId) -> Option<Way> {
+    pub(crate) fn way(&self, launch: &LaunchId) -> Option<LaunchRoute> {
         self.ways.lock().get(launch).cloned()
     }
 
@@ -71,7 +71,7 @@ impl ToolServers {
             let message = format!("The tool server cannot be used: {why}.");
             Err(Fault::new(Code::ToolManifestInvalid, message).with("field", "url"))
         };
-        let endpoint = Endpoint::parse(url)?;
+        let endpoint = ServerEndpoint::parse(url)?;
         if matches!(endpoint.address, ServerAddress::Tls { .. }) && !storage.is_public {
             return refused(format!(
                 "it is elsewhere, and this core's files are under {origin}, which does not lead \
@@ -144,7 +144,7 @@ impl HostedKind for ToolServers {
     }
 
     fn launched(self: Arc<Self>, process: Process) {
-        Station::open(self, process);
+        ServerLaunch::open(self, process);
     }
 
     fn over(&self, launch: &LaunchId) {

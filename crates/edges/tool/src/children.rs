@@ -10,12 +10,12 @@ use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::NewAsk;
 use wharf_domain::{Audience, Caller, Resolution};
 use wharf_engine::{AttemptRef, Handle, NewRun};
-use wharf_protocol::tool::{Answer, ToolRequest, ToolSession};
+use wharf_protocol::tool::{ToolAnswer, ToolRequest, ToolSession};
 use wharf_vocab::{AskKind, AttemptId, Code, Digest, Fault, RunKey};
 
-use crate::follow::{self, Followers, Request, Tidings};
-use crate::plan::{Plan, Question};
-use crate::shared::Shared;
+use crate::follow::{self, FollowRequest, Followers, RunUpdate};
+use crate::plan::{PlannedQuestion, RequestPlan};
+use crate::shared::PeerHub;
 
 /// What an operative has asked and waits for.
 pub(crate) struct Children {
@@ -40,7 +40,7 @@ struct OpenAsk {
 
 impl Children {
     /// What the bearer of `own` will ask.
-    pub(crate) fn new(shared: &Shared, own: Caller, tidings: mpsc::Sender<Tidings>) -> Self {
+    pub(crate) fn new(shared: &PeerHub, own: Caller, tidings: mpsc::Sender<RunUpdate>) -> Self {
         let (handle, tasks) = (shared.options.handle.clone(), shared.background.clone());
         let open_max = shared.options.limits.served_max;
         let runs = Followers::new(handle.clone(), tasks.clone(), open_max, tidings);
@@ -57,8 +57,8 @@ impl Children {
         let id = incoming.id.clone();
         let caller = self.caller(&attempt);
         let of = incoming.of.clone().unwrap_or_default();
-        let begun = match Plan::of(&self.handle, &caller, incoming) {
-            Ok(Plan::Run { tool, inputs, reading }) => {
+        let begun = match RequestPlan::of(&self.handle, &caller, incoming) {
+            Ok(RequestPlan::Run { tool, inputs, reading }) => {
                 let dispatch = attempt.dispatch();
                 let mut new = NewRun::new(tool, inputs, dispatch.run.world.clone());
                 new.mode = dispatch.spec.mode;
@@ -69,13 +69,13 @@ impl Children {
                     Ok(accepted.run.key.clone())
                 };
                 let (id, of, detach) = (id.clone(), Some(of), false);
-                self.runs.follow(Request { id, of, caller: asker, reading, detach }, begun)
+                self.runs.follow(FollowRequest { id, of, caller: asker, reading, detach }, begun)
             }
-            Ok(Plan::Question(question)) => self.ask(&id, of, &attempt, question).await,
-            Ok(Plan::Notice(notice)) => {
+            Ok(RequestPlan::Question(question)) => self.ask(&id, of, &attempt, question).await,
+            Ok(RequestPlan::Notice(notice)) => {
                 let told = attempt.progress(notice.pieces()).await;
                 told.map(|()| {
-                    session.answer(&id, &Answer::Acknowledged);
+                    session.answer(&id, &ToolAnswer::Acknowledged);
                 })
             }
             Err(fault) => Err(fault),
@@ -111,9 +111,9 @@ impl Children {
         id: &str,
         of: String,
         attempt: &AttemptRef,
-        question: Question,
+        question: PlannedQuestion,
     ) -> Result<(), Fault> {
-        let Question { title, schema, detail } = question;
+        let PlannedQuestion { title, schema, detail } = question;
         let text = |value: &serde_json::Value| value.to_string();
         let parts = [title.clone(), text(&schema), detail.as_ref().map(text).unwrap_or_default()];
         let digest = Digest::of(&parts.each_ref().map(|part| part.as_bytes()));
@@ -156,14 +156,14 @@ impl Children {
         let Some(id) = id else { return };
         self.asks.remove(&id);
         let answer = match resolution {
-            Resolution::Answered { value } => Answer::Accepted(value),
-            Resolution::Declined => Answer::Declined,
-            Resolution::OffScript { text } => Answer::OffScript(text),
-            Resolution::Deny { .. } => Answer::Denied,
+            Resolution::Answered { value } => ToolAnswer::Accepted(value),
+            Resolution::Declined => ToolAnswer::Declined,
+            Resolution::OffScript { text } => ToolAnswer::OffScript(text),
+            Resolution::Deny { .. } => ToolAnswer::Denied,
             Resolution::Cancelled
             | Resolution::Expired
             | Resolution::Withdrawn
-            | Resolution::Allow { .. } => Answer::Cancelled,
+            | Resolution::Allow { .. } => ToolAnswer::Cancelled,
         };
         session.answer(&id, &answer);
     }

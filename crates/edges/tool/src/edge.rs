@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use wharf_wire::tool_v1::close;
 
-use crate::options::Options;
+use crate::options::ToolEdgeOptions;
 use crate::routes;
-use crate::shared::Shared;
+use crate::shared::PeerHub;
 use crate::sink;
 use crate::stations::Order;
 
@@ -17,13 +17,13 @@ const END_MAX: Duration = Duration::from_secs(2);
 /// The edge that speaks the tool protocol. Cloning it is cheap.
 #[derive(Clone)]
 pub struct ToolEdge {
-    shared: Arc<Shared>,
+    shared: Arc<PeerHub>,
 }
 
 impl ToolEdge {
     /// Takes up the operatives there are; runs wait for them for a while.
-    pub async fn start(options: Options) -> Self {
-        let shared = Arc::new(Shared::new(options));
+    pub async fn start(options: ToolEdgeOptions) -> Self {
+        let shared = Arc::new(PeerHub::new(options));
         let known = shared.options.handle.providers().list().into_iter();
         for agent in known.filter(|known| !known.manifest.kind.is_launched()) {
             if let Err(fault) = sink::take_up(&shared, &agent.id, agent.tools).await {

@@ -12,39 +12,39 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wharf_domain::{Caller, Outcome, Run};
 use wharf_engine::{FollowEvent, Handle, progress_value};
-use wharf_protocol::tool::Answer;
+use wharf_protocol::tool::ToolAnswer;
 use wharf_vocab::{Code, Executed, Fault, Micro, RunKey};
 
-use crate::plan::Reading;
+use crate::plan::OutcomeReading;
 
 /// News of all runs of a connection that may wait for it.
 pub(crate) const TIDINGS_MAX: usize = 64;
 
 /// What a run has to tell whoever asked for it.
-pub(crate) struct Tidings {
+pub(crate) struct RunUpdate {
     /// The request.
     pub(crate) id: String,
     /// Which request of that name.
     pub(crate) serial: u64,
     /// What there is to tell.
-    pub(crate) what: What,
+    pub(crate) what: RunUpdateKind,
 }
 
 /// What there is to tell.
-pub(crate) enum What {
+pub(crate) enum RunUpdateKind {
     /// Something on the way.
     Progress(Value),
     /// What it has cost so far.
     Cost(Micro),
     /// The end.
-    Ended(Answer),
+    Ended(ToolAnswer),
 }
 
 /// The runs that come of the requests of one connection.
 pub(crate) struct Followers {
     handle: Handle,
     tasks: TaskTracker,
-    tidings: mpsc::Sender<Tidings>,
+    tidings: mpsc::Sender<RunUpdate>,
     open: HashMap<String, Followed>,
     serial: u64,
     /// Places for followers. A request that is taken back is open no more while its follower still
@@ -61,11 +61,11 @@ struct Followed {
 }
 
 /// Which run is followed for whom.
-pub(crate) struct Request {
+pub(crate) struct FollowRequest {
     pub(crate) id: String,
     pub(crate) of: Option<String>,
     pub(crate) caller: Caller,
-    pub(crate) reading: Reading,
+    pub(crate) reading: OutcomeReading,
     /// Whether the run goes on without its asker.
     pub(crate) detach: bool,
 }
@@ -76,7 +76,7 @@ impl Followers {
         handle: Handle,
         tasks: TaskTracker,
         open_max: usize,
-        tidings: mpsc::Sender<Tidings>,
+        tidings: mpsc::Sender<RunUpdate>,
     ) -> Self {
         let slots = Arc::new(Semaphore::new(2 * open_max));
         Self { handle, tasks, tidings, open: HashMap::new(), serial: 0, slots }
@@ -85,7 +85,7 @@ impl Followers {
     /// Follows the run that `begun` begins.
     pub(crate) fn follow(
         &mut self,
-        request: Request,
+        request: FollowRequest,
         begun: impl Future<Output = Result<RunKey, Fault>> + Send + 'static,
     ) -> Result<(), Fault> {
         let message = "Too much that was taken back is still under way on this connection.";
@@ -93,7 +93,7 @@ impl Followers {
         let slot = Arc::clone(&self.slots).try_acquire_owned().map_err(busy)?;
         self.serial += 1;
         let (serial, stop) = (self.serial, CancellationToken::new());
-        let Request { id, of, caller, reading, detach } = request;
+        let FollowRequest { id, of, caller, reading, detach } = request;
         self.open.insert(id.clone(), Followed { serial, of, stop: stop.clone() });
         let (handle, tidings) = (self.handle.clone(), self.tidings.clone());
         let follower = Follower { handle, caller, id, serial, tidings, stop, detach, _slot: slot };
@@ -116,9 +116,9 @@ impl Followers {
     }
 
     /// Whether news are of a request that is still open; one that has ended is open no more.
-    pub(crate) fn is_open(&mut self, tidings: &Tidings) -> bool {
+    pub(crate) fn is_open(&mut self, tidings: &RunUpdate) -> bool {
         let is_open = self.open.get(&tidings.id).is_some_and(|it| it.serial == tidings.serial);
-        if is_open && matches!(tidings.what, What::Ended(_)) {
+        if is_open && matches!(tidings.what, RunUpdateKind::Ended(_)) {
             self.open.remove(&tidings.id);
         }
         is_open
@@ -131,7 +131,7 @@ struct Follower {
     caller: Caller,
     id: String,
     serial: u64,
-    tidings: mpsc::Sender<Tidings>,
+    tidings: mpsc::Sender<RunUpdate>,
     /// The asker does not want it any more.
     stop: CancellationToken,
     detach: bool,
@@ -141,22 +141,30 @@ struct Follower {
 
 impl Follower {
     /// Follows the run that `begun` begins, and tells how it ends.
-    async fn follow(self, begun: impl Future<Output = Result<RunKey, Fault>>, reading: Reading) {
+    async fn follow(
+        self,
+        begun: impl Future<Output = Result<RunKey, Fault>>,
+        reading: OutcomeReading,
+    ) {
         let answer = match begun.await {
             Ok(key) => match self.watch(&key, reading).await {
                 Ok(answer) => answer,
-                Err(fault) => Some(Answer::Failed(fault)),
+                Err(fault) => Some(ToolAnswer::Failed(fault)),
             },
             Err(fault) => Some(refused(fault)),
         };
         if let Some(answer) = answer {
             // When the connection is gone there is nobody left to tell.
-            let _ = self.tell(What::Ended(answer)).await;
+            let _ = self.tell(RunUpdateKind::Ended(answer)).await;
         }
     }
 
     /// Passes on what the run does until it is over; nothing if nobody waits for the end.
-    async fn watch(&self, key: &RunKey, reading: Reading) -> Result<Option<Answer>, Fault> {
+    async fn watch(
+        &self,
+        key: &RunKey,
+        reading: OutcomeReading,
+    ) -> Result<Option<ToolAnswer>, Fault> {
         let mut follow =
             self.handle.runs().follow(self.caller.clone(), key, self.stop.clone()).await?;
         loop {
@@ -179,61 +187,61 @@ impl Follower {
             };
             match event {
                 FollowEvent::Ended(run) => {
-                    let _ = self.tell(What::Cost(run.cost_micro)).await;
+                    let _ = self.tell(RunUpdateKind::Cost(run.cost_micro)).await;
                     return Ok(Some(answer(&run, reading)));
                 }
                 FollowEvent::Cost(cost) => {
-                    follow.unless_stopped(self.tell(What::Cost(cost))).await;
+                    follow.unless_stopped(self.tell(RunUpdateKind::Cost(cost))).await;
                 }
                 // Whoever only tells something waits for nothing else than that it arrived.
-                FollowEvent::Progress(_) if reading == Reading::Notice => {}
+                FollowEvent::Progress(_) if reading == OutcomeReading::Notice => {}
                 FollowEvent::Progress(piece) => {
                     let Some(value) = progress_value(piece) else { continue };
-                    follow.unless_stopped(self.tell(What::Progress(value))).await;
+                    follow.unless_stopped(self.tell(RunUpdateKind::Progress(value))).await;
                 }
                 FollowEvent::Canceled => return Ok(None),
             }
         }
     }
 
-    async fn tell(&self, what: What) -> Result<(), mpsc::error::SendError<Tidings>> {
-        let tidings = Tidings { id: self.id.clone(), serial: self.serial, what };
+    async fn tell(&self, what: RunUpdateKind) -> Result<(), mpsc::error::SendError<RunUpdate>> {
+        let tidings = RunUpdate { id: self.id.clone(), serial: self.serial, what };
         self.tidings.send(tidings).await
     }
 }
 
 /// How a run ended, as whoever asked for it is told.
-fn answer(run: &Run, reading: Reading) -> Answer {
+fn answer(run: &Run, reading: OutcomeReading) -> ToolAnswer {
     let outputs = match &run.outcome {
         Some(Outcome::Succeeded { outputs }) => outputs,
-        Some(Outcome::Refused { .. }) => return Answer::Denied,
-        Some(Outcome::Canceled { .. }) => return Answer::Cancelled,
-        Some(Outcome::Failed { error }) => return Answer::Failed(error.clone()),
-        None => return Answer::Failed(lost()),
+        Some(Outcome::Refused { .. }) => return ToolAnswer::Denied,
+        Some(Outcome::Canceled { .. }) => return ToolAnswer::Cancelled,
+        Some(Outcome::Failed { error }) => return ToolAnswer::Failed(error.clone()),
+        None => return ToolAnswer::Failed(lost()),
     };
     match reading {
-        Reading::Output(form) => Answer::Accepted(form.unpack(outputs.clone())),
-        Reading::Notice => Answer::Acknowledged,
-        Reading::Question => {
+        OutcomeReading::Output(form) => ToolAnswer::Accepted(form.unpack(outputs.clone())),
+        OutcomeReading::Notice => ToolAnswer::Acknowledged,
+        OutcomeReading::Question => {
             let given = outputs.get("answer").cloned().unwrap_or_default();
             match outputs.get("status").and_then(Value::as_str) {
-                Some("answered") => Answer::Accepted(given),
-                Some("declined") => Answer::Declined,
+                Some("answered") => ToolAnswer::Accepted(given),
+                Some("declined") => ToolAnswer::Declined,
                 Some("off_script") => {
-                    Answer::OffScript(given.as_str().unwrap_or_default().to_owned())
+                    ToolAnswer::OffScript(given.as_str().unwrap_or_default().to_owned())
                 }
-                _ => Answer::Cancelled,
+                _ => ToolAnswer::Cancelled,
             }
         }
     }
 }
 
 /// Why there is no run, as whoever asked for it is told.
-pub(crate) fn refused(fault: Fault) -> Answer {
+pub(crate) fn refused(fault: Fault) -> ToolAnswer {
     let denied = [Code::PermissionDenied, Code::AuthInvalid, Code::AuthRequired, Code::AskDenied];
     match denied.into_iter().any(|code| fault.is(code)) {
-        true => Answer::Denied,
-        false => Answer::Failed(fault),
+        true => ToolAnswer::Denied,
+        false => ToolAnswer::Failed(fault),
     }
 }
 

@@ -36,7 +36,7 @@ mod sse;
 mod stations;
 
 pub use edge::ToolEdge;
-pub use options::Options;
+pub use options::ToolEdgeOptions;
 
 /// What the routes are, as parts of an OpenAPI document.
 pub mod document {

@@ -9,47 +9,47 @@ use wharf_domain::run::AttemptError;
 use wharf_domain::{Caller, Progress, ProviderInput, ToolDef};
 use wharf_engine::{Attempt, AttemptEnd, AttemptOutputs, AttemptRef, Dispatch};
 use wharf_protocol::tool::value::Form;
-use wharf_protocol::tool::{Answer, CallError, ToolRequest, ToolSession};
+use wharf_protocol::tool::{CallError, ToolAnswer, ToolRequest, ToolSession};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object, RunKey, ToolId};
 use wharf_wire::tool_v1::{Kind, Offer, OfferedTool, Request};
 
 use crate::children::Children;
-use crate::follow::Tidings;
+use crate::follow::RunUpdate;
 use crate::offer;
-use crate::shared::Shared;
-use crate::stations::{Place, Station};
+use crate::shared::PeerHub;
+use crate::stations::{AttemptPermit, ServedName};
 
 /// Attempts that are over and of which the operative may still say what they cost.
 const OVER_MAX: usize = 32;
 
 /// One who executes.
-pub(crate) struct Operative {
-    shared: Arc<Shared>,
-    station: Arc<Station>,
+pub(crate) struct OperativePeer {
+    shared: Arc<PeerHub>,
+    station: Arc<ServedName>,
     epoch: u64,
     caller: Caller,
-    calls: HashMap<String, Call>,
+    calls: HashMap<String, OperativeCall>,
     /// Attempts that were answered or taken back with their runs, the oldest first.
     over: VecDeque<(AttemptId, RunKey)>,
     pub(crate) children: Children,
 }
 
 /// An attempt that the operative works on.
-struct Call {
+struct OperativeCall {
     attempt: Attempt,
     output: Form,
     /// What it has cost so far.
     cost_micro: Micro,
     /// Held so that no more calls are open than may be.
-    _place: Place,
+    _place: AttemptPermit,
 }
 
-impl Operative {
+impl OperativePeer {
     pub(crate) fn new(
-        shared: Arc<Shared>,
-        station: Arc<Station>,
+        shared: Arc<PeerHub>,
+        station: Arc<ServedName>,
         (epoch, caller): (u64, Caller),
-        tidings: mpsc::Sender<Tidings>,
+        tidings: mpsc::Sender<RunUpdate>,
     ) -> Self {
         let children = Children::new(&shared, caller.clone(), tidings);
         let (calls, over) = (HashMap::new(), VecDeque::new());
@@ -119,7 +119,7 @@ impl Operative {
         &mut self,
         session: &mut ToolSession,
         dispatch: Dispatch,
-        place: Place,
+        place: AttemptPermit,
     ) {
         let handle = &self.shared.options.handle;
         let tool = handle.providers().tool(&dispatch.spec.tool).ok();
@@ -144,7 +144,8 @@ impl Operative {
         attempt.handed_over();
         match session.call(request) {
             Ok(()) => {
-                self.calls.insert(id, Call { attempt, output, cost_micro: 0, _place: place });
+                self.calls
+                    .insert(id, OperativeCall { attempt, output, cost_micro: 0, _place: place });
             }
             // An attempt that was given twice is under way.
             Err(CallError::Duplicate) => {}
@@ -227,8 +228,10 @@ impl Operative {
     }
 
     /// The operative answers, or cannot any more.
-    pub(crate) fn answered(&mut self, id: &str, answer: Answer) {
-        let Some(Call { attempt, output, cost_micro, .. }) = self.calls.remove(id) else { return };
+    pub(crate) fn answered(&mut self, id: &str, answer: ToolAnswer) {
+        let Some(OperativeCall { attempt, output, cost_micro, .. }) = self.calls.remove(id) else {
+            return;
+        };
         self.children.parent_ended(id);
         self.remember(&attempt);
         self.end(attempt, result(answer).map(|value| output.pack(value)), cost_micro);
@@ -240,7 +243,7 @@ impl Operative {
         let Some(call) = call else {
             let message = "An operative asks only on behalf of a call that it serves.";
             let fault = Fault::new(Code::PermissionDenied, message).executed(Executed::No);
-            session.answer(&incoming.id, &Answer::Failed(fault));
+            session.answer(&incoming.id, &ToolAnswer::Failed(fault));
             return;
         };
         let attempt = AttemptRef::clone(&call.attempt);
@@ -274,22 +277,24 @@ impl Operative {
 }
 
 /// An answer as the end of an attempt.
-fn result(answer: Answer) -> Result<Value, AttemptError> {
+fn result(answer: ToolAnswer) -> Result<Value, AttemptError> {
     let refused = |code, message: &str| AttemptError::Refused(Fault::new(code, message));
     Err(match answer {
-        Answer::Accepted(value) => return Ok(value),
-        Answer::Acknowledged => return Ok(Value::Null),
-        Answer::Declined => refused(Code::ToolDeclined, "The operative declined the call."),
-        Answer::Denied => refused(Code::PermissionDenied, "The operative did not allow the call."),
-        Answer::Cancelled => {
+        ToolAnswer::Accepted(value) => return Ok(value),
+        ToolAnswer::Acknowledged => return Ok(Value::Null),
+        ToolAnswer::Declined => refused(Code::ToolDeclined, "The operative declined the call."),
+        ToolAnswer::Denied => {
+            refused(Code::PermissionDenied, "The operative did not allow the call.")
+        }
+        ToolAnswer::Cancelled => {
             AttemptError::Canceled(Fault::new(Code::ToolCanceled, "The operative called it off."))
         }
-        Answer::OffScript(text) => {
+        ToolAnswer::OffScript(text) => {
             let text: String = text.chars().filter(|c| !c.is_control() || *c == '\n').collect();
             let text = if text.trim().is_empty() { "The tool failed.".to_owned() } else { text };
             AttemptError::Failed(Fault::new(Code::ToolFailed, text), Executed::Yes)
         }
-        Answer::Failed(mut fault) => {
+        ToolAnswer::Failed(mut fault) => {
             fault.message.retain(|c| !c.is_control() || c == '\n');
             let said = fault.details.remove("executed");
             let executed = match said.as_ref().and_then(Value::as_str) {
@@ -299,7 +304,7 @@ fn result(answer: Answer) -> Result<Value, AttemptError> {
             };
             AttemptError::Failed(fault, executed)
         }
-        Answer::Lost => {
+        ToolAnswer::Lost => {
             let message = "The operative's connection ended before it answered.";
             AttemptError::Failed(Fault::new(Code::ToolAgentLost, message), Executed::Maybe)
         }

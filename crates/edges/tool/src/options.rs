@@ -8,7 +8,7 @@ use wharf_vocab::limits::RECHECK_MS;
 
 /// What the edge is made of.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ToolEdgeOptions {
     /// The engine.
     pub handle: Handle,
     /// What one connection may make the core keep.
@@ -45,7 +45,7 @@ pub struct Options {
     pub operatives_max: usize,
 }
 
-impl Options {
+impl ToolEdgeOptions {
     /// The usual sizes and times.
     #[must_use]
     pub fn new(handle: Handle) -> Self {

@@ -26,14 +26,14 @@ pub(crate) struct Outlet {
     /// The number of the last event.
     last: watch::Sender<u64>,
     readers: AtomicUsize,
-    room: Room,
+    room: OutletLimits,
     /// What all sessions of the same token keep.
     share: Arc<Share>,
 }
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct OutletLimits {
     pub(crate) events_max: usize,
     pub(crate) bytes_max: usize,
     /// Bytes of all sessions of the same token.
@@ -49,7 +49,7 @@ pub(crate) struct Cursor {
 
 /// Why nothing can be read.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Unread {
+pub(crate) enum ReadRefusal {
     /// Too many read already.
     TooMany,
     /// The number is one of another session, which had the same name and has ended.
@@ -57,7 +57,7 @@ pub(crate) enum Unread {
 }
 
 #[cfg(test)]
-impl Room {
+impl OutletLimits {
     /// Room for so many events with so many bytes.
     pub(crate) fn of(events_max: usize, bytes_max: usize) -> Self {
         Self { events_max, bytes_max, share_bytes_max: usize::MAX }
@@ -65,7 +65,7 @@ impl Room {
 }
 
 impl Outlet {
-    pub(crate) fn new(room: Room, share: Arc<Share>) -> Self {
+    pub(crate) fn new(room: OutletLimits, share: Arc<Share>) -> Self {
         let (last, _) = watch::channel(0);
         Self { log: Mutex::default(), last, readers: AtomicUsize::new(0), room, share }
     }
@@ -106,10 +106,10 @@ impl Outlet {
         self: &Arc<Self>,
         after: Option<u64>,
         open: &HashSet<String>,
-    ) -> Result<Cursor, Unread> {
+    ) -> Result<Cursor, ReadRefusal> {
         let place = match self.readers.fetch_add(1, Ordering::SeqCst) < READERS_MAX {
-            true => self.log.lock().place(after, |id| open.contains(id)).ok_or(Unread::Gone),
-            false => Err(Unread::TooMany),
+            true => self.log.lock().place(after, |id| open.contains(id)).ok_or(ReadRefusal::Gone),
+            false => Err(ReadRefusal::TooMany),
         };
         let place = place.inspect_err(|_| {
             self.readers.fetch_sub(1, Ordering::SeqCst);
@@ -148,7 +148,7 @@ impl Drop for Cursor {
 mod tests {
     use super::*;
 
-    fn outlet(room: Room) -> Arc<Outlet> {
+    fn outlet(room: OutletLimits) -> Arc<Outlet> {
         Arc::new(Outlet::new(room, Arc::default()))
     }
 
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn k029_a_reader_goes_on_where_it_was_and_others_do_not_notice() {
-        let outlet = outlet(Room::of(10, 1_000));
+        let outlet = outlet(OutletLimits::of(10, 1_000));
         outlet.push("a");
         outlet.push("b");
         let mut first = read(&outlet, Some(1));
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn k029_progress_goes_first_and_whoever_misses_something_is_told() {
-        let outlet = outlet(Room::of(3, 1_000));
+        let outlet = outlet(OutletLimits::of(3, 1_000));
         let progress = r#"{"type":"progress","id":"1","data":1}"#;
         let mut slow = read(&outlet, Some(0));
         outlet.push("answer one");
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn k029_what_went_before_anybody_could_read_it_is_not_waited_for() {
-        let outlet = outlet(Room::of(2, 1_000));
+        let outlet = outlet(OutletLimits::of(2, 1_000));
         let mut reader = read(&outlet, Some(0));
         outlet.push("answer one");
         outlet.push("answer two");
@@ -215,16 +215,16 @@ mod tests {
 
     #[test]
     fn k029_a_number_of_another_session_is_none_of_this_one() {
-        let outlet = outlet(Room::of(10, 1_000));
+        let outlet = outlet(OutletLimits::of(10, 1_000));
         outlet.push("a");
-        assert_eq!(outlet.read(Some(50), &HashSet::new()).err(), Some(Unread::Gone));
+        assert_eq!(outlet.read(Some(50), &HashSet::new()).err(), Some(ReadRefusal::Gone));
         assert_eq!(outlet.readers(), 0);
         assert_eq!(read(&outlet, Some(1)).take(), NextEvents::Nothing);
     }
 
     #[test]
     fn k029_a_late_joiner_sees_only_requests_that_are_open() {
-        let outlet = outlet(Room::of(10, 1_000));
+        let outlet = outlet(OutletLimits::of(10, 1_000));
         let request =
             |id: &str| format!(r#"{{"id":"{id}","kind":"elicit","type":"t","payload":1}}"#);
         outlet.push(&request("over"));
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn k030_what_readers_make_the_core_keep_is_bounded() {
         let big = "x".repeat(200 * 1024);
-        let outlet = outlet(Room::of(10, usize::MAX));
+        let outlet = outlet(OutletLimits::of(10, usize::MAX));
         (0..4).for_each(|_| outlet.push(&big));
         let mut slow = read(&outlet, None);
         let piece = text(&mut slow);
@@ -251,7 +251,7 @@ mod tests {
         );
         assert_eq!(slow.take(), NextEvents::Nothing);
         let many: Vec<Cursor> = (1..READERS_MAX).map(|_| read(&outlet, None)).collect();
-        assert_eq!(outlet.read(None, &HashSet::new()).err(), Some(Unread::TooMany));
+        assert_eq!(outlet.read(None, &HashSet::new()).err(), Some(ReadRefusal::TooMany));
         drop(many);
         assert!(outlet.read(None, &HashSet::new()).is_ok());
     }
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn k030_sessions_of_one_token_keep_a_share_together() {
         let share = Arc::new(Share::default());
-        let room = Room { share_bytes_max: 10, ..Room::of(10, 1_000) };
+        let room = OutletLimits { share_bytes_max: 10, ..OutletLimits::of(10, 1_000) };
         let (one, two) = (Outlet::new(room, Arc::clone(&share)), Outlet::new(room, share.clone()));
         one.push("12345678");
         two.push("1234");

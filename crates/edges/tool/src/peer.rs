@@ -8,27 +8,27 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 use wharf_domain::Caller;
-use wharf_protocol::tool::{Counters, Event, Limits, ToolSession};
+use wharf_protocol::tool::{Counters, Limits, ToolEvent, ToolSession};
 use wharf_protocol::{Closed, Incoming, Moment, Session as _};
 use wharf_socket::{Clock, Owner};
 use wharf_vocab::Code;
 use wharf_wire::tool_v1::{Offer, close};
 
-use crate::follow::{TIDINGS_MAX, Tidings, What};
-use crate::operative::Operative;
+use crate::follow::{RunUpdate, RunUpdateKind, TIDINGS_MAX};
+use crate::operative::OperativePeer;
 use crate::principal::Principal;
 use crate::query::Role;
-use crate::shared::Shared;
-use crate::stations::{ORDERS_MAX, Order, Station};
+use crate::shared::PeerHub;
+use crate::stations::{ORDERS_MAX, Order, ServedName};
 
 /// Why a connection is ended from this side.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Closing {
+pub(crate) struct PeerClose {
     pub(crate) code: u16,
     pub(crate) reason: String,
 }
 
-impl Closing {
+impl PeerClose {
     pub(crate) fn new(code: u16, reason: impl Into<String>) -> Self {
         Self { code, reason: reason.into() }
     }
@@ -40,11 +40,11 @@ impl Closing {
 }
 
 /// Who connects, as what.
-pub(crate) struct Opening {
+pub(crate) struct NewPeer {
     pub(crate) caller: Caller,
     pub(crate) role: Role,
     /// The name to be served, for operatives.
-    pub(crate) station: Option<Arc<Station>>,
+    pub(crate) station: Option<Arc<ServedName>>,
     /// Whether the peer knows the additions.
     pub(crate) marked: bool,
     /// Whether it is a session over server-sent events, where requests go without their envelope
@@ -53,11 +53,11 @@ pub(crate) struct Opening {
 }
 
 /// What reaches a connection from inside.
-pub(crate) enum Command {
+pub(crate) enum PeerCommand {
     /// The station wants something; nothing more if it let go of the connection.
     Order(Option<Order>),
     /// News of a run.
-    News(Tidings),
+    News(RunUpdate),
     /// The core stops.
     Stop,
     /// It is time to see whether the connection may go on.
@@ -66,26 +66,26 @@ pub(crate) enum Command {
 
 /// One connection.
 pub(crate) struct Peer {
-    shared: Arc<Shared>,
+    shared: Arc<PeerHub>,
     caller: Caller,
     session: ToolSession,
-    does: Does,
+    does: PeerRole,
     orders: mpsc::Receiver<Order>,
-    tidings: mpsc::Receiver<Tidings>,
+    tidings: mpsc::Receiver<RunUpdate>,
     look: Interval,
     clock: Clock,
-    _connected: Connected,
+    _connected: ConnectionGauge,
 }
 
-enum Does {
+enum PeerRole {
     Call(Box<Principal>),
-    Serve(Box<Operative>),
+    Serve(Box<OperativePeer>),
 }
 
 impl Peer {
     /// Begins a connection. An operative takes its name at once.
-    pub(crate) async fn begin(shared: &Arc<Shared>, opening: Opening) -> Result<Self, Closing> {
-        let Opening { caller, role, station, marked, over_events } = opening;
+    pub(crate) async fn begin(shared: &Arc<PeerHub>, opening: NewPeer) -> Result<Self, PeerClose> {
+        let NewPeer { caller, role, station, marked, over_events } = opening;
         let (options, clock) = (&shared.options, Clock::start());
         let (orders_in, orders) = mpsc::channel(ORDERS_MAX);
         let (tidings_in, tidings) = mpsc::channel(TIDINGS_MAX);
@@ -99,26 +99,27 @@ impl Peer {
             (Role::Principal { world, detach }, _) => {
                 let caller = caller.clone();
                 let principal = Principal::new(shared, caller, (world, detach), tidings_in);
-                Does::Call(Box::new(principal))
+                PeerRole::Call(Box::new(principal))
             }
             (Role::Operative { tools, .. }, Some(station)) => {
                 let (shared, caller) = (Arc::clone(shared), caller.clone());
                 let taken = station.take(&caller, orders_in);
-                let epoch = taken.map_err(|fault| Closing::new(close::POLICY, fault.message))?;
-                let mut operative = Operative::new(shared, station, (epoch, caller), tidings_in);
+                let epoch = taken.map_err(|fault| PeerClose::new(close::POLICY, fault.message))?;
+                let mut operative =
+                    OperativePeer::new(shared, station, (epoch, caller), tidings_in);
                 operative.arrive().await;
                 if let Some(tools) = tools {
                     operative.declare(&mut session, &tools).await;
                 }
-                Does::Serve(Box::new(operative))
+                PeerRole::Serve(Box::new(operative))
             }
             (Role::Operative { .. }, None) => {
-                return Err(Closing::new(close::POLICY, "there is no name to serve"));
+                return Err(PeerClose::new(close::POLICY, "there is no name to serve"));
             }
         };
-        let _connected = Connected::new(match &does {
-            Does::Call(_) => "principal",
-            Does::Serve(_) => "operative",
+        let _connected = ConnectionGauge::new(match &does {
+            PeerRole::Call(_) => "principal",
+            PeerRole::Serve(_) => "operative",
         });
         let wait = if over_events { options.unread } else { options.ping };
         let mut look = tokio::time::interval(options.recheck.min(wait));
@@ -130,46 +131,50 @@ impl Peer {
     async fn react(&mut self) {
         while let Some(event) = self.session.poll_event() {
             match (event, &mut self.does) {
-                (Event::Request(incoming), Does::Call(principal)) => {
+                (ToolEvent::Request(incoming), PeerRole::Call(principal)) => {
                     principal.request(&mut self.session, incoming);
                 }
-                (Event::Request(incoming), Does::Serve(operative)) => {
+                (ToolEvent::Request(incoming), PeerRole::Serve(operative)) => {
                     operative.request(&mut self.session, incoming).await;
                 }
-                (Event::Canceled { id }, Does::Call(principal)) => principal.runs.cancel(&id),
-                (Event::Canceled { id }, Does::Serve(operative)) => {
+                (ToolEvent::Canceled { id }, PeerRole::Call(principal)) => {
+                    principal.runs.cancel(&id)
+                }
+                (ToolEvent::Canceled { id }, PeerRole::Serve(operative)) => {
                     operative.children.canceled(&id)
                 }
-                (Event::Progress { id, data }, Does::Serve(operative)) => {
+                (ToolEvent::Progress { id, data }, PeerRole::Serve(operative)) => {
                     operative.progress(&id, data).await;
                 }
-                (Event::Cost { id, so_far_micro }, Does::Serve(operative)) => {
+                (ToolEvent::Cost { id, so_far_micro }, PeerRole::Serve(operative)) => {
                     operative.cost(&id, so_far_micro).await;
                 }
-                (Event::Answered { id, answer }, Does::Serve(operative)) => {
+                (ToolEvent::Answered { id, answer }, PeerRole::Serve(operative)) => {
                     operative.answered(&id, answer);
                 }
-                (Event::Offer(tools), Does::Serve(operative)) => {
+                (ToolEvent::Offer(tools), PeerRole::Serve(operative)) => {
                     let offer = operative.offer(&tools).await;
                     self.session.offered(offer);
                 }
-                (Event::Offer(_), Does::Call(_)) => {
+                (ToolEvent::Offer(_), PeerRole::Call(_)) => {
                     let message = "Only an operative offers tools.".to_owned();
                     let code = Code::RequestInvalid.as_str().to_owned();
                     self.session.offered(Offer::Error { code, message });
                 }
                 // Nothing is called and nothing offered from here.
                 (
-                    Event::Progress { .. } | Event::Cost { .. } | Event::Answered { .. },
-                    Does::Call(_),
+                    ToolEvent::Progress { .. }
+                    | ToolEvent::Cost { .. }
+                    | ToolEvent::Answered { .. },
+                    PeerRole::Call(_),
                 )
-                | (Event::Offered(_), _) => {}
+                | (ToolEvent::Offered(_), _) => {}
             }
         }
     }
 
     async fn order(&mut self, order: Option<Order>) {
-        let Does::Serve(operative) = &mut self.does else {
+        let PeerRole::Serve(operative) = &mut self.does else {
             // Nobody orders a principal about.
             return;
         };
@@ -189,26 +194,26 @@ impl Peer {
     }
 
     /// Passes on news of a run.
-    fn tell(&mut self, tidings: Tidings) {
+    fn tell(&mut self, tidings: RunUpdate) {
         let runs = match &mut self.does {
-            Does::Call(principal) => &mut principal.runs,
-            Does::Serve(operative) => &mut operative.children.runs,
+            PeerRole::Call(principal) => &mut principal.runs,
+            PeerRole::Serve(operative) => &mut operative.children.runs,
         };
         if !runs.is_open(&tidings) {
             return;
         }
         match tidings.what {
-            What::Progress(value) => self.session.progress(&tidings.id, value),
-            What::Cost(so_far_micro) => self.session.cost(&tidings.id, so_far_micro),
-            What::Ended(answer) => self.session.answer(&tidings.id, &answer),
+            RunUpdateKind::Progress(value) => self.session.progress(&tidings.id, value),
+            RunUpdateKind::Cost(so_far_micro) => self.session.cost(&tidings.id, so_far_micro),
+            RunUpdateKind::Ended(answer) => self.session.answer(&tidings.id, &answer),
         };
     }
 
     /// The requests that were sent and not answered yet.
     pub(crate) fn open_calls(&self) -> HashSet<String> {
         match &self.does {
-            Does::Call(_) => HashSet::new(),
-            Does::Serve(operative) => operative.open_calls(),
+            PeerRole::Call(_) => HashSet::new(),
+            PeerRole::Serve(operative) => operative.open_calls(),
         }
     }
 
@@ -221,7 +226,7 @@ impl Peer {
 
     /// The connection has ended: calls are lost, and what was asked is called off.
     pub(crate) async fn end(mut self) {
-        if let Does::Serve(operative) = &self.does {
+        if let PeerRole::Serve(operative) = &self.does {
             // Attempts that are tried again must find that the name is not served.
             operative.leave().await;
             self.orders.close();
@@ -241,7 +246,7 @@ impl Peer {
             None => {}
         }
         self.session.end(self.now(), Closed::ByOwner);
-        if let Does::Serve(_) = &self.does {
+        if let PeerRole::Serve(_) = &self.does {
             self.react().await;
         }
         count_ignored(self.session.counters());
@@ -251,7 +256,7 @@ impl Peer {
 
 impl Owner for Peer {
     type Session = ToolSession;
-    type Command = Command;
+    type Command = PeerCommand;
 
     fn session(&mut self) -> &mut ToolSession {
         &mut self.session
@@ -278,26 +283,26 @@ impl Owner for Peer {
         ControlFlow::Continue(())
     }
 
-    async fn next(&mut self) -> Command {
-        let calls = matches!(self.does, Does::Call(_));
+    async fn next(&mut self) -> PeerCommand {
+        let calls = matches!(self.does, PeerRole::Call(_));
         let stop = if calls { &self.shared.draining } else { &self.shared.stop };
         tokio::select! {
-            order = self.orders.recv(), if !calls => Command::Order(order),
-            Some(tidings) = self.tidings.recv() => Command::News(tidings),
-            () = stop.cancelled() => Command::Stop,
-            _ = self.look.tick() => Command::Look,
+            order = self.orders.recv(), if !calls => PeerCommand::Order(order),
+            Some(tidings) = self.tidings.recv() => PeerCommand::News(tidings),
+            () = stop.cancelled() => PeerCommand::Stop,
+            _ = self.look.tick() => PeerCommand::Look,
         }
     }
 
-    async fn obey(&mut self, command: Command) {
+    async fn obey(&mut self, command: PeerCommand) {
         match command {
-            Command::Order(order) => self.order(order).await,
-            Command::News(tidings) => self.tell(tidings),
-            Command::Stop => {
-                let Closing { code, reason } = Closing::stop();
+            PeerCommand::Order(order) => self.order(order).await,
+            PeerCommand::News(tidings) => self.tell(tidings),
+            PeerCommand::Stop => {
+                let PeerClose { code, reason } = PeerClose::stop();
                 self.session.close(code, &reason);
             }
-            Command::Look => self.check(),
+            PeerCommand::Look => self.check(),
         }
     }
 }
@@ -307,16 +312,16 @@ fn ms(duration: Duration) -> u64 {
 }
 
 /// A peer that is connected, for as long as this lives.
-struct Connected(&'static str);
+struct ConnectionGauge(&'static str);
 
-impl Connected {
+impl ConnectionGauge {
     fn new(role: &'static str) -> Self {
         metrics::gauge!("wharf_tool_peers", "role" => role).increment(1.0);
         Self(role)
     }
 }
 
-impl Drop for Connected {
+impl Drop for ConnectionGauge {
     fn drop(&mut self) {
         metrics::gauge!("wharf_tool_peers", "role" => self.0).decrement(1.0);
     }

@@ -16,7 +16,7 @@ const MESSAGE_BYTES_MAX: usize = 16 * 1024;
 const NAMED_MAX: usize = 8;
 
 /// What a request means.
-pub(crate) enum Plan {
+pub(crate) enum RequestPlan {
     /// Run a tool.
     Run {
         /// The tool.
@@ -24,17 +24,17 @@ pub(crate) enum Plan {
         /// What it is given.
         inputs: Object,
         /// How its outcome is read.
-        reading: Reading,
+        reading: OutcomeReading,
     },
     /// Ask somebody.
-    Question(Question),
+    Question(PlannedQuestion),
     /// Tell somebody.
-    Notice(Notice),
+    Notice(PlannedNotice),
 }
 
 /// How the outcome of a run is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reading {
+pub(crate) enum OutcomeReading {
     /// As a tool's output of this form.
     Output(Form),
     /// As the end of a question.
@@ -45,7 +45,7 @@ pub(crate) enum Reading {
 
 /// A question.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Question {
+pub(crate) struct PlannedQuestion {
     /// What is asked, in one line.
     pub(crate) title: String,
     /// What the answer must look like, if that is known.
@@ -56,14 +56,14 @@ pub(crate) struct Question {
 
 /// A one-way message.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Notice {
+pub(crate) struct PlannedNotice {
     pub(crate) level: Level,
     pub(crate) message: String,
     pub(crate) fraction: Option<f64>,
     pub(crate) payload: Object,
 }
 
-impl Plan {
+impl RequestPlan {
     /// What a caller's request means.
     pub(crate) fn of(
         handle: &Handle,
@@ -78,7 +78,7 @@ impl Plan {
             method::FORM | method::CONFIRMATION => question(&method, payload).map(Self::Question),
             method::SAMPLE => {
                 let tool = ToolId::new("wharf/sample").map_err(|_| no_tool(&method))?;
-                let reading = Reading::Output(Form::Object);
+                let reading = OutcomeReading::Output(Form::Object);
                 Ok(Self::Run { tool, inputs: Form::Object.pack(payload), reading })
             }
             _ => match named(handle, caller, &method)? {
@@ -92,13 +92,13 @@ impl Plan {
     }
 }
 
-fn run(handle: &Handle, tool: ToolId, payload: Value) -> Plan {
+fn run(handle: &Handle, tool: ToolId, payload: Value) -> RequestPlan {
     // A tool that is not there is told of when its run is asked for.
     let known = handle.providers().tool(&tool).ok();
     let form = |schema: Option<&Value>| schema.map_or(Form::Object, Form::of);
     let input = form(known.as_ref().map(|tool| &tool.def.input_schema));
     let output = form(known.as_ref().and_then(|tool| tool.def.output_schema.as_ref()));
-    Plan::Run { tool, inputs: input.pack(payload), reading: Reading::Output(output) }
+    RequestPlan::Run { tool, inputs: input.pack(payload), reading: OutcomeReading::Output(output) }
 }
 
 /// The tool that is meant, if it is one: by its id, or by a name that only one tool has of those
@@ -123,7 +123,7 @@ fn named(handle: &Handle, caller: &Caller, method: &str) -> Result<Option<ToolId
 }
 
 /// A question. A schema that is no JSON Schema is shown and not checked.
-fn question(method: &str, payload: Value) -> Result<Question, Fault> {
+fn question(method: &str, payload: Value) -> Result<PlannedQuestion, Fault> {
     let payload = match payload {
         Value::Object(payload) => payload,
         Value::Null => Object::new(),
@@ -157,11 +157,11 @@ fn question(method: &str, payload: Value) -> Result<Question, Fault> {
         detail.insert("type".to_owned(), method.into());
     }
     let detail = (!detail.is_empty()).then_some(Value::Object(detail));
-    Ok(Question { title, schema, detail })
+    Ok(PlannedQuestion { title, schema, detail })
 }
 
 /// A message: text alone, or an object that has it.
-fn notice(payload: Value) -> Result<Notice, Fault> {
+fn notice(payload: Value) -> Result<PlannedNotice, Fault> {
     let payload = match payload {
         Value::Object(payload) => payload,
         Value::String(text) => Object::from_iter([("message".to_owned(), text.into())]),
@@ -181,10 +181,10 @@ fn notice(payload: Value) -> Result<Notice, Fault> {
     };
     let fraction = payload.get("progress").and_then(Value::as_f64);
     let fraction = fraction.filter(|fraction| (0.0..=1.0).contains(fraction));
-    Ok(Notice { level, message: message.clone(), fraction, payload })
+    Ok(PlannedNotice { level, message: message.clone(), fraction, payload })
 }
 
-impl Notice {
+impl PlannedNotice {
     /// The message as a run's own progress.
     pub(crate) fn pieces(self) -> Vec<Progress> {
         let Self { level, message, fraction, .. } = self;
@@ -208,7 +208,7 @@ impl Notice {
     }
 }
 
-impl Question {
+impl PlannedQuestion {
     /// The question as a run of its own.
     pub(crate) fn inputs(self) -> Object {
         let mut inputs = Object::new();

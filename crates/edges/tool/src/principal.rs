@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use wharf_domain::Caller;
 use wharf_engine::{Handle, NewRun};
-use wharf_protocol::tool::{Answer, ToolRequest, ToolSession};
+use wharf_protocol::tool::{ToolAnswer, ToolRequest, ToolSession};
 use wharf_vocab::{Code, Fault, Object, ToolId, WorldId};
 
-use crate::follow::{self, Followers, Request, Tidings};
-use crate::plan::{Plan, Reading};
-use crate::shared::Shared;
+use crate::follow::{self, FollowRequest, Followers, RunUpdate};
+use crate::plan::{OutcomeReading, RequestPlan};
+use crate::shared::PeerHub;
 
 /// One who calls.
 pub(crate) struct Principal {
@@ -25,10 +25,10 @@ pub(crate) struct Principal {
 
 impl Principal {
     pub(crate) fn new(
-        shared: &Arc<Shared>,
+        shared: &Arc<PeerHub>,
         caller: Caller,
         (world, detach): (WorldId, bool),
-        tidings: mpsc::Sender<Tidings>,
+        tidings: mpsc::Sender<RunUpdate>,
     ) -> Self {
         let (handle, open_max) = (shared.options.handle.clone(), shared.options.limits.served_max);
         let runs = Followers::new(handle.clone(), shared.followers.clone(), open_max, tidings);
@@ -41,7 +41,7 @@ impl Principal {
         if incoming.of.is_some() {
             let message = "Only an operative asks on behalf of a call that it serves.";
             let fault = Fault::new(Code::PermissionDenied, message);
-            session.answer(&id, &Answer::Failed(fault));
+            session.answer(&id, &ToolAnswer::Failed(fault));
         } else if let Err(fault) = self.begin(incoming) {
             session.answer(&id, &follow::refused(fault));
         }
@@ -58,21 +58,23 @@ impl Principal {
             let accepted = handle.runs().create(&caller, new).await?;
             Ok(accepted.run.key.clone())
         };
-        self.runs.follow(Request { id, of: None, caller: asker, reading, detach }, begun)
+        self.runs.follow(FollowRequest { id, of: None, caller: asker, reading, detach }, begun)
     }
 
-    fn planned(&self, incoming: ToolRequest) -> Result<(ToolId, Object, Reading), Fault> {
+    fn planned(&self, incoming: ToolRequest) -> Result<(ToolId, Object, OutcomeReading), Fault> {
         self.handle.trust().check_current(&self.caller)?;
         let built_in = |name: &str| {
             let missing = |_| Fault::new(Code::CoreInternal, "A built-in tool is missing.");
             ToolId::new(name).map_err(missing)
         };
-        Ok(match Plan::of(&self.handle, &self.caller, incoming)? {
-            Plan::Run { tool, inputs, reading } => (tool, inputs, reading),
-            Plan::Question(question) => {
-                (built_in("wharf/ask")?, question.inputs(), Reading::Question)
+        Ok(match RequestPlan::of(&self.handle, &self.caller, incoming)? {
+            RequestPlan::Run { tool, inputs, reading } => (tool, inputs, reading),
+            RequestPlan::Question(question) => {
+                (built_in("wharf/ask")?, question.inputs(), OutcomeReading::Question)
             }
-            Plan::Notice(notice) => (built_in("wharf/notify")?, notice.inputs(), Reading::Notice),
+            RequestPlan::Notice(notice) => {
+                (built_in("wharf/notify")?, notice.inputs(), OutcomeReading::Notice)
+            }
         })
     }
 }

@@ -15,7 +15,7 @@ const SESSION_BYTES_MAX: usize = 128;
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct PeerQuery {
     pub(crate) role: Role,
     /// The name of a session of server-sent events, if the client chose one.
     pub(crate) session: Option<String>,
@@ -44,7 +44,7 @@ pub(crate) enum Role {
     },
 }
 
-impl Wanted {
+impl PeerQuery {
     /// Reads a query.
     pub(crate) fn read(query: &BTreeMap<String, String>) -> Result<Self, Fault> {
         let get = |name: &str| query.get(name).map(String::as_str);
@@ -137,9 +137,9 @@ mod tests {
     use super::*;
     use wharf_domain::grant::Rights;
 
-    fn read(text: &str) -> Result<Wanted, Fault> {
+    fn read(text: &str) -> Result<PeerQuery, Fault> {
         let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
-        Wanted::read(&pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
+        PeerQuery::read(&pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
     }
 
     #[test]

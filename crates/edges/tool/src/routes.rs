@@ -17,23 +17,23 @@ use wharf_domain::{AuditRecord, Caller, Subject};
 use wharf_socket::{Patience, hang_up, pump, split_frames};
 use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_vocab::{Code, DateTime, Fault, ProviderId, Verb};
-use wharf_web::answer::{Answer, Refused};
+use wharf_web::answer::{Answer, FaultResponse};
 use wharf_web::token;
 use wharf_wire::rest_v1::{Operative, Page};
-use wharf_wire::tool_v1::{Message, SUBPROTOCOL};
+use wharf_wire::tool_v1::{SUBPROTOCOL, ToolMessage};
 use wharf_wire::ws::BROWSER_SUBPROTOCOL;
 
 use crate::offer;
-use crate::peer::{Closing, Opening, Peer};
-use crate::query::{self, Role, Wanted};
-use crate::sessions::{Entry, Key, Post};
-use crate::shared::Shared;
-use crate::shares::Place;
-use crate::stations::Station;
+use crate::peer::{NewPeer, Peer, PeerClose};
+use crate::query::{self, PeerQuery, Role};
+use crate::sessions::{Post, SessionKey, SseEntry};
+use crate::shared::PeerHub;
+use crate::shares::SharePermit;
+use crate::stations::ServedName;
 use crate::{sink, sse};
 
 /// Where peers connect.
-pub(crate) fn peers(shared: Arc<Shared>) -> Router {
+pub(crate) fn peers(shared: Arc<PeerHub>) -> Router {
     // What a frame may have, a message may have.
     let body = DefaultBodyLimit::max(shared.options.limits.frame_bytes_max);
     Router::new()
@@ -44,24 +44,24 @@ pub(crate) fn peers(shared: Arc<Shared>) -> Router {
 }
 
 /// Operatives, for whoever looks after them.
-pub(crate) fn operatives(shared: Arc<Shared>) -> Router {
+pub(crate) fn operatives(shared: Arc<PeerHub>) -> Router {
     Router::new()
         .route("/v1/operatives", get(list))
         .route("/v1/operatives/{name}", delete(forget))
         .with_state(shared)
 }
 
-type Asked = Query<BTreeMap<String, String>>;
+type QueryParams = Query<BTreeMap<String, String>>;
 
 /// Opens a WebSocket. Whatever can be refused is refused before.
 async fn open(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<PeerHub>>,
     Extension(caller): Extension<Caller>,
-    Query(asked): Asked,
+    Query(asked): QueryParams,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Answer {
-    let wanted = Wanted::read(&asked)?;
+    let wanted = PeerQuery::read(&asked)?;
     let Ok(mut upgrade) = upgrade else {
         let message = "This route is a WebSocket; server-sent events are at /v1/tool/sse.";
         return Err(Fault::new(Code::RequestInvalid, message).into());
@@ -85,12 +85,14 @@ async fn open(
 }
 
 /// Serves a connection until it ends.
-async fn serve(shared: Arc<Shared>, opening: Opening, socket: WebSocket, _place: Place) {
+async fn serve(shared: Arc<PeerHub>, opening: NewPeer, socket: WebSocket, _place: SharePermit) {
     let write_max = shared.options.write_max;
     let (mut source, mut sink) = split_frames(socket);
     let mut peer = match Peer::begin(&shared, opening).await {
         Ok(peer) => peer,
-        Err(Closing { code, reason }) => return hang_up(&mut sink, code, reason, write_max).await,
+        Err(PeerClose { code, reason }) => {
+            return hang_up(&mut sink, code, reason, write_max).await;
+        }
     };
     let patience = Patience { write: Some(write_max), close: write_max, lingers: false };
     pump(&mut source, &mut sink, &mut peer, patience).await;
@@ -99,12 +101,12 @@ async fn serve(shared: Arc<Shared>, opening: Opening, socket: WebSocket, _place:
 
 /// Lets somebody in, if it may have this role.
 async fn admit(
-    shared: &Arc<Shared>,
+    shared: &Arc<PeerHub>,
     caller: &Caller,
     role: Role,
     marked: bool,
     over_events: bool,
-) -> Result<(Opening, Place), Fault> {
+) -> Result<(NewPeer, SharePermit), Fault> {
     let checked = query::check(&role, caller).and_then(|()| match &role {
         // A peer that only names its tools may know no other way to be told what is wrong.
         Role::Operative { provider, tools: Some(names) } => {
@@ -127,11 +129,11 @@ async fn admit(
         Role::Principal { .. } => None,
         Role::Operative { provider, .. } => Some(sink::claim(shared, caller, provider).await?),
     };
-    Ok((Opening { caller: caller.clone(), role, station, marked, over_events }, place))
+    Ok((NewPeer { caller: caller.clone(), role, station, marked, over_events }, place))
 }
 
 /// Writes down who was refused.
-fn audit(shared: &Shared, caller: &Caller, fault: &Fault) {
+fn audit(shared: &PeerHub, caller: &Caller, fault: &Fault) {
     let mut record = AuditRecord::denied(&caller.grant, Subject::route("/v1/tool"))
         .fact("error_code", fault.code.as_str());
     for missing in ["verb", "world", "permission", "provider"] {
@@ -144,12 +146,12 @@ fn audit(shared: &Shared, caller: &Caller, fault: &Fault) {
 
 /// Opens the stream of a session's events.
 async fn read(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<PeerHub>>,
     Extension(caller): Extension<Caller>,
-    Query(asked): Asked,
+    Query(asked): QueryParams,
     headers: HeaderMap,
 ) -> Answer {
-    let wanted = Wanted::read(&asked)?;
+    let wanted = PeerQuery::read(&asked)?;
     let last = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let after = match last.filter(|text| !text.is_empty()) {
         Some(text) => Some(text.parse().map_err(|_| {
@@ -157,41 +159,41 @@ async fn read(
         })?),
         None => wanted.after,
     };
-    let key = Key::new(&caller, &wanted.role, wanted.session.clone());
+    let key = SessionKey::new(&caller, &wanted.role, wanted.session.clone());
     let known = shared.sessions.find(&key);
     if known.is_none() && after.is_some_and(|after| after > 0) {
-        return Err(Refused::under(StatusCode::GONE, sse::gone()));
+        return Err(FaultResponse::under(StatusCode::GONE, sse::gone()));
     }
     let entry = session(&shared, &caller, wanted, &key).await?;
     let events = sse::events(&shared, &entry, caller, after).await;
     events.map_err(|fault| match fault.is(Code::TransportLost) {
-        true => Refused::under(StatusCode::GONE, fault),
+        true => FaultResponse::under(StatusCode::GONE, fault),
         false => fault.into(),
     })
 }
 
 /// Takes a message of a session.
 async fn post(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<PeerHub>>,
     Extension(caller): Extension<Caller>,
-    Query(asked): Asked,
+    Query(asked): QueryParams,
     body: Bytes,
 ) -> Answer {
-    let wanted = Wanted::read(&asked)?;
+    let wanted = PeerQuery::read(&asked)?;
     let text = String::from_utf8(body.into())
         .map_err(|_| Fault::new(Code::RequestInvalid, "The message is not text."))?;
-    let post = match Message::read(&text) {
+    let post = match ToolMessage::read(&text) {
         Err(unreadable) if unreadable.id.is_none() => {
             let message = format!("The message cannot be read: {}.", unreadable.why);
             return Err(Fault::new(Code::RequestInvalid, message).into());
         }
-        Ok(Message::Unknown) if is_farewell(&text) => Post::Leaves,
+        Ok(ToolMessage::Unknown) if is_farewell(&text) => Post::Leaves,
         _ => {
             let room = room(&shared, text.len())?;
             Post::Message(text, room)
         }
     };
-    let key = Key::new(&caller, &wanted.role, wanted.session.clone());
+    let key = SessionKey::new(&caller, &wanted.role, wanted.session.clone());
     let entry = match post {
         // Nobody begins a session in order to leave it.
         Post::Leaves => match shared.sessions.find(&key) {
@@ -204,7 +206,7 @@ async fn post(
 }
 
 /// Room for a message that waits for its session; a small one needs none.
-fn room(shared: &Shared, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, Fault> {
+fn room(shared: &PeerHub, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, Fault> {
     if bytes <= SOCKET_READ_BYTES {
         return Ok(None);
     }
@@ -221,11 +223,11 @@ fn is_farewell(text: &str) -> bool {
 
 /// The session that is meant, which is begun if there is none.
 async fn session(
-    shared: &Arc<Shared>,
+    shared: &Arc<PeerHub>,
     caller: &Caller,
-    wanted: Wanted,
-    key: &Key,
-) -> Result<Entry, Fault> {
+    wanted: PeerQuery,
+    key: &SessionKey,
+) -> Result<SseEntry, Fault> {
     // Rights may have been different when it was begun.
     query::check(&wanted.role, caller)?;
     if let Some(entry) = shared.sessions.find(key) {
@@ -236,13 +238,13 @@ async fn session(
 }
 
 /// Lists operatives by name.
-async fn list(State(shared): State<Arc<Shared>>, Extension(caller): Extension<Caller>) -> Answer {
+async fn list(State(shared): State<Arc<PeerHub>>, Extension(caller): Extension<Caller>) -> Answer {
     caller.rights.check_verb(Verb::Read)?;
     let items: Vec<Operative> = shared.stations().iter().map(|it| item(&shared, it)).collect();
     Ok(Json(Page { items, next_cursor: None }).into_response())
 }
 
-fn item(shared: &Shared, station: &Station) -> Operative {
+fn item(shared: &PeerHub, station: &ServedName) -> Operative {
     let name = &station.name;
     let tools =
         shared.options.handle.providers().tools().into_iter().map(|tool| tool.def.tool.clone());
@@ -258,7 +260,7 @@ fn item(shared: &Shared, station: &Station) -> Operative {
 
 /// Forgets an operative and its tools.
 async fn forget(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<PeerHub>>,
     Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
 ) -> Answer {

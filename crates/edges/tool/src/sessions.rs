@@ -22,13 +22,13 @@ const POSTS_MAX: usize = 64;
 
 /// What a session is known by: whose it is, what for, and the name that the client chose.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct SessionKey {
     grant: GrantId,
     what: String,
     name: Option<String>,
 }
 
-impl Key {
+impl SessionKey {
     pub(crate) fn new(caller: &Caller, role: &Role, name: Option<String>) -> Self {
         let what = match role {
             Role::Principal { world, .. } => format!("principal:{world}"),
@@ -40,11 +40,11 @@ impl Key {
 
 /// All sessions.
 #[derive(Default)]
-pub(crate) struct Sessions(Mutex<HashMap<Key, Entry>>);
+pub(crate) struct Sessions(Mutex<HashMap<SessionKey, SseEntry>>);
 
 /// The way to a session.
 #[derive(Clone)]
-pub(crate) struct Entry {
+pub(crate) struct SseEntry {
     pub(crate) outlet: Arc<Outlet>,
     pub(crate) posts: mpsc::Sender<Post>,
 }
@@ -60,27 +60,27 @@ pub(crate) enum Post {
 }
 
 impl Sessions {
-    pub(crate) fn find(&self, key: &Key) -> Option<Entry> {
+    pub(crate) fn find(&self, key: &SessionKey) -> Option<SseEntry> {
         self.0.lock().get(key).filter(|entry| !entry.posts.is_closed()).cloned()
     }
 
     /// The session of this key, or a new one with what its client posts.
     pub(crate) fn find_or_begin(
         &self,
-        key: &Key,
+        key: &SessionKey,
         outlet: impl FnOnce() -> Outlet,
-    ) -> (Entry, Option<mpsc::Receiver<Post>>) {
+    ) -> (SseEntry, Option<mpsc::Receiver<Post>>) {
         let mut sessions = self.0.lock();
         if let Some(entry) = sessions.get(key).filter(|entry| !entry.posts.is_closed()) {
             return (entry.clone(), None);
         }
         let (sender, posts) = mpsc::channel(POSTS_MAX);
-        let entry = Entry { outlet: Arc::new(outlet()), posts: sender };
+        let entry = SseEntry { outlet: Arc::new(outlet()), posts: sender };
         sessions.insert(key.clone(), entry.clone());
         (entry, Some(posts))
     }
 
-    pub(crate) fn remove(&self, key: &Key, outlet: &Arc<Outlet>) {
+    pub(crate) fn remove(&self, key: &SessionKey, outlet: &Arc<Outlet>) {
         let mut sessions = self.0.lock();
         if sessions.get(key).is_some_and(|entry| Arc::ptr_eq(&entry.outlet, outlet)) {
             sessions.remove(key);
@@ -88,7 +88,7 @@ impl Sessions {
     }
 }
 
-impl Entry {
+impl SseEntry {
     /// Takes a message; it is handed on once the answer has been written.
     pub(crate) async fn post(&self, patience: Duration, post: Post) -> Result<Response, Fault> {
         let room = self.posts.clone().reserve_owned();
@@ -99,7 +99,7 @@ impl Entry {
                 return Err(Fault::new(Code::CoreBusy, message));
             }
         };
-        let message = Handed(Some((room, post)));
+        let message = PostOnDrop(Some((room, post)));
         let body = futures::stream::unfold(Some((false, message)), |state| async move {
             match state? {
                 (false, message) => {
@@ -120,9 +120,9 @@ fn ended() -> Fault {
 }
 
 /// A message that is handed on when this is dropped.
-struct Handed(Option<(mpsc::OwnedPermit<Post>, Post)>);
+struct PostOnDrop(Option<(mpsc::OwnedPermit<Post>, Post)>);
 
-impl Drop for Handed {
+impl Drop for PostOnDrop {
     fn drop(&mut self) {
         if let Some((room, post)) = self.0.take() {
             room.send(post);
@@ -135,13 +135,15 @@ mod tests {
     use futures::StreamExt;
 
     use super::*;
-    use crate::outlet::Room;
+    use crate::outlet::OutletLimits;
 
     #[tokio::test]
     async fn k029_a_message_is_handed_on_once_its_answer_was_taken() {
         let (sender, mut posts) = mpsc::channel(1);
-        let entry =
-            Entry { outlet: Arc::new(Outlet::new(Room::of(1, 1), Arc::default())), posts: sender };
+        let entry = SseEntry {
+            outlet: Arc::new(Outlet::new(OutletLimits::of(1, 1), Arc::default())),
+            posts: sender,
+        };
         let patience = Duration::from_millis(10);
         let answer =
             entry.post(patience, Post::Message("hello".to_owned(), None)).await.expect("room");

@@ -9,14 +9,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wharf_vocab::{Code, Fault, ProviderId};
 
-use crate::options::Options;
+use crate::options::ToolEdgeOptions;
 use crate::sessions::Sessions;
 use crate::shares::Shares;
-use crate::stations::Station;
+use crate::stations::ServedName;
 
 /// What connections, sinks and routes share.
-pub(crate) struct Shared {
-    pub(crate) options: Options,
+pub(crate) struct PeerHub {
+    pub(crate) options: ToolEdgeOptions,
     pub(crate) sessions: Sessions,
     /// Places for connections and sessions.
     pub(crate) shares: Shares,
@@ -30,11 +30,11 @@ pub(crate) struct Shared {
     pub(crate) draining: CancellationToken,
     /// Everybody is told to go.
     pub(crate) stop: CancellationToken,
-    stations: RwLock<BTreeMap<ProviderId, Arc<Station>>>,
+    stations: RwLock<BTreeMap<ProviderId, Arc<ServedName>>>,
 }
 
-impl Shared {
-    pub(crate) fn new(options: Options) -> Self {
+impl PeerHub {
+    pub(crate) fn new(options: ToolEdgeOptions) -> Self {
         Self {
             sessions: Sessions::default(),
             shares: Shares::new(options.peers_max, options.peers_each_max),
@@ -48,16 +48,16 @@ impl Shared {
         }
     }
 
-    pub(crate) fn station(&self, name: &ProviderId) -> Option<Arc<Station>> {
+    pub(crate) fn station(&self, name: &ProviderId) -> Option<Arc<ServedName>> {
         self.stations.read().get(name).cloned()
     }
 
-    pub(crate) fn stations(&self) -> Vec<Arc<Station>> {
+    pub(crate) fn stations(&self) -> Vec<Arc<ServedName>> {
         self.stations.read().values().cloned().collect()
     }
 
     /// The station of a name, which is made if there is none.
-    pub(crate) fn station_or_new(&self, name: &ProviderId) -> Result<Arc<Station>, Fault> {
+    pub(crate) fn station_or_new(&self, name: &ProviderId) -> Result<Arc<ServedName>, Fault> {
         let mut stations = self.stations.write();
         if let Some(station) = stations.get(name) {
             return Ok(Arc::clone(station));
@@ -66,12 +66,12 @@ impl Shared {
             let message = "Too many operatives are known; forget some first.";
             return Err(Fault::new(Code::CoreBusy, message));
         }
-        let station = Arc::new(Station::new(name.clone(), self.options.limits.calls_max));
+        let station = Arc::new(ServedName::new(name.clone(), self.options.limits.calls_max));
         stations.insert(name.clone(), Arc::clone(&station));
         Ok(station)
     }
 
-    pub(crate) fn remove_station(&self, station: &Arc<Station>) {
+    pub(crate) fn remove_station(&self, station: &Arc<ServedName>) {
         let mut stations = self.stations.write();
         if stations.get(&station.name).is_some_and(|found| Arc::ptr_eq(found, station)) {
             stations.remove(&station.name);
@@ -79,7 +79,7 @@ impl Shared {
     }
 
     /// Lets runs wait for somebody to serve a name, for a while.
-    pub(crate) fn wait_for(self: &Arc<Self>, station: &Arc<Station>) {
+    pub(crate) fn wait_for(self: &Arc<Self>, station: &Arc<ServedName>) {
         let Some(before) = station.missing() else { return };
         let (shared, station) = (Arc::clone(self), Arc::clone(station));
         self.background.spawn(async move {
@@ -95,7 +95,7 @@ impl Shared {
 
     /// Tells the engine whether a name's tools can be called. What changes meanwhile is told, too,
     /// so that what is told last is how it stands.
-    pub(crate) async fn tell(&self, station: &Station) {
+    pub(crate) async fn tell(&self, station: &ServedName) {
         while let Some((changes, availability)) = station.standing() {
             let name = station.name.clone();
             if let Err(fault) =

@@ -25,7 +25,7 @@ pub(crate) struct Shares {
 }
 
 /// A place for a connection or a session, for as long as this lives.
-pub(crate) struct Place {
+pub(crate) struct SharePermit {
     pub(crate) share: Arc<Share>,
     _permit: OwnedSemaphorePermit,
 }
@@ -37,14 +37,14 @@ impl Shares {
     }
 
     /// A place for a caller, if there is one left.
-    pub(crate) fn place(&self, caller: &Caller) -> Result<Place, Fault> {
+    pub(crate) fn place(&self, caller: &Caller) -> Result<SharePermit, Fault> {
         let share = self.share(caller);
         let busy = |message: &str| Fault::new(Code::CoreBusy, message);
         let mine = share.peers.fetch_add(1, Ordering::SeqCst);
         let permit = Arc::clone(&self.places).try_acquire_owned();
         let refused = match permit {
             Ok(permit) if caller.person || mine < self.each_max => {
-                return Ok(Place { share, _permit: permit });
+                return Ok(SharePermit { share, _permit: permit });
             }
             Ok(_) => busy("Too many connections are open with this token; close some first."),
             Err(_) => busy("Too many connections are open; try again in a moment."),
@@ -68,7 +68,7 @@ impl Shares {
     }
 }
 
-impl Drop for Place {
+impl Drop for SharePermit {
     fn drop(&mut self) {
         self.share.peers.fetch_sub(1, Ordering::SeqCst);
     }
@@ -92,7 +92,8 @@ mod tests {
         assert!(shares.place(&Caller::token("three", Rights::all())).is_err(), "all are taken");
         drop((first, other));
         let again = shares.place(&narrowed).expect("there is room");
-        let all: Vec<Place> = (0..1).filter_map(|_| shares.place(&Caller::owner()).ok()).collect();
+        let all: Vec<SharePermit> =
+            (0..1).filter_map(|_| shares.place(&Caller::owner()).ok()).collect();
         assert_eq!(all.len(), 1);
         drop((second, again, all));
         assert_eq!(shares.share(&one).peers.load(Ordering::SeqCst), 0);

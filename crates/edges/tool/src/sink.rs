@@ -6,17 +6,17 @@ use wharf_domain::{Caller, Manifest, ProviderInput, Resolution, ToolDef};
 use wharf_engine::{Dispatch, Handle, ProviderSink, RoomFor};
 use wharf_vocab::{AttemptId, Code, Fault, ProviderId};
 
-use crate::shared::Shared;
-use crate::stations::{Order, Station};
+use crate::shared::PeerHub;
+use crate::stations::{Order, ServedName};
 
 /// The way to whoever serves one name. The engine keeps it, so it must not keep the engine.
-pub(crate) struct Sink {
-    shared: Weak<Shared>,
-    station: Arc<Station>,
+pub(crate) struct OperativeSink {
+    shared: Weak<PeerHub>,
+    station: Arc<ServedName>,
 }
 
-impl Sink {
-    pub(crate) fn new(shared: &Arc<Shared>, station: Arc<Station>) -> Self {
+impl OperativeSink {
+    pub(crate) fn new(shared: &Arc<PeerHub>, station: Arc<ServedName>) -> Self {
         Self { shared: Arc::downgrade(shared), station }
     }
 
@@ -26,7 +26,7 @@ impl Sink {
     }
 }
 
-impl ProviderSink for Sink {
+impl ProviderSink for OperativeSink {
     fn dispatch(&self, dispatch: Dispatch) -> Result<(), Fault> {
         let handle = self.handle()?;
         // A token that was revoked a moment ago may not have ended its connection yet.
@@ -55,12 +55,12 @@ impl ProviderSink for Sink {
 
 /// Takes up an operative of an earlier core.
 pub(crate) async fn take_up(
-    shared: &Arc<Shared>,
+    shared: &Arc<PeerHub>,
     id: &ProviderId,
     tools: Vec<ToolDef>,
 ) -> Result<(), Fault> {
     let station = shared.station_or_new(id)?;
-    let sink = Arc::new(Sink::new(shared, Arc::clone(&station)));
+    let sink = Arc::new(OperativeSink::new(shared, Arc::clone(&station)));
     shared.options.handle.providers().register(id.clone(), tools, sink).await?;
     // It is known, whoever asks next.
     let _ = station.known.set(());
@@ -70,10 +70,10 @@ pub(crate) async fn take_up(
 
 /// The station that a caller may serve, which stands in the catalog and in the journal.
 pub(crate) async fn claim(
-    shared: &Arc<Shared>,
+    shared: &Arc<PeerHub>,
     caller: &Caller,
     name: &ProviderId,
-) -> Result<Arc<Station>, Fault> {
+) -> Result<Arc<ServedName>, Fault> {
     let known = shared.options.handle.providers().get(name);
     if known.is_ok_and(|known| known.manifest.kind.is_launched()) {
         return Err(taken(name));
@@ -88,9 +88,13 @@ pub(crate) async fn claim(
     Ok(station)
 }
 
-async fn make(shared: &Arc<Shared>, caller: &Caller, station: &Arc<Station>) -> Result<(), Fault> {
+async fn make(
+    shared: &Arc<PeerHub>,
+    caller: &Caller,
+    station: &Arc<ServedName>,
+) -> Result<(), Fault> {
     let handle = &shared.options.handle;
-    let sink = Arc::new(Sink::new(shared, Arc::clone(station)));
+    let sink = Arc::new(OperativeSink::new(shared, Arc::clone(station)));
     handle.providers().register(station.name.clone(), Vec::new(), sink).await?;
     let added =
         handle.providers().change(caller, &station.name, Manifest::operative(&station.name)).await;
@@ -103,7 +107,7 @@ async fn make(shared: &Arc<Shared>, caller: &Caller, station: &Arc<Station>) -> 
 
 /// Gives a name up: its connection ends, and its tools leave the catalog.
 pub(crate) async fn forget(
-    shared: &Shared,
+    shared: &PeerHub,
     caller: &Caller,
     name: &ProviderId,
 ) -> Result<(), Fault> {

@@ -13,26 +13,26 @@ use tokio::time::Instant;
 use wharf_domain::Caller;
 use wharf_protocol::tool::{NextEvents, ToolSession};
 use wharf_protocol::{Closed, Incoming, Moment, Outgoing};
-use wharf_socket::{Owner, Patience, Received, Sink, Source, pump};
+use wharf_socket::{Owner, Patience, Sink, Source, SourceEvent, pump};
 use wharf_vocab::{Code, Fault};
 use wharf_web::sse::respond;
 use wharf_wire::tool_v1::close;
 
-use crate::outlet::{Cursor, Outlet, Room, Unread};
-use crate::peer::{Closing, Command, Opening, Peer};
-use crate::sessions::{Entry, Key, Post};
-use crate::shared::Shared;
-use crate::shares::Place;
+use crate::outlet::{Cursor, Outlet, OutletLimits, ReadRefusal};
+use crate::peer::{NewPeer, Peer, PeerClose, PeerCommand};
+use crate::sessions::{Post, SessionKey, SseEntry};
+use crate::shared::PeerHub;
+use crate::shares::SharePermit;
 
 /// The session of this key, which is begun if there is none.
 pub(crate) fn find_or_begin(
-    shared: &Arc<Shared>,
-    key: &Key,
-    opening: Opening,
-    place: Place,
-) -> Entry {
+    shared: &Arc<PeerHub>,
+    key: &SessionKey,
+    opening: NewPeer,
+    place: SharePermit,
+) -> SseEntry {
     let options = &shared.options;
-    let room = Room {
+    let room = OutletLimits {
         events_max: options.events_max,
         bytes_max: options.events_bytes_max,
         share_bytes_max: options.events_bytes_each_max,
@@ -43,7 +43,7 @@ pub(crate) fn find_or_begin(
     let (shared, key, outlet) = (Arc::clone(shared), key.clone(), Arc::clone(&entry.outlet));
     let tasks = shared.background.clone();
     tasks.spawn(async move {
-        let Closing { code, reason } = serve(&shared, opening, Arc::clone(&outlet), posts).await;
+        let PeerClose { code, reason } = serve(&shared, opening, Arc::clone(&outlet), posts).await;
         shared.sessions.remove(&key, &outlet);
         let told = serde_json::json!({"type": "closed", "code": code, "reason": reason});
         outlet.push(&told.to_string());
@@ -54,26 +54,26 @@ pub(crate) fn find_or_begin(
 }
 
 async fn serve(
-    shared: &Arc<Shared>,
-    opening: Opening,
+    shared: &Arc<PeerHub>,
+    opening: NewPeer,
     outlet: Arc<Outlet>,
     posts: mpsc::Receiver<Post>,
-) -> Closing {
+) -> PeerClose {
     let peer = match Peer::begin(shared, opening).await {
         Ok(peer) => peer,
         Err(closing) => return closing,
     };
     let unread_max = shared.options.unread;
     let mut sink = Events { outlet: Arc::clone(&outlet), closing: None };
-    let mut posted = Posted { peer, posts, outlet, read_at: Instant::now(), unread_max };
+    let mut posted = PostedSession { peer, posts, outlet, read_at: Instant::now(), unread_max };
     let patience = Patience { write: None, close: Duration::ZERO, lingers: false };
     pump(&mut NoSource, &mut sink, &mut posted, patience).await;
     posted.peer.end().await;
-    sink.closing.unwrap_or_else(Closing::stop)
+    sink.closing.unwrap_or_else(PeerClose::stop)
 }
 
 /// A session whose frames are posted one by one.
-struct Posted {
+struct PostedSession {
     peer: Peer,
     posts: mpsc::Receiver<Post>,
     outlet: Arc<Outlet>,
@@ -82,7 +82,7 @@ struct Posted {
     unread_max: Duration,
 }
 
-impl Posted {
+impl PostedSession {
     fn close(&mut self, reason: &str) {
         self.peer.session().close(close::NORMAL, reason);
     }
@@ -99,9 +99,9 @@ impl Posted {
     }
 }
 
-impl Owner for Posted {
+impl Owner for PostedSession {
     type Session = ToolSession;
-    type Command = (Option<Post>, Option<Command>);
+    type Command = (Option<Post>, Option<PeerCommand>);
 
     fn session(&mut self) -> &mut ToolSession {
         self.peer.session()
@@ -130,7 +130,7 @@ impl Owner for Posted {
         if self.outlet.readers() > 0 {
             self.read_at = Instant::now();
         }
-        if matches!(command, Command::Look) && self.read_at.elapsed() >= self.unread_max {
+        if matches!(command, PeerCommand::Look) && self.read_at.elapsed() >= self.unread_max {
             self.close("nobody reads the events");
         }
         self.peer.obey(command).await;
@@ -141,7 +141,7 @@ impl Owner for Posted {
 struct NoSource;
 
 impl Source for NoSource {
-    async fn next(&mut self) -> Received<'_> {
+    async fn next(&mut self) -> SourceEvent<'_> {
         std::future::pending().await
     }
 }
@@ -150,7 +150,7 @@ impl Source for NoSource {
 struct Events {
     outlet: Arc<Outlet>,
     /// Why there are no more; told once nobody can find the session any more.
-    closing: Option<Closing>,
+    closing: Option<PeerClose>,
 }
 
 impl Sink for Events {
@@ -161,7 +161,7 @@ impl Sink for Events {
     fn start(&mut self, frame: Outgoing) -> Result<(), Closed> {
         match frame {
             Outgoing::Text(text) => self.outlet.push(&text),
-            Outgoing::Close { code, reason } => self.closing = Some(Closing { code, reason }),
+            Outgoing::Close { code, reason } => self.closing = Some(PeerClose { code, reason }),
             Outgoing::Bytes(_) | Outgoing::Ping => {}
         }
         Ok(())
@@ -174,8 +174,8 @@ impl Sink for Events {
 
 /// The events behind a number as a stream.
 pub(crate) async fn events(
-    shared: &Arc<Shared>,
-    entry: &Entry,
+    shared: &Arc<PeerHub>,
+    entry: &SseEntry,
     caller: Caller,
     after: Option<u64>,
 ) -> Result<Response, Fault> {
@@ -186,11 +186,11 @@ pub(crate) async fn events(
         Err(_) => HashSet::new(),
     };
     let cursor = entry.outlet.read(after, &open).map_err(|unread| match unread {
-        Unread::TooMany => {
+        ReadRefusal::TooMany => {
             let message = "Too many read the events of this session already.";
             Fault::new(Code::CoreBusy, message)
         }
-        Unread::Gone => gone(),
+        ReadRefusal::Gone => gone(),
     })?;
     Ok(respond(stream(Arc::clone(shared), cursor, caller)))
 }
@@ -203,7 +203,7 @@ pub(crate) fn gone() -> Fault {
 
 /// Events as they come, and a sign of life when none do.
 fn stream(
-    shared: Arc<Shared>,
+    shared: Arc<PeerHub>,
     cursor: Cursor,
     caller: Caller,
 ) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> {

@@ -17,7 +17,7 @@ pub(crate) const ORDERS_MAX: usize = 1_024;
 /// What a connection is told from outside.
 pub(crate) enum Order {
     /// Execute an attempt, which has a place.
-    Execute(Box<Dispatch>, Place),
+    Execute(Box<Dispatch>, AttemptPermit),
     /// Stop executing one.
     Stop(AttemptId),
     /// How an ask ended.
@@ -32,22 +32,22 @@ pub(crate) enum Order {
 }
 
 /// One name.
-pub(crate) struct Station {
+pub(crate) struct ServedName {
     pub(crate) name: ProviderId,
     /// Set once it stands in the catalog and in the journal.
     pub(crate) known: OnceCell<()>,
     /// How many attempts a connection works on at once; others wait in line with the engine.
     calls_max: usize,
-    state: Mutex<State>,
+    state: Mutex<ServedNameState>,
 }
 
-struct State {
+struct ServedNameState {
     /// Whether the name's tools can be called.
     standing: Availability,
     /// How often that has changed.
     changes: u64,
     /// The current connection.
-    served_by: Option<Serving>,
+    served_by: Option<ServingConnection>,
     /// The number of the current connection, or of the last one.
     epoch: u64,
     last_seen: Option<Timestamp>,
@@ -56,22 +56,22 @@ struct State {
 }
 
 /// The place of an attempt among those that a connection works on; given back when dropped.
-pub(crate) struct Place(Arc<AtomicUsize>);
+pub(crate) struct AttemptPermit(Arc<AtomicUsize>);
 
-impl Place {
+impl AttemptPermit {
     fn take(taken: &Arc<AtomicUsize>) -> Self {
         taken.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(taken))
     }
 }
 
-impl Drop for Place {
+impl Drop for AttemptPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-struct Serving {
+struct ServingConnection {
     caller: Caller,
     /// How many attempts it has.
     taken: Arc<AtomicUsize>,
@@ -80,9 +80,9 @@ struct Serving {
     ready: bool,
 }
 
-impl Station {
+impl ServedName {
     pub(crate) fn new(name: ProviderId, calls_max: usize) -> Self {
-        let state = State {
+        let state = ServedNameState {
             standing: Availability::Coming,
             changes: 0,
             served_by: None,
@@ -103,8 +103,12 @@ impl Station {
     pub(crate) fn take(&self, caller: &Caller, orders: mpsc::Sender<Order>) -> Result<u64, Fault> {
         let mut state = self.state.lock();
         state.check(&self.name, &caller.grant)?;
-        let serving =
-            Serving { caller: caller.clone(), taken: Arc::default(), orders, ready: false };
+        let serving = ServingConnection {
+            caller: caller.clone(),
+            taken: Arc::default(),
+            orders,
+            ready: false,
+        };
         if let Some(before) = state.served_by.replace(serving) {
             let reason = "another connection serves this name now".to_owned();
             // A connection whose queue is full ends when its queue is dropped.
@@ -194,7 +198,7 @@ impl Station {
     /// to come; one that is not there says better itself why not.
     pub(crate) fn has_room(&self, coming: usize) -> bool {
         let state = self.state.lock();
-        let taken = |serving: &Serving| serving.taken.load(Ordering::Relaxed) + coming;
+        let taken = |serving: &ServingConnection| serving.taken.load(Ordering::Relaxed) + coming;
         state.served_by.as_ref().is_none_or(|serving| taken(serving) < self.calls_max)
     }
 
@@ -217,7 +221,7 @@ impl Station {
         if serving.taken.load(Ordering::Relaxed) >= self.calls_max {
             return Err(busy());
         }
-        let place = Place::take(&serving.taken);
+        let place = AttemptPermit::take(&serving.taken);
         let order = Order::Execute(Box::new(dispatch), place);
         serving.orders.try_send(order).map_err(|_| busy())
     }
@@ -242,7 +246,7 @@ impl Station {
     }
 }
 
-impl State {
+impl ServedNameState {
     fn stand(&mut self, standing: Availability) {
         self.standing = standing;
         self.changes += 1;
@@ -253,7 +257,7 @@ impl State {
             let message = format!("The operative {name} was forgotten just now; connect again.");
             return Err(Fault::new(Code::ToolConflict, message));
         }
-        let other = |serving: &&Serving| serving.caller.grant != *grant;
+        let other = |serving: &&ServingConnection| serving.caller.grant != *grant;
         if self.served_by.as_ref().filter(other).is_some_and(|it| !it.orders.is_closed()) {
             let message = format!("Somebody else is connected as {name}.");
             return Err(Fault::new(Code::ToolConflict, message).with("provider", name.as_str()));

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use wharf_domain::permission::Permission;
-use wharf_domain::provider::{Approval, ProviderLimits, Wish, Wished};
+use wharf_domain::provider::{Approval, ProviderLimits, Wish, WishKind};
 use wharf_domain::{Manifest, ProviderKind};
-use wharf_ports::launcher::{Achieved, LogLine, LogSource};
-use wharf_ports::providers::{Found, ProviderHealth, ProviderView, Scan};
+use wharf_ports::launcher::{FenceReport, LogLine, LogSource};
+use wharf_ports::providers::{FoundProvider, ProviderHealth, ProviderView, Scan};
 use wharf_vocab::{DateTime, Keeping, SandboxLevel};
 use wharf_wire::rest_v1 as wire;
 
@@ -72,7 +72,7 @@ fn health(health: &ProviderHealth) -> wire::AgentHealth {
 /// What a scan found, and how agents fare that are known already.
 #[must_use]
 pub fn found_agents(scan: &Scan, known: &[ProviderView]) -> wire::FoundAgents {
-    let each = |found: &Found| {
+    let each = |found: &FoundProvider| {
         let read = found.manifest.as_ref().ok();
         let manifest = read.map(|(_, manifest)| manifest);
         let known = read.and_then(|(id, _)| known.iter().find(|view| view.provider.id == *id));
@@ -114,7 +114,7 @@ fn permissions(manifest: &Manifest, given: &[String]) -> Vec<wire::AgentPermissi
 /// What a manifest asks for beyond what is usual, in words for people.
 fn wish(wish: &Wish) -> wire::AgentWish {
     let (what, asked, usual, meaning) = match &wish.what {
-        Wished::Sandbox { asked, usual } => {
+        WishKind::Sandbox { asked, usual } => {
             let meaning = match asked {
                 SandboxLevel::None => {
                     "Run without a fence: it reads and changes all that you can, this core included"
@@ -128,7 +128,7 @@ fn wish(wish: &Wish) -> wire::AgentWish {
             };
             ("sandbox", asked.to_string(), usual.to_string(), meaning.to_owned())
         }
-        Wished::Limit { name, asked, usual } => {
+        WishKind::Limit { name, asked, usual } => {
             let meaning = match *name {
                 "memory_bytes" => "Use more memory than is usual",
                 "disk_bytes" => "Use more disk than is usual",
@@ -154,7 +154,7 @@ fn meaning(text: &str) -> String {
 }
 
 /// How limits are kept, in words.
-fn limits_kept(fence: &Achieved) -> BTreeMap<String, Keeping> {
+fn limits_kept(fence: &FenceReport) -> BTreeMap<String, Keeping> {
     fence.limits.iter().map(|(name, how)| ((*name).to_owned(), *how)).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use wharf_domain::Artifact;
 use wharf_domain::scope::WorldPath;
-use wharf_engine::{Collected, FileRecord, Trace, UploadView, Usage};
+use wharf_engine::{Collected, FileRecord, FileTrace, UploadView, WorldSize};
 use wharf_vocab::limits::UPLOAD_PART_BYTES_MIN;
 use wharf_vocab::{DateTime, RunId, WorldId};
 use wharf_wire::rest_v1 as wire;
@@ -35,7 +35,7 @@ pub(crate) fn artifact(artifact: &Artifact) -> wire::Artifact {
 
 /// Where a file comes from and where it went.
 #[must_use]
-pub fn trace(world: &WorldId, path: &WorldPath, trace: &Trace) -> wire::Trace {
+pub fn trace(world: &WorldId, path: &WorldPath, trace: &FileTrace) -> wire::Trace {
     let files = |records: &[FileRecord]| records.iter().map(file).collect();
     let steps = |steps: &[(RunId, Vec<FileRecord>)]| {
         let step = |(run, records): &(RunId, Vec<FileRecord>)| wire::TraceStep {
@@ -57,7 +57,7 @@ pub fn trace(world: &WorldId, path: &WorldPath, trace: &Trace) -> wire::Trace {
 
 /// How much a world holds.
 #[must_use]
-pub fn usage(world: &WorldId, usage: Usage) -> wire::Usage {
+pub fn usage(world: &WorldId, usage: WorldSize) -> wire::Usage {
     wire::Usage {
         world: world.clone(),
         files: usage.files,

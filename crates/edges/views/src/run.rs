@@ -1,6 +1,6 @@
 //! Runs, and the asks they wait for.
 
-use wharf_domain::scope::{Bound, ReadObject};
+use wharf_domain::scope::{InputBinding, ReadObject};
 use wharf_domain::{Run, RunSummary};
 use wharf_vocab::{DateTime, Direction, Micro, Object, RunKey};
 use wharf_wire::rest_v1 as wire;
@@ -123,7 +123,7 @@ fn ask_file((name, file): (&String, &ReadObject)) -> wire::AskFile {
 /// Files that a run reads and has written.
 fn files(run: &Run) -> Vec<wire::Artifact> {
     let reads = run.spec.bindings.reads.iter().filter_map(|(key, bound)| match bound {
-        Bound::Object(object) => Some(wire::Artifact {
+        InputBinding::Object(object) => Some(wire::Artifact {
             world: run.key.world.clone(),
             path: object.path.to_string(),
             bytes: object.bytes,
@@ -135,7 +135,7 @@ fn files(run: &Run) -> Vec<wire::Artifact> {
             at: None,
             gone_at: None,
         }),
-        Bound::Uri => None,
+        InputBinding::Uri => None,
     });
     reads.chain(run.artifacts.iter().map(artifact)).collect()
 }

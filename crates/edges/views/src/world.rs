@@ -1,6 +1,6 @@
 //! Worlds, what their runs have cost, and the audit.
 
-use wharf_engine::{CostKey, CostRow, Costs, SealedRecord, WorldView};
+use wharf_engine::{CostKey, CostReport, CostRow, SealedRecord, WorldView};
 use wharf_vocab::DateTime;
 use wharf_wire::rest_v1 as wire;
 
@@ -52,7 +52,7 @@ pub fn audit(sealed: &SealedRecord) -> wire::AuditRecord {
 
 /// Sums of what runs have cost.
 #[must_use]
-pub fn costs(costs: &Costs) -> wire::Costs {
+pub fn costs(costs: &CostReport) -> wire::Costs {
     wire::Costs {
         items: costs.rows.iter().map(cost_item).collect(),
         total_micro: costs.total.cost_micro,
@@ -93,7 +93,7 @@ mod tests {
         let tool = CostKey::Tool(ToolId::new("a/b").expect("valid"));
         let day = CostKey::Day(NOW);
         let rows = [tool, day].map(|key| CostRow { key, sum }).to_vec();
-        let shown = serde_json::to_value(costs(&Costs { rows, total: sum })).expect("JSON");
+        let shown = serde_json::to_value(costs(&CostReport { rows, total: sum })).expect("JSON");
         let item = |key| {
             serde_json::json!({"key": key, "runs": 2, "failed": 1, "cost_micro": u64::MAX,
                 "wall_ms": 3, "saturated": true})

@@ -9,11 +9,11 @@ use wharf_vocab::{Code, Fault};
 use wharf_wire::rest_v1::ErrorBody;
 
 /// What a route gives back.
-pub type Answer = Result<Response, Refused>;
+pub type Answer = Result<Response, FaultResponse>;
 
 /// A fault on its way to the peer.
 #[derive(Debug)]
-pub struct Refused {
+pub struct FaultResponse {
     fault: Fault,
     /// Whether this edge refused for want of rights or of a token; what the engine refuses it writes down.
     denied: bool,
@@ -21,7 +21,7 @@ pub struct Refused {
     status: Option<StatusCode>,
 }
 
-impl Refused {
+impl FaultResponse {
     /// A refusal under another status than its code's own.
     #[must_use]
     pub fn under(status: StatusCode, fault: Fault) -> Self {
@@ -36,13 +36,13 @@ impl Refused {
     }
 }
 
-impl From<Fault> for Refused {
+impl From<Fault> for FaultResponse {
     fn from(fault: Fault) -> Self {
         Self { fault, denied: false, status: None }
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for FaultResponse {
     fn into_response(self) -> Response {
         let mut response = match self.status {
             Some(status) => refusal_with(status, &self.fault),

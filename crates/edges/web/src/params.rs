@@ -11,7 +11,7 @@ use wharf_vocab::limits::{
 };
 use wharf_vocab::{Fault, WorldId, quantity};
 
-use crate::answer::{Refused, invalid};
+use crate::answer::{FaultResponse, invalid};
 use crate::cursor::{self, CursorList, Position};
 
 /// The parameters of a request.
@@ -104,9 +104,9 @@ impl Params {
 pub struct Segments(RawPathParams);
 
 impl<S: Send + Sync> FromRequestParts<S> for Segments {
-    type Rejection = Refused;
+    type Rejection = FaultResponse;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, FaultResponse> {
         let found = RawPathParams::from_request_parts(parts, state).await;
         let found = found.map_err(|_| invalid("path", "The path is not valid UTF-8."))?;
         Ok(Self(found))

@@ -38,7 +38,7 @@ pub fn comment(text: &str) -> String {
 }
 
 /// Whether a reader may still read.
-pub type Allowed = Box<dyn Fn() -> bool + Send>;
+pub type ReadPermission = Box<dyn Fn() -> bool + Send>;
 
 /// A source of messages and comments as a stream of bytes.
 pub struct Sse {
@@ -51,7 +51,7 @@ pub struct Sse {
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
     /// What is said when the core stops.
     farewell: &'static str,
-    allowed: Allowed,
+    allowed: ReadPermission,
 }
 
 impl Sse {
@@ -60,7 +60,7 @@ impl Sse {
     #[must_use]
     pub fn new(
         source: BoxStream<'static, String>,
-        allowed: Allowed,
+        allowed: ReadPermission,
         keep_alive: Duration,
         closing: CancellationToken,
         farewell: &'static str,

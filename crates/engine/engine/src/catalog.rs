@@ -31,16 +31,16 @@ pub struct CatalogTool {
 /// All tools and providers.
 #[derive(Default)]
 pub(crate) struct Catalog {
-    inner: RwLock<Inner>,
+    inner: RwLock<CatalogState>,
 }
 
 #[derive(Default)]
-struct Inner {
-    tools: BTreeMap<ToolId, Arc<Known>>,
+struct CatalogState {
+    tools: BTreeMap<ToolId, Arc<CatalogEntry>>,
     providers: BTreeMap<ProviderId, Provider>,
 }
 
-struct Known {
+struct CatalogEntry {
     def: Arc<ToolDef>,
     hash: Digest,
     input: Arc<Schema>,
@@ -54,11 +54,11 @@ struct Provider {
 }
 
 impl Catalog {
-    fn read<T>(&self, look: impl FnOnce(&Inner) -> T) -> T {
+    fn read<T>(&self, look: impl FnOnce(&CatalogState) -> T) -> T {
         look(&self.inner.read())
     }
 
-    fn write<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
+    fn write<T>(&self, change: impl FnOnce(&mut CatalogState) -> T) -> T {
         change(&mut self.inner.write())
     }
 
@@ -157,13 +157,13 @@ impl Catalog {
     }
 }
 
-impl Inner {
-    fn set_tools(&mut self, provider: &ProviderId, known: Vec<Known>) {
+impl CatalogState {
+    fn set_tools(&mut self, provider: &ProviderId, known: Vec<CatalogEntry>) {
         self.tools.retain(|id, _| id.provider() != *provider);
         self.tools.extend(known.into_iter().map(|tool| (tool.def.tool.clone(), Arc::new(tool))));
     }
 
-    fn shown(&self, known: &Known) -> CatalogTool {
+    fn shown(&self, known: &CatalogEntry) -> CatalogTool {
         let provider = self.providers.get(&known.def.tool.provider());
         CatalogTool {
             def: Arc::clone(&known.def),
@@ -182,7 +182,7 @@ pub(crate) fn not_found(id: &ToolId) -> Fault {
 }
 
 /// Compiles the schemas of all tools; one that is not right refuses all.
-fn compile_all(provider: &ProviderId, tools: Vec<ToolDef>) -> Result<Vec<Known>, Fault> {
+fn compile_all(provider: &ProviderId, tools: Vec<ToolDef>) -> Result<Vec<CatalogEntry>, Fault> {
     let mut known = Vec::with_capacity(tools.len());
     let mut patterns = 0;
     for def in tools {
@@ -200,7 +200,7 @@ fn compile_all(provider: &ProviderId, tools: Vec<ToolDef>) -> Result<Vec<Known>,
             let message = format!("{provider} has more than {PATTERNS_MAX} regular expressions.");
             return Err(Fault::new(Code::RequestInvalid, message));
         }
-        known.push(Known { hash: def.hash(), def: Arc::new(def), input, output });
+        known.push(CatalogEntry { hash: def.hash(), def: Arc::new(def), input, output });
     }
     Ok(known)
 }

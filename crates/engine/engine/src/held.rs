@@ -54,7 +54,7 @@ pub(crate) fn payer(spec: &RunSpec) -> &GrantId {
 
 /// Bytes that are held, and for whom. Copies count together.
 #[derive(Debug, Clone)]
-pub(crate) struct Held {
+pub(crate) struct MemoryBudget {
     counts: Arc<Mutex<Counts>>,
     bytes_max: u64,
 }
@@ -65,7 +65,7 @@ struct Counts {
     by: HashMap<Holder, u64>,
 }
 
-impl Held {
+impl MemoryBudget {
     /// Nothing is held yet, and so much may be.
     pub(crate) fn up_to(bytes_max: u64) -> Self {
         Self { counts: Arc::default(), bytes_max }
@@ -121,7 +121,7 @@ impl Held {
 /// Something that is held; it is counted until this is dropped.
 #[derive(Debug)]
 pub(crate) struct HeldBytes {
-    held: Held,
+    held: MemoryBudget,
     holders: Vec<Holder>,
     bytes: u64,
 }
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn nobody_holds_more_than_their_share_and_all_no_more_than_the_whole() {
-        let held = Held::up_to(MAX);
+        let held = MemoryBudget::up_to(MAX);
         let mut kept = Vec::new();
         while let Ok(taken) = held.take(vec![caller("a"), provider("p")], 100) {
             kept.push(taken);
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn one_thing_that_is_larger_than_a_share_is_not_refused_for_ever() {
-        let held = Held::up_to(MAX);
+        let held = MemoryBudget::up_to(MAX);
         let large = held.take(vec![caller("a")], 10 * MAX).expect("nothing else is held");
         held.take(vec![caller("a")], 10).expect_err("now there is");
         drop(large);
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn what_grows_is_counted_and_known_to_be_too_much() {
-        let held = Held::up_to(MAX);
+        let held = MemoryBudget::up_to(MAX);
         let family = Holder::Family(RunKey {
             world: WorldId::new("default").expect("valid"),
             run: RunId::new("r").expect("valid"),

@@ -21,12 +21,12 @@ use wharf_vocab::{
     AskId, Code, Durability, Fault, Publish, RunKey, RunStatus, Seq, ShardId, WorldId,
 };
 
-use crate::held::{Held, HeldBytes, Holder};
+use crate::held::{HeldBytes, Holder, MemoryBudget};
 use memory::MemoryRuns;
 
 /// What watchers of a run are sent.
 #[derive(Debug, Clone)]
-pub(crate) enum Published {
+pub(crate) enum WatcherMessage {
     /// What was committed, and the run after it.
     Batch(Arc<Batch>, Arc<Run>),
     /// There is more to read than is sent along: it is large, or the run was loaded anew and the
@@ -52,18 +52,18 @@ const ASK_NEWS_MAX: usize = 4_096;
 
 #[derive(Debug)]
 pub(crate) struct Hub {
-    inner: Mutex<Inner>,
+    inner: Mutex<HubState>,
     /// What open runs take.
-    held: Held,
+    held: MemoryBudget,
     asks: broadcast::Sender<AskNews>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    live: HashMap<RunKey, Live>,
+struct HubState {
+    live: HashMap<RunKey, HubRun>,
     /// Live runs by the keys of the world's files that they write at once.
     writers: HashMap<String, Vec<RunKey>>,
-    watchers: HashMap<RunKey, broadcast::Sender<Published>>,
+    watchers: HashMap<RunKey, broadcast::Sender<WatcherMessage>>,
     waiters: HashMap<RunKey, Vec<oneshot::Sender<Arc<Run>>>>,
     memory: MemoryRuns,
     /// What runs and all that they started have made the journal keep, by the run it began with.
@@ -71,18 +71,18 @@ struct Inner {
 }
 
 #[derive(Debug)]
-struct Live {
+struct HubRun {
     run: Arc<Run>,
     /// What it takes; of a run in memory that is counted with its history.
     held: Option<HeldBytes>,
 }
 
 impl Hub {
-    pub(crate) fn new(held: Held) -> Self {
+    pub(crate) fn new(held: MemoryBudget) -> Self {
         Self { inner: Mutex::default(), held, asks: broadcast::channel(ASK_NEWS_MAX).0 }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, HubState> {
         self.inner.lock()
     }
 
@@ -137,8 +137,8 @@ impl Hub {
             Durability::Journal => inner.count_written(family, bytes),
         };
         let told = |run: &Arc<Run>| match bytes <= WATCH_BATCH_BYTES_MAX {
-            true => Published::Batch(batch, Arc::clone(run)),
-            false => Published::Reloaded,
+            true => WatcherMessage::Batch(batch, Arc::clone(run)),
+            false => WatcherMessage::Reloaded,
         };
         if over {
             inner.remove(&run.key);
@@ -209,7 +209,7 @@ impl Hub {
         for (_, watchers) in inner.watchers.iter().filter(|(key, _)| shards.contains(&key.shard()))
         {
             // Without watchers there is nobody to tell.
-            let _ = watchers.send(Published::Reloaded);
+            let _ = watchers.send(WatcherMessage::Reloaded);
         }
     }
 
@@ -250,7 +250,7 @@ impl Hub {
     }
 
     /// Follows what is published of a run from now on.
-    pub(crate) fn subscribe(&self, key: &RunKey) -> broadcast::Receiver<Published> {
+    pub(crate) fn subscribe(&self, key: &RunKey) -> broadcast::Receiver<WatcherMessage> {
         let mut inner = self.lock();
         inner
             .watchers
@@ -268,13 +268,13 @@ impl Hub {
     }
 
     /// Is told when the run is over.
-    pub(crate) fn wait(self: &Arc<Self>, key: &RunKey) -> Waiter {
+    pub(crate) fn wait(self: &Arc<Self>, key: &RunKey) -> RunWaiter {
         let (sender, over) = oneshot::channel();
         let mut inner = self.lock();
         let waiters = inner.waiters.entry(key.clone()).or_default();
         waiters.retain(|waiter| !waiter.is_closed());
         waiters.push(sender);
-        Waiter { hub: Arc::clone(self), key: key.clone(), over }
+        RunWaiter { hub: Arc::clone(self), key: key.clone(), over }
     }
 
     /// Forgets waiters that gave up.
@@ -309,35 +309,35 @@ impl Hub {
 
     /// How many attempts are at work, not counting those that wait for an answer.
     pub(crate) fn active_attempts(&self) -> usize {
-        let running = |live: &&Live| live.run.status() == RunStatus::Running;
+        let running = |live: &&HubRun| live.run.status() == RunStatus::Running;
         self.lock().live.values().filter(running).count()
     }
 }
 
 /// Waits for the end of a run; whoever drops it does not wait any more.
 #[derive(Debug)]
-pub(crate) struct Waiter {
+pub(crate) struct RunWaiter {
     hub: Arc<Hub>,
     key: RunKey,
     over: oneshot::Receiver<Arc<Run>>,
 }
 
-impl Waiter {
+impl RunWaiter {
     /// The run as it ended; `None` if that is not told here any more.
     pub(crate) async fn over(&mut self) -> Option<Arc<Run>> {
         (&mut self.over).await.ok()
     }
 }
 
-impl Drop for Waiter {
+impl Drop for RunWaiter {
     fn drop(&mut self) {
         self.over.close();
         self.hub.gave_up(&self.key);
     }
 }
 
-impl Inner {
-    fn insert(&mut self, run: &Arc<Run>, held: &Held) {
+impl HubState {
+    fn insert(&mut self, run: &Arc<Run>, held: &MemoryBudget) {
         if let Some(live) = self.live.get_mut(&run.key) {
             live.run = Arc::clone(run);
             if let Some(held) = &mut live.held {
@@ -349,14 +349,14 @@ impl Inner {
             let holders = Holder::of_run(&run.spec, self.family(&run.key, &run.spec));
             held.take_anyway(holders, run.weight())
         });
-        self.live.insert(run.key.clone(), Live { run: Arc::clone(run), held });
+        self.live.insert(run.key.clone(), HubRun { run: Arc::clone(run), held });
         for key in direct_keys(run) {
             self.writers.entry(key).or_default().push(run.key.clone());
         }
     }
 
     fn remove(&mut self, key: &RunKey) {
-        let Some(Live { run, .. }) = self.live.remove(key) else { return };
+        let Some(HubRun { run, .. }) = self.live.remove(key) else { return };
         let family = self.family(key, &run.spec);
         if !self.live.contains_key(&family) {
             self.written.remove(&family);

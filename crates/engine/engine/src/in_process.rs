@@ -36,11 +36,12 @@ pub struct InProcess {
     tools: BTreeMap<ToolId, (ToolDef, Function)>,
 }
 
-type Function = Arc<dyn Fn(Object, Cx) -> BoxFuture<'static, Result<Done, Fault>> + Send + Sync>;
+type Function =
+    Arc<dyn Fn(Object, LocalCx) -> BoxFuture<'static, Result<ToolOutput, Fault>> + Send + Sync>;
 
 /// What a tool gives back.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Done {
+pub struct ToolOutput {
     /// The outputs.
     pub outputs: Object,
     /// What it cost.
@@ -49,7 +50,7 @@ pub struct Done {
 
 /// What a tool can do besides returning: stream, ask, call other tools.
 #[derive(Debug, Clone)]
-pub struct Cx {
+pub struct LocalCx {
     attempt: AttemptRef,
     handle: Handle,
     answers: Arc<Mutex<HashMap<String, oneshot::Sender<Resolution>>>>,
@@ -78,7 +79,7 @@ impl InProcess {
     where
         I: DeserializeOwned + JsonSchema + Send + 'static,
         O: Serialize + JsonSchema + 'static,
-        F: Fn(I, Cx) -> R + Send + Sync + 'static,
+        F: Fn(I, LocalCx) -> R + Send + Sync + 'static,
         R: Future<Output = Result<(O, u64), Fault>> + Send + 'static,
     {
         let tool = ToolId::new(format!("{}/{name}", self.id))?;
@@ -92,7 +93,7 @@ impl InProcess {
             };
             Box::pin(async move {
                 let (output, cost_micro) = ready?.await?;
-                Ok(Done { outputs: to_object(&output)?, cost_micro })
+                Ok(ToolOutput { outputs: to_object(&output)?, cost_micro })
             })
         });
         self.tools.insert(tool, (def, function));
@@ -102,8 +103,8 @@ impl InProcess {
     /// Adds a tool whose inputs and outputs are plain objects. Its id begins with the provider's.
     pub fn object_tool<F, R>(mut self, def: ToolDef, function: F) -> Self
     where
-        F: Fn(Object, Cx) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Done, Fault>> + Send + 'static,
+        F: Fn(Object, LocalCx) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<ToolOutput, Fault>> + Send + 'static,
     {
         let function: Function = Arc::new(move |inputs, cx| Box::pin(function(inputs, cx)));
         self.tools.insert(def.tool.clone(), (def, function));
@@ -114,7 +115,7 @@ impl InProcess {
     pub async fn register(self, handle: &Handle) -> Result<(), Fault> {
         let defs = self.tools.values().map(|(def, _)| def.clone()).collect();
         let tools = self.tools.into_iter().map(|(id, (_, function))| (id, function)).collect();
-        let sink = Arc::new(Sink {
+        let sink = Arc::new(InProcessSink {
             handle: handle.clone(),
             runtime: tokio::runtime::Handle::current(),
             tools,
@@ -126,16 +127,16 @@ impl InProcess {
 }
 
 /// The engine's side of the provider.
-struct Sink {
+struct InProcessSink {
     handle: Handle,
     runtime: tokio::runtime::Handle,
     tools: BTreeMap<ToolId, Function>,
-    under_way: Arc<Mutex<HashMap<AttemptId, UnderWay>>>,
+    under_way: Arc<Mutex<HashMap<AttemptId, InProcessCall>>>,
 }
 
-impl Sink {
+impl InProcessSink {
     /// How many attempts at this depth are under way.
-    fn at_depth(under_way: &HashMap<AttemptId, UnderWay>, depth: u32) -> usize {
+    fn at_depth(under_way: &HashMap<AttemptId, InProcessCall>, depth: u32) -> usize {
         if under_way.len() < ATTEMPTS_MAX {
             return 0;
         }
@@ -143,14 +144,14 @@ impl Sink {
     }
 }
 
-struct UnderWay {
+struct InProcessCall {
     /// How many runs stand above its own.
     depth: u32,
     stop: CancellationToken,
     answers: Arc<Mutex<HashMap<String, oneshot::Sender<Resolution>>>>,
 }
 
-impl ProviderSink for Sink {
+impl ProviderSink for InProcessSink {
     fn dispatch(&self, dispatch: Dispatch) -> Result<(), Fault> {
         let Some(function) = self.tools.get(&dispatch.spec.tool).cloned() else {
             let message = format!("There is no tool {}.", dispatch.spec.tool);
@@ -166,11 +167,12 @@ impl ProviderSink for Sink {
         if Self::at_depth(&under_way, depth) >= ATTEMPTS_MAX {
             return Err(Fault::new(Code::ToolBusy, "Too many built-in tools are running."));
         }
-        let entry = UnderWay { depth, stop: stop.clone(), answers: Arc::clone(&answers) };
+        let entry = InProcessCall { depth, stop: stop.clone(), answers: Arc::clone(&answers) };
         under_way.insert(id.clone(), entry);
         drop(under_way);
         let attempt = Attempt::new(self.handle.clone(), dispatch);
-        let cx = Cx { attempt: AttemptRef::clone(&attempt), handle: self.handle.clone(), answers };
+        let cx =
+            LocalCx { attempt: AttemptRef::clone(&attempt), handle: self.handle.clone(), answers };
         let all = Arc::clone(&self.under_way);
         self.runtime.spawn(async move {
             attempt.handed_over();
@@ -216,9 +218,9 @@ impl ProviderSink for Sink {
     }
 }
 
-type Ended = Result<Result<Done, Fault>, Box<dyn std::any::Any + Send>>;
+type ToolEnd = Result<Result<ToolOutput, Fault>, Box<dyn std::any::Any + Send>>;
 
-fn report_of(ended: Ended) -> Result<Done, AttemptError> {
+fn report_of(ended: ToolEnd) -> Result<ToolOutput, AttemptError> {
     let fault = match ended {
         Ok(Ok(done)) => return Ok(done),
         Ok(Err(fault)) => fault,
@@ -227,12 +229,12 @@ fn report_of(ended: Ended) -> Result<Done, AttemptError> {
     Err(AttemptError::Failed(fault, Executed::Yes))
 }
 
-fn canceled() -> Result<Done, AttemptError> {
+fn canceled() -> Result<ToolOutput, AttemptError> {
     let fault = Fault::new(Code::ToolCanceled, "The tool stopped because it was told to.");
     Err(AttemptError::Canceled(fault))
 }
 
-impl Cx {
+impl LocalCx {
     /// The files of the attempt: inputs that are references, and where outputs go.
     pub fn data(&self) -> AttemptData {
         self.attempt.data()

@@ -24,11 +24,12 @@ pub use admission::{InputCheck, InputChecks};
 pub use catalog::CatalogTool;
 pub use fresh::Seeded;
 pub use handle::{
-    Accepted, AskCalls, AskFeed, AskNews, AskView, Attempt, AttemptData, AttemptEnd,
-    AttemptOutputs, AttemptRef, AuditCalls, Collected, CostRequest, Costs, EventKind, FileCalls,
-    FilePage, Follow, FollowEvent, Handle, NameLimit, NameLimits, NewFile, NewRun, Options,
-    ProviderCalls, PublicEvent, Reach, Retry, RunCalls, RunEvent, RunSeats, SeatCalls, Trace,
-    TrustCalls, UploadRef, UploadView, Watch, WorldCalls, WorldView, WrittenFile, progress_value,
+    AcceptedRun, AskCalls, AskFeed, AskNews, AskView, Attempt, AttemptData, AttemptEnd,
+    AttemptOutputs, AttemptRef, AuditCalls, Collected, CostReport, CostRequest, EngineOptions,
+    EventKind, FileCalls, FilePage, FileTrace, Follow, FollowEvent, Handle, NameLimit, NameLimits,
+    NewFile, NewRun, ProviderCalls, PublicEvent, Reach, Retry, RunCalls, RunRecord, RunSeats,
+    SeatCalls, TrustCalls, UploadRef, UploadView, Watch, WorldCalls, WorldView, WrittenFile,
+    progress_value,
 };
 pub use redact::Redaction;
 pub use schema::check_schema;
@@ -36,5 +37,5 @@ pub use schema::check_schema;
 pub use wharf_ports::{
     ByteStream, CostBy, CostKey, CostRow, CostSum, Dispatch, EffectId, FileQuery, FileRecord,
     HistoryItem, Lifeline, ObjectBody, ObjectError, ObjectErrorKind, ObjectInfo, ProviderSink,
-    RoomFor, RunPage, RunPlace, RunQuery, SealedRecord, UploadPart, Usage,
+    RoomFor, RunPage, RunPlace, RunQuery, SealedRecord, UploadPart, WorldSize,
 };

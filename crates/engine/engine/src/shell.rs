@@ -27,7 +27,7 @@ use wharf_vocab::{
 };
 
 use crate::catalog::Catalog;
-use crate::held::Held;
+use crate::held::MemoryBudget;
 use crate::hub::Hub;
 use crate::prices::Prices;
 use crate::records::Records;
@@ -35,8 +35,8 @@ use crate::shard::{
     AnyRecord, Effect, Input, LateCost, Output, Providers, Reply, Shard, Ticket, is_called_off,
 };
 use crate::turns::Turns;
-use fetch::{Fetched, Fetching};
-use load::{Loaded, Loading};
+use fetch::{FetchedSpec, WaitingDispatch};
+use load::{LoadedShards, LoadingShard};
 
 /// Groups of batches that may be on their way to the store at once; beyond it, inputs wait.
 const GROUPS_ON_THE_WAY_MAX: usize = 64;
@@ -47,44 +47,49 @@ const ROOM_AGAIN_MS: u64 = 50;
 
 /// What the handle sends to the shell.
 #[derive(Debug)]
-pub(crate) enum Message {
+pub(crate) enum ShellMessage {
     /// An input for a shard, and where its answer goes.
-    Input { shard: ShardId, input: Box<Input>, answer: Option<Answer>, room: Option<Room> },
+    Input {
+        shard: ShardId,
+        input: Box<Input>,
+        answer: Option<ReplySender>,
+        room: Option<MessagePermit>,
+    },
     /// Whether a provider can take attempts.
     Provider { provider: ProviderId, availability: Availability },
     /// Commit what is under way, then end.
     Stop(oneshot::Sender<()>),
 }
 
-pub(crate) type Answer = oneshot::Sender<Result<Reply, Fault>>;
+pub(crate) type ReplySender = oneshot::Sender<Result<Reply, Fault>>;
 
 /// What a large message takes of the room for messages that wait, until it is taken.
-pub(crate) type Room = OwnedSemaphorePermit;
+pub(crate) type MessagePermit = OwnedSemaphorePermit;
 
 /// What a large message takes room in units of; smaller ones are bounded by their number.
 pub(crate) const ROOM_BYTES: usize = 4096;
 
 /// What the shell is made of.
-pub(crate) struct Parts {
+pub(crate) struct ShellParts {
     pub(crate) node: NodeId,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) objects: Option<Arc<dyn ObjectStore>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) hub: Arc<Hub>,
     /// What attempts take that were handed over, with their inputs.
-    pub(crate) attempts: Held,
+    pub(crate) attempts: MemoryBudget,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) records: Arc<Records>,
     pub(crate) prices: Arc<Prices>,
     pub(crate) seed: u64,
     /// The shell's own door, for what gets lost on the way.
-    pub(crate) messages: mpsc::WeakSender<Message>,
+    pub(crate) messages: mpsc::WeakSender<ShellMessage>,
     /// Whether the engine is about to stop, so that nothing counts as lost.
     pub(crate) stopping: Arc<AtomicBool>,
 }
 
 pub(crate) struct Shell {
-    parts: Parts,
+    parts: ShellParts,
     shards: Vec<Option<Shard>>,
     queue: VecDeque<(ShardId, Input)>,
     batches: Vec<Arc<Batch>>,
@@ -92,18 +97,18 @@ pub(crate) struct Shell {
     /// What is on its way to the store.
     committing_bytes: u64,
     /// Attempts whose inputs are being read from the store before they are handed over.
-    fetching: HashMap<RunKey, Fetching>,
-    fetches: FuturesUnordered<BoxFuture<'static, Fetched>>,
+    fetching: HashMap<RunKey, WaitingDispatch>,
+    fetches: FuturesUnordered<BoxFuture<'static, FetchedSpec>>,
     /// Look-ups in the store whose answer is an input.
     chores: FuturesUnordered<BoxFuture<'static, Option<(ShardId, Input)>>>,
-    answers: HashMap<Ticket, (ShardId, Answer)>,
+    answers: HashMap<Ticket, (ShardId, ReplySender)>,
     last_ticket: u64,
     timetable: BTreeSet<(Timestamp, ShardId)>,
     scheduled: Vec<Option<Timestamp>>,
     reload: BTreeSet<ShardId>,
     /// Shards that are being read from the store, and what waits for them.
-    loading: BTreeMap<ShardId, Loading>,
-    loads: FuturesUnordered<BoxFuture<'static, Loaded>>,
+    loading: BTreeMap<ShardId, LoadingShard>,
+    loads: FuturesUnordered<BoxFuture<'static, LoadedShards>>,
     /// Runs that wait for room at their providers.
     turns: Turns,
     /// What all shards know of providers.
@@ -117,12 +122,12 @@ pub(crate) struct Shell {
 
 /// What became of batches that were committed together.
 struct Group {
-    settled: Vec<Settled>,
+    settled: Vec<CommitResult>,
     bytes: u64,
 }
 
 /// What became of a batch.
-struct Settled {
+struct CommitResult {
     shard: ShardId,
     epoch: Epoch,
     no: CommitNo,
@@ -131,7 +136,7 @@ struct Settled {
 
 impl Shell {
     /// Takes the leases and loads all that is open.
-    pub(crate) async fn open(parts: Parts) -> Result<Self, StoreError> {
+    pub(crate) async fn open(parts: ShellParts) -> Result<Self, StoreError> {
         let count = ShardId::all().count();
         let now = parts.clock.now();
         let mut shell = Self {
@@ -164,7 +169,7 @@ impl Shell {
         Ok(shell)
     }
 
-    pub(crate) async fn run(mut self, mut messages: mpsc::Receiver<Message>) {
+    pub(crate) async fn run(mut self, mut messages: mpsc::Receiver<ShellMessage>) {
         self.work();
         let mut stop: Option<oneshot::Sender<()>> = None;
         loop {
@@ -228,21 +233,21 @@ impl Shell {
 
     fn take_many(
         &mut self,
-        first: Message,
-        messages: &mut mpsc::Receiver<Message>,
+        first: ShellMessage,
+        messages: &mut mpsc::Receiver<ShellMessage>,
     ) -> Option<oneshot::Sender<()>> {
         let (mut next, mut bytes) = (Some(first), 0);
         for _ in 0..MESSAGES_AT_ONCE_MAX {
             let Some(message) = next else { break };
             bytes += match message {
-                Message::Stop(stop) => return Some(stop),
+                ShellMessage::Stop(stop) => return Some(stop),
                 message => self.take(message),
             };
             // What a message made room for may be taken up by the next one at once.
             next = if bytes < MESSAGES_BYTES_MAX { messages.try_recv().ok() } else { None };
         }
         match next {
-            Some(Message::Stop(stop)) => return Some(stop),
+            Some(ShellMessage::Stop(stop)) => return Some(stop),
             Some(message) => drop(self.take(message)),
             None => {}
         }
@@ -250,10 +255,10 @@ impl Shell {
     }
 
     /// Takes a message; says how much room it took.
-    fn take(&mut self, message: Message) -> usize {
+    fn take(&mut self, message: ShellMessage) -> usize {
         let mut bytes = 0;
         match message {
-            Message::Input { shard, mut input, answer, room } => {
+            ShellMessage::Input { shard, mut input, answer, room } => {
                 bytes = room.map_or(0, |room| room.num_permits() * ROOM_BYTES);
                 self.bound_progress(&mut input);
                 if let Some(answer) = answer {
@@ -271,7 +276,7 @@ impl Shell {
                 }
                 self.queue.push_back((shard, *input));
             }
-            Message::Provider { provider, availability } => {
+            ShellMessage::Provider { provider, availability } => {
                 if self.providers.set(&provider, availability) {
                     let concerned = |shard: &&Shard| shard.has_runs_of(&provider);
                     let shards = self.shards.iter().flatten().filter(concerned).map(Shard::id);
@@ -279,7 +284,7 @@ impl Shell {
                     self.queue.extend(shards.map(input));
                 }
             }
-            Message::Stop(_) => {}
+            ShellMessage::Stop(_) => {}
         }
         bytes
     }
@@ -296,7 +301,7 @@ impl Shell {
 
     fn settled(&mut self, group: Group) {
         self.committing_bytes -= group.bytes;
-        for Settled { shard, epoch, no, result } in group.settled {
+        for CommitResult { shard, epoch, no, result } in group.settled {
             // A batch of an earlier life of the shard says nothing about this one.
             if self.shards[shard.index()].as_ref().is_none_or(|found| found.epoch() != epoch) {
                 continue;
@@ -392,7 +397,7 @@ impl Shell {
         self.committing.push(Box::pin(async move {
             let settled = names.into_iter().zip(committed.await);
             let settled = settled
-                .map(|((shard, epoch, no), result)| Settled { shard, epoch, no, result })
+                .map(|((shard, epoch, no), result)| CommitResult { shard, epoch, no, result })
                 .collect();
             Group { settled, bytes }
         }));

@@ -19,14 +19,14 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How often something is tried that a store in trouble did not do. Stores that are far away
 /// have tried for a few seconds themselves before they say so.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Patience {
+pub(crate) enum Tries {
     /// Somebody waits for an answer.
     Short,
     /// Work would be lost.
     Long,
 }
 
-impl Patience {
+impl Tries {
     fn tries(self) -> u32 {
         match self {
             Self::Short => 2,
@@ -37,7 +37,7 @@ impl Patience {
 
 /// Does something as often as it takes until the store is not in trouble, within patience.
 pub(crate) async fn patiently<T, F>(
-    patience: Patience,
+    patience: Tries,
     mut act: impl FnMut() -> F,
 ) -> Result<T, ObjectError>
 where
@@ -62,7 +62,7 @@ where
 pub(crate) async fn head(
     objects: &dyn ObjectStore,
     key: &str,
-    patience: Patience,
+    patience: Tries,
 ) -> Result<Option<ObjectInfo>, ObjectError> {
     patiently(patience, || objects.head(key.to_owned())).await
 }
@@ -74,7 +74,7 @@ pub(crate) async fn put_bytes(
     media_type: &str,
     bytes: Bytes,
 ) -> Result<ObjectInfo, ObjectError> {
-    let info = patiently(Patience::Long, || {
+    let info = patiently(Tries::Long, || {
         let put = PutObject {
             key: key.to_owned(),
             media_type: media_type.to_owned(),
@@ -94,7 +94,7 @@ pub(crate) async fn hash_object(
     key: &str,
     seen: &ObjectInfo,
 ) -> Result<Option<B3>, ObjectError> {
-    let found = patiently(Patience::Long, || objects.get(key.to_owned(), None)).await?;
+    let found = patiently(Tries::Long, || objects.get(key.to_owned(), None)).await?;
     let Some(mut body) = found.filter(|body| body.info.tag == seen.tag) else { return Ok(None) };
     let mut hasher = blake3::Hasher::new();
     while let Some(piece) = body.stream.try_next().await? {

@@ -34,14 +34,14 @@ pub struct Turn {
 /// All that wait for room.
 #[derive(Debug, Default)]
 pub struct Turns {
-    lines: BTreeMap<ProviderId, Line>,
+    lines: BTreeMap<ProviderId, TurnQueue>,
 }
 
 /// Whose runs wait behind each other.
 type Lane = (WorldId, GrantId);
 
 #[derive(Debug, Default)]
-struct Line {
+struct TurnQueue {
     lanes: BTreeMap<Lane, VecDeque<Turn>>,
     /// The lanes in the order of their turns.
     order: VecDeque<Lane>,
@@ -93,7 +93,7 @@ impl Turns {
     }
 
     fn all(&self) -> Vec<(ProviderId, RunKey)> {
-        let of_line = |(provider, line): (&ProviderId, &Line)| {
+        let of_line = |(provider, line): (&ProviderId, &TurnQueue)| {
             let runs = line.waiting.keys().chain(&line.called);
             runs.map(|run| (provider.clone(), run.clone())).collect::<Vec<_>>()
         };
@@ -155,7 +155,7 @@ impl Turns {
     }
 }
 
-impl Line {
+impl TurnQueue {
     fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.called.is_empty()
     }

@@ -8,29 +8,29 @@ use wharf_domain::ArtifactOp;
 use wharf_vocab::{Direction, Timestamp, WorldId};
 
 use super::MemoryState;
-use wharf_ports::{FileQuery, FileRecord, TraceQuery, Usage};
+use wharf_ports::{FileQuery, FileRecord, TraceQuery, WorldSize};
 
 /// Where local files of runs lie.
 const LOCALS: &str = "/@";
 
 /// Who wrote and read files, and which are there now.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Files {
+pub(super) struct FileTable {
     records: Vec<Arc<FileRecord>>,
     /// The files of each world that are there now, by path.
-    here: BTreeMap<WorldId, BTreeMap<String, Here>>,
+    here: BTreeMap<WorldId, BTreeMap<String, PresentFile>>,
 }
 
 /// A file that is there now.
 #[derive(Debug, Clone)]
-struct Here {
+struct PresentFile {
     /// Its place among the records.
     place: usize,
     /// When it was last written or read.
     used_at: Timestamp,
 }
 
-impl Files {
+impl FileTable {
     /// Makes what a batch says about files part of the index.
     pub(super) fn index(&mut self, at: Timestamp, ops: &[ArtifactOp]) {
         for op in ops {
@@ -53,7 +53,7 @@ impl Files {
                     }
                 }
                 Direction::Out => {
-                    let new = Here { place, used_at: at };
+                    let new = PresentFile { place, used_at: at };
                     if let Some(left) = here.insert(path.as_str().to_owned(), new) {
                         Arc::make_mut(&mut self.records[left.place]).gone_at = Some(at);
                     }
@@ -69,7 +69,7 @@ impl Files {
         &self,
         world: &WorldId,
         from: Bound<&str>,
-    ) -> impl Iterator<Item = (&FileRecord, &Here)> {
+    ) -> impl Iterator<Item = (&FileRecord, &PresentFile)> {
         let files = self.here.get(world);
         files
             .into_iter()
@@ -110,8 +110,8 @@ impl MemoryState {
     }
 
     /// How much a world holds.
-    pub fn usage(&self, world: &WorldId) -> Usage {
-        let mut usage = Usage::default();
+    pub fn usage(&self, world: &WorldId) -> WorldSize {
+        let mut usage = WorldSize::default();
         for (file, _) in self.files.here_from(world, Bound::Unbounded) {
             usage.files += 1;
             usage.bytes = usage.bytes.saturating_add(file.artifact.bytes);

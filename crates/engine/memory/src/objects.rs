@@ -15,7 +15,7 @@ use wharf_vocab::{B3, Timestamp};
 
 use wharf_ports::{
     BoundVersions, ByteStream, Clock, Method, ObjectAnswer, ObjectBody, ObjectEntry, ObjectError,
-    ObjectErrorKind, ObjectInfo, ObjectStore, ObjectVersion, PutObject, Upload, UploadPart,
+    ObjectErrorKind, ObjectInfo, ObjectStore, ObjectUpload, ObjectVersion, PutObject, UploadPart,
 };
 
 /// An artifact store in memory. Its addresses lead nowhere, but
@@ -23,17 +23,17 @@ use wharf_ports::{
 /// one's endpoint would.
 #[derive(Clone)]
 pub struct MemoryObjects {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<ObjectsState>>,
     clock: Arc<dyn Clock>,
     chance: RandomState,
 }
 
 #[derive(Default)]
-struct Inner {
+struct ObjectsState {
     objects: BTreeMap<String, Object>,
     /// Versions that were replaced, by key and name, and when.
     replaced: BTreeMap<(String, String), (Object, Timestamp)>,
-    uploads: BTreeMap<String, Open>,
+    uploads: BTreeMap<String, MemoryUpload>,
     addresses: BTreeMap<String, Address>,
     /// Whether it is as a bucket without versions.
     unversioned: bool,
@@ -49,7 +49,7 @@ struct Object {
     bytes: Bytes,
 }
 
-struct Open {
+struct MemoryUpload {
     key: String,
     media_type: String,
     begun_at: Timestamp,
@@ -118,14 +118,14 @@ impl MemoryObjects {
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, ObjectsState> {
         self.inner.lock()
     }
 
     /// Does something at once, unless it is to fail.
     fn act<T: Send + 'static>(
         &self,
-        act: impl FnOnce(&mut Inner, Timestamp) -> Result<T, ObjectError>,
+        act: impl FnOnce(&mut ObjectsState, Timestamp) -> Result<T, ObjectError>,
     ) -> ObjectAnswer<T> {
         let now = self.clock.now();
         let mut inner = self.lock();
@@ -137,7 +137,7 @@ impl MemoryObjects {
     fn act_with<T: Send + 'static>(
         &self,
         body: ByteStream,
-        act: impl FnOnce(&mut Inner, Timestamp, Bytes) -> Result<T, ObjectError> + Send + 'static,
+        act: impl FnOnce(&mut ObjectsState, Timestamp, Bytes) -> Result<T, ObjectError> + Send + 'static,
     ) -> ObjectAnswer<T> {
         let this = self.clone();
         async move {
@@ -158,7 +158,7 @@ impl fmt::Debug for MemoryObjects {
     }
 }
 
-impl Inner {
+impl ObjectsState {
     fn may_fail(&mut self) -> Result<(), ObjectError> {
         match &mut self.failing {
             Some((calls, kind)) if *calls > 0 => {
@@ -227,7 +227,7 @@ impl Inner {
         info
     }
 
-    fn upload(&mut self, upload: &Upload) -> Option<&mut Open> {
+    fn upload(&mut self, upload: &ObjectUpload) -> Option<&mut MemoryUpload> {
         self.uploads.get_mut(&upload.id).filter(|open| open.key == upload.key)
     }
 }
@@ -346,7 +346,7 @@ impl ObjectStore for MemoryObjects {
         self.act(move |inner, now| {
             let count = inner.tag();
             let id = format!("{:016x}{count}", chance.hash_one(&count));
-            let open = Open { key, media_type, begun_at: now, parts: BTreeMap::new() };
+            let open = MemoryUpload { key, media_type, begun_at: now, parts: BTreeMap::new() };
             inner.uploads.insert(id.clone(), open);
             Ok(id)
         })
@@ -354,7 +354,7 @@ impl ObjectStore for MemoryObjects {
 
     fn put_part(
         &self,
-        upload: Upload,
+        upload: ObjectUpload,
         number: u32,
         bytes: u64,
         body: ByteStream,
@@ -370,14 +370,18 @@ impl ObjectStore for MemoryObjects {
         })
     }
 
-    fn parts(&self, upload: Upload) -> ObjectAnswer<Option<Vec<UploadPart>>> {
+    fn parts(&self, upload: ObjectUpload) -> ObjectAnswer<Option<Vec<UploadPart>>> {
         self.act(|inner, _| {
             let open = inner.upload(&upload);
             Ok(open.map(|open| open.parts.values().map(|(part, _)| part.clone()).collect()))
         })
     }
 
-    fn complete_upload(&self, upload: Upload, expected: Option<B3>) -> ObjectAnswer<ObjectInfo> {
+    fn complete_upload(
+        &self,
+        upload: ObjectUpload,
+        expected: Option<B3>,
+    ) -> ObjectAnswer<ObjectInfo> {
         self.act(|inner, now| {
             let open = inner.upload(&upload).ok_or_else(missing)?;
             let mut whole = BytesMut::new();
@@ -393,7 +397,7 @@ impl ObjectStore for MemoryObjects {
         })
     }
 
-    fn abort_upload(&self, upload: Upload) -> ObjectAnswer<()> {
+    fn abort_upload(&self, upload: ObjectUpload) -> ObjectAnswer<()> {
         self.act(|inner, _| {
             if inner.upload(&upload).is_some() {
                 inner.uploads.remove(&upload.id);

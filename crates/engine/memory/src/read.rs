@@ -6,24 +6,24 @@ use wharf_domain::{Account, Ask, Entry, Price};
 use wharf_vocab::{AccountId, HoldId, Seq, ShardId, StreamId, StreamKind};
 
 use super::MemoryState;
-use super::state::{Row, Stream};
+use super::state::{MemoryStream, StoredRow};
 use wharf_ports::{
-    Body, CostQuery, CostRow, CostSums, HistoryItem, HistoryRecord, OpenAsk, RunPage, RunPlace,
-    RunQuery, SealedRecord, Stored,
+    Body, CostQuery, CostRow, CostSums, History, HistoryItem, HistoryRecord, OpenAsk, RunPage,
+    RunPlace, RunQuery, SealedRecord,
 };
 
 impl MemoryState {
     /// The entries of one stream, without progress.
-    pub fn load(&self, stream: &StreamId) -> Option<Stored> {
+    pub fn load(&self, stream: &StreamId) -> Option<History> {
         self.streams.get(stream).map(|stream| stored(stream))
     }
 
     /// All open streams of a kind in these shards, without progress and large inputs, oldest
     /// first.
-    pub fn load_open(&self, kind: StreamKind, shards: &[ShardId]) -> Vec<(StreamId, Stored)> {
-        let lean = |stored: Stored| {
+    pub fn load_open(&self, kind: StreamKind, shards: &[ShardId]) -> Vec<(StreamId, History)> {
+        let lean = |stored: History| {
             let entries = stored.entries.into_iter().map(|(at, entry)| (at, entry.lean()));
-            Stored { seq: stored.seq, entries: entries.collect() }
+            History { seq: stored.seq, entries: entries.collect() }
         };
         self.open_of(kind)
             .filter(|(_, stream)| shards.contains(&stream.shard))
@@ -134,7 +134,7 @@ impl MemoryState {
             .collect()
     }
 
-    fn open_of(&self, kind: StreamKind) -> impl Iterator<Item = (&StreamId, &Arc<Stream>)> {
+    fn open_of(&self, kind: StreamKind) -> impl Iterator<Item = (&StreamId, &Arc<MemoryStream>)> {
         self.order
             .values()
             .filter(move |id| id.kind() == kind)
@@ -143,17 +143,17 @@ impl MemoryState {
     }
 }
 
-fn stored(stream: &Stream) -> Stored {
+fn stored(stream: &MemoryStream) -> History {
     let mut entries = Vec::new();
     for row in &stream.rows {
         if let Body::Entries(list) = &row.body {
             entries.extend(list.iter().map(|entry| (row.at, entry.clone())));
         }
     }
-    Stored { seq: stream.seq, entries }
+    History { seq: stream.seq, entries }
 }
 
-fn records_of(row: &Row) -> impl Iterator<Item = HistoryRecord> {
+fn records_of(row: &StoredRow) -> impl Iterator<Item = HistoryRecord> {
     let items: Vec<HistoryItem> = match &row.body {
         Body::Entries(list) => list.iter().cloned().map(HistoryItem::Entry).collect(),
         Body::Progress(list) => list.iter().cloned().map(HistoryItem::Progress).collect(),

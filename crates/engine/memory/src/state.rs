@@ -7,7 +7,7 @@ use wharf_domain::{Ledger, LedgerOp, RunSummary};
 use wharf_journal::audit::{AuditKey, GENESIS, Sealer, SignedHead};
 use wharf_vocab::{CommitNo, Epoch, HoldId, NodeId, Seq, ShardId, StreamId, Timestamp};
 
-use super::files::Files;
+use super::files::FileTable;
 use wharf_ports::{
     Append, Batch, Body, Claim, CommitError, Lease, Refusal, SealedRecord, StoreError,
     StoreErrorKind,
@@ -17,21 +17,21 @@ use wharf_ports::{
 #[derive(Debug, Clone)]
 pub struct MemoryState {
     sealer: Sealer,
-    shards: BTreeMap<ShardId, Shard>,
-    pub(super) streams: BTreeMap<StreamId, Arc<Stream>>,
+    shards: BTreeMap<ShardId, ShardLease>,
+    pub(super) streams: BTreeMap<StreamId, Arc<MemoryStream>>,
     /// Streams in the order they were made.
     pub(super) order: BTreeMap<u64, StreamId>,
     last_position: u64,
-    claims: BTreeMap<(String, String), Claimed>,
+    claims: BTreeMap<(String, String), ClaimRecord>,
     pub(super) ledger: Ledger,
     pub(super) hold_shards: BTreeMap<HoldId, ShardId>,
     pub(super) audit: Vec<Arc<SealedRecord>>,
-    pub(super) files: Files,
+    pub(super) files: FileTable,
 }
 
 /// Who steps a shard, how far its commits are, and the end of its audit chain.
 #[derive(Debug, Clone)]
-struct Shard {
+struct ShardLease {
     node: NodeId,
     epoch: Epoch,
     expires_at: Timestamp,
@@ -41,18 +41,18 @@ struct Shard {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Stream {
+pub(super) struct MemoryStream {
     pub(super) position: u64,
     pub(super) shard: ShardId,
     pub(super) seq: Seq,
     pub(super) open: bool,
     pub(super) run: Option<RunSummary>,
-    pub(super) rows: Vec<Arc<Row>>,
+    pub(super) rows: Vec<Arc<StoredRow>>,
 }
 
 /// What one append brought.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct StoredRow {
     pub(super) first: Seq,
     pub(super) at: Timestamp,
     pub(super) no: CommitNo,
@@ -61,7 +61,7 @@ pub(super) struct Row {
 
 /// A name that is taken; it goes when the stream goes that was made along with it.
 #[derive(Debug, Clone)]
-struct Claimed {
+struct ClaimRecord {
     value: String,
     stream: Option<StreamId>,
 }
@@ -79,7 +79,7 @@ impl MemoryState {
             ledger: Ledger::default(),
             hold_shards: BTreeMap::new(),
             audit: Vec::new(),
-            files: Files::default(),
+            files: FileTable::default(),
         }
     }
 
@@ -97,7 +97,7 @@ impl MemoryState {
         }
         let stream = made_by(batch);
         for Claim { scope, key, value } in &batch.claims {
-            let claimed = Claimed { value: value.clone(), stream: stream.cloned() };
+            let claimed = ClaimRecord { value: value.clone(), stream: stream.cloned() };
             self.claims.insert((scope.clone(), key.clone()), claimed);
         }
         Ok(())
@@ -192,7 +192,7 @@ impl MemoryState {
         let stream = self.streams.entry(id.clone()).or_insert_with(|| {
             self.last_position += 1;
             self.order.insert(self.last_position, id.clone());
-            Arc::new(Stream {
+            Arc::new(MemoryStream {
                 position: self.last_position,
                 shard: batch.shard,
                 seq: Seq(0),
@@ -209,8 +209,12 @@ impl MemoryState {
             replace(&mut stream.rows);
         }
         if !body.is_empty() {
-            let row =
-                Row { first: expected.next(), at: batch.at, no: batch.no, body: body.clone() };
+            let row = StoredRow {
+                first: expected.next(),
+                at: batch.at,
+                no: batch.no,
+                body: body.clone(),
+            };
             stream.rows.push(Arc::new(row));
         }
     }
@@ -226,7 +230,7 @@ impl MemoryState {
         let shards: BTreeSet<_> = shards.iter().copied().collect();
         let mut leases = Vec::new();
         for id in shards {
-            let shard = self.shards.entry(id).or_insert_with(|| Shard {
+            let shard = self.shards.entry(id).or_insert_with(|| ShardLease {
                 node: node.clone(),
                 epoch: Epoch(0),
                 expires_at: now,
@@ -274,13 +278,13 @@ impl MemoryState {
 }
 
 /// Keeps no more of entries than they need whose place a later one takes.
-fn replace(rows: &mut [Arc<Row>]) {
+fn replace(rows: &mut [Arc<StoredRow>]) {
     for row in rows {
         let Body::Entries(entries) = &row.body else { continue };
         if entries.iter().any(|entry| entry.replaced().is_some()) {
             let kept = entries.iter().map(|it| it.replaced().unwrap_or_else(|| it.clone()));
             let body = Body::Entries(kept.collect());
-            *row = Arc::new(Row { first: row.first, at: row.at, no: row.no, body });
+            *row = Arc::new(StoredRow { first: row.first, at: row.at, no: row.no, body });
         }
     }
 }

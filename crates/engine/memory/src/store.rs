@@ -13,27 +13,27 @@ use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind,
 
 use super::MemoryState;
 use wharf_ports::{
-    Batch, Clock, CommitError, CostQuery, CostRow, FileQuery, FileRecord, HistoryRecord, Lease,
-    OpenAsk, RunPage, RunQuery, SealedRecord, Store, StoreError, StoreErrorKind, Stored,
-    TraceQuery, Usage,
+    Batch, Clock, CommitError, CostQuery, CostRow, FileQuery, FileRecord, History, HistoryRecord,
+    Lease, OpenAsk, RunPage, RunQuery, SealedRecord, Store, StoreError, StoreErrorKind, TraceQuery,
+    WorldSize,
 };
 
 /// A store in memory.
 #[derive(Debug)]
 pub struct MemoryStore {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<StoreState>>,
     clock: Arc<dyn Clock>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct StoreState {
     state: MemoryState,
     /// How many calls of `commit` are still to fail, and how.
     failing: Option<(usize, StoreErrorKind)>,
     /// How many calls of `commit` are to be made and reported as failed.
     denied: usize,
     /// Commits that are held back, in order; `None` when none is to be.
-    held: Option<VecDeque<Held>>,
+    held: Option<VecDeque<HeldCommit>>,
     /// Whether leases are held back, and how many wait for one.
     leases: watch::Sender<(bool, usize)>,
     /// The stream whose entries are held back, and how many wait for them.
@@ -43,7 +43,7 @@ struct Inner {
 type Answers = Vec<Result<(), CommitError>>;
 
 #[derive(Debug)]
-struct Held {
+struct HeldCommit {
     batches: Vec<Arc<Batch>>,
     answer: oneshot::Sender<Answers>,
 }
@@ -58,7 +58,7 @@ impl MemoryStore {
     pub fn with_state(state: MemoryState, clock: Arc<dyn Clock>) -> Self {
         let leases = watch::Sender::new((false, 0));
         let loads = watch::Sender::new((None, 0));
-        let inner = Inner { state, failing: None, denied: 0, held: None, leases, loads };
+        let inner = StoreState { state, failing: None, denied: 0, held: None, leases, loads };
         Self { inner: Arc::new(Mutex::new(inner)), clock }
     }
 
@@ -140,7 +140,7 @@ impl MemoryStore {
     }
 }
 
-impl Inner {
+impl StoreState {
     fn commit(&mut self, batches: &[Arc<Batch>]) -> Answers {
         match &mut self.failing {
             Some((calls, kind)) if *calls > 0 => {
@@ -174,7 +174,7 @@ impl Store for MemoryStore {
                     None => return inner.commit(&batches),
                     Some(held) => {
                         let (answer, waiting) = oneshot::channel();
-                        held.push_back(Held { batches, answer });
+                        held.push_back(HeldCommit { batches, answer });
                         waiting
                     }
                 }
@@ -213,7 +213,7 @@ impl Store for MemoryStore {
         self.with(|state| state.renew(&node, ttl_ms, now))
     }
 
-    fn load(&self, stream: StreamId) -> BoxFuture<'static, Result<Option<Stored>, StoreError>> {
+    fn load(&self, stream: StreamId) -> BoxFuture<'static, Result<Option<History>, StoreError>> {
         let inner = Arc::clone(&self.inner);
         let load = async move {
             let mut loads = inner.lock().loads.subscribe();
@@ -231,7 +231,7 @@ impl Store for MemoryStore {
         &self,
         kind: StreamKind,
         shards: Vec<ShardId>,
-    ) -> BoxFuture<'static, Result<Vec<(StreamId, Stored)>, StoreError>> {
+    ) -> BoxFuture<'static, Result<Vec<(StreamId, History)>, StoreError>> {
         self.with(|state| state.load_open(kind, &shards))
     }
 
@@ -260,7 +260,7 @@ impl Store for MemoryStore {
         self.with(|state| state.trace(&query))
     }
 
-    fn usage(&self, world: WorldId) -> BoxFuture<'static, Result<Usage, StoreError>> {
+    fn usage(&self, world: WorldId) -> BoxFuture<'static, Result<WorldSize, StoreError>> {
         self.with(|state| state.usage(&world))
     }
 

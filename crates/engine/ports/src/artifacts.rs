@@ -65,7 +65,7 @@ pub struct TraceQuery {
 
 /// How much a world holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct WorldSize {
     /// Files that are there now, local ones of runs included.
     pub files: u64,
     /// How many bytes they have together.

@@ -46,7 +46,7 @@ pub struct Append {
     /// What is appended; it takes the numbers after `expected`.
     pub body: Body,
     /// What lists and recovery need to know of the stream afterwards.
-    pub head: Head,
+    pub head: StreamHead,
 }
 
 /// What is appended to a stream.
@@ -88,7 +88,7 @@ impl Body {
 
 /// What lists and recovery need to know of a stream.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Head {
+pub struct StreamHead {
     /// Whether recovery must load it.
     pub open: bool,
     /// For a run: what lists show.

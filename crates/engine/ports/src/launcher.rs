@@ -18,8 +18,8 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use wharf_vocab::{Fault, LaunchId, Resource, SecretName, Timestamp, limits, shown};
 
-pub use fence::{Achieved, Fence, Inbound, Secret};
-pub use restarts::{RestartPolicy, Restarts, Verdict};
+pub use fence::{Fence, FenceReport, Inbound, Secret};
+pub use restarts::{RestartPolicy, RestartVerdict, Restarts};
 
 /// Starts processes.
 pub trait Launcher: Send + Sync + 'static {
@@ -28,7 +28,7 @@ pub trait Launcher: Send + Sync + 'static {
     fn launch(&self, spec: LaunchSpec) -> BoxFuture<'_, Result<Arc<dyn Launched>, Fault>>;
 
     /// How firmly a process can be fenced in on this machine, and what is missing for more.
-    fn probe(&self) -> BoxFuture<'_, Achieved>;
+    fn probe(&self) -> BoxFuture<'_, FenceReport>;
 
     /// The last lines of a log that an earlier launch has left, also one of an earlier core.
     /// A log that does not exist has no lines.
@@ -45,7 +45,7 @@ pub trait Launched: Send + Sync + fmt::Debug + 'static {
     fn pid(&self) -> u32;
 
     /// How firmly it is fenced in, and what could not be had.
-    fn fence(&self) -> &Achieved;
+    fn fence(&self) -> &FenceReport;
 
     /// Whether a living process belongs to this launch: the program, or anything it started,
     /// however far it moved away from it.

@@ -18,19 +18,19 @@ mod store;
 pub mod vault;
 mod verify;
 
-pub use artifacts::{FileQuery, FileRecord, TraceQuery, Usage};
-pub use batch::{Append, Batch, Body, Claim, CommitError, Head, Refusal};
+pub use artifacts::{FileQuery, FileRecord, TraceQuery, WorldSize};
+pub use batch::{Append, Batch, Body, Claim, CommitError, Refusal, StreamHead};
 pub use clock::{Clock, ManualClock, Sources, SteadyClock, SystemClock};
 pub use costs::{CostBy, CostKey, CostQuery, CostRow, CostSum, CostSums, wall_ms};
 pub use lifeline::{Lifeline, WeakLifeline};
 pub use objects::{
     AddressGate, BoundVersions, ByteStream, Method, ObjectAnswer, ObjectBody, ObjectEntry,
-    ObjectError, ObjectErrorKind, ObjectInfo, ObjectStore, ObjectVersion, PutObject, Upload,
+    ObjectError, ObjectErrorKind, ObjectInfo, ObjectStore, ObjectUpload, ObjectVersion, PutObject,
     UploadPart,
 };
 pub use provider::{Dispatch, EffectId, ProviderSink, RoomFor};
 pub use store::{
-    HistoryItem, HistoryRecord, Lease, OpenAsk, RunPage, RunPlace, RunQuery, SealedRecord, Store,
-    StoreError, StoreErrorKind, Stored,
+    History, HistoryItem, HistoryRecord, Lease, OpenAsk, RunPage, RunPlace, RunQuery, SealedRecord,
+    Store, StoreError, StoreErrorKind,
 };
 pub use verify::verified;

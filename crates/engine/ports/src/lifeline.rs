@@ -10,13 +10,13 @@ use wharf_vocab::Executed;
 /// how the attempt ended, whoever made it is told that the attempt is lost: after a panic, with a
 /// task that was dropped, or when somebody simply forgot it.
 #[derive(Clone, Default)]
-pub struct Lifeline(Option<Arc<Line>>);
+pub struct Lifeline(Option<Arc<LifelineState>>);
 
 /// A lifeline that keeps nothing alive.
 #[derive(Clone, Default)]
-pub struct WeakLifeline(Weak<Line>);
+pub struct WeakLifeline(Weak<LifelineState>);
 
-struct Line {
+struct LifelineState {
     begun: AtomicBool,
     told: AtomicBool,
     lost: Box<dyn Fn(Executed) + Send + Sync>,
@@ -26,7 +26,7 @@ impl Lifeline {
     /// A lifeline; `lost` is told whether the attempt may have acted when it is lost.
     pub fn new(lost: impl Fn(Executed) + Send + Sync + 'static) -> Self {
         let (begun, told) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self(Some(Arc::new(Line { begun, told, lost: Box::new(lost) })))
+        Self(Some(Arc::new(LifelineState { begun, told, lost: Box::new(lost) })))
     }
 
     /// The attempt is in the hands of whoever executes it, and may act from now on.
@@ -58,7 +58,7 @@ impl WeakLifeline {
     }
 }
 
-impl Drop for Line {
+impl Drop for LifelineState {
     fn drop(&mut self) {
         if !*self.told.get_mut() {
             let begun = *self.begun.get_mut();

@@ -74,21 +74,25 @@ pub trait ObjectStore: Send + Sync + 'static {
     /// at least [`UPLOAD_PART_BYTES_MIN`](wharf_vocab::limits::UPLOAD_PART_BYTES_MIN) bytes.
     fn put_part(
         &self,
-        upload: Upload,
+        upload: ObjectUpload,
         number: u32,
         bytes: u64,
         body: ByteStream,
     ) -> ObjectAnswer<UploadPart>;
 
     /// The parts that have arrived, by number; `None` if there is no such upload.
-    fn parts(&self, upload: Upload) -> ObjectAnswer<Option<Vec<UploadPart>>>;
+    fn parts(&self, upload: ObjectUpload) -> ObjectAnswer<Option<Vec<UploadPart>>>;
 
     /// Makes an object of all parts. With an expected hash, an object that has another is not
     /// left behind.
-    fn complete_upload(&self, upload: Upload, expected: Option<B3>) -> ObjectAnswer<ObjectInfo>;
+    fn complete_upload(
+        &self,
+        upload: ObjectUpload,
+        expected: Option<B3>,
+    ) -> ObjectAnswer<ObjectInfo>;
 
     /// Gives an upload up, with all its parts.
-    fn abort_upload(&self, upload: Upload) -> ObjectAnswer<()>;
+    fn abort_upload(&self, upload: ObjectUpload) -> ObjectAnswer<()>;
 
     /// Removes what nobody will ask for any more: unfinished uploads begun before this moment
     /// and, where versions are kept, versions that were replaced before it and that nobody is
@@ -212,7 +216,7 @@ pub struct ObjectEntry {
 
 /// An upload in parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Upload {
+pub struct ObjectUpload {
     /// The key of what it becomes.
     pub key: String,
     /// Its id.

@@ -11,7 +11,7 @@ use wharf_vocab::{
     Digest, Fault, Health, Isolation, LaunchId, Object, ProviderId, SandboxLevel, Timestamp, ToolId,
 };
 
-use crate::launcher::{Achieved, LogLine};
+use crate::launcher::{FenceReport, LogLine};
 
 /// An agent and how it fares.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +31,7 @@ pub struct ProviderView {
     /// What it said of itself then.
     pub health: Option<ProviderHealth>,
     /// How it is fenced in, once it runs.
-    pub fence: Option<Achieved>,
+    pub fence: Option<FenceReport>,
     /// How many of its processes run.
     pub instances: usize,
     /// The limits that hold for it, whoever set them.
@@ -71,7 +71,7 @@ pub struct Approve {
 
 /// What a scan found in one folder.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct FoundProvider {
     /// The folder.
     pub folder: PathBuf,
     /// The agent's id and manifest, or why the manifest cannot be used.
@@ -82,7 +82,7 @@ pub struct Found {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scan {
     /// What was found, in the order of folders.
-    pub found: Vec<Found>,
+    pub found: Vec<FoundProvider>,
     /// Why it did not look everywhere, if it did not.
     pub cut_short: Option<String>,
 }

@@ -9,7 +9,7 @@ use wharf_vocab::{
     StreamKind, Timestamp, ToolId, WorldId,
 };
 
-use crate::{Batch, CommitError, CostQuery, CostRow, FileQuery, FileRecord, TraceQuery, Usage};
+use crate::{Batch, CommitError, CostQuery, CostRow, FileQuery, FileRecord, TraceQuery, WorldSize};
 
 /// What the engine needs of a store.
 ///
@@ -32,7 +32,7 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
     fn renew(&self, node: NodeId, ttl_ms: u64) -> BoxFuture<'static, Result<(), StoreError>>;
 
     /// The entries of one stream, without progress.
-    fn load(&self, stream: StreamId) -> BoxFuture<'static, Result<Option<Stored>, StoreError>>;
+    fn load(&self, stream: StreamId) -> BoxFuture<'static, Result<Option<History>, StoreError>>;
 
     /// All open streams of a kind in these shards, without progress and without what
     /// [`Entry::lean`] leaves out: however much all open runs were given, no more than one run's
@@ -41,7 +41,7 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
         &self,
         kind: StreamKind,
         shards: Vec<ShardId>,
-    ) -> BoxFuture<'static, Result<Vec<(StreamId, Stored)>, StoreError>>;
+    ) -> BoxFuture<'static, Result<Vec<(StreamId, History)>, StoreError>>;
 
     /// Entries and progress of one stream behind `after`, in order; at most about `limit` of
     /// them, and never a part of what was committed together.
@@ -65,7 +65,7 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
     fn trace(&self, query: TraceQuery) -> BoxFuture<'static, Result<Vec<FileRecord>, StoreError>>;
 
     /// How much a world holds.
-    fn usage(&self, world: WorldId) -> BoxFuture<'static, Result<Usage, StoreError>>;
+    fn usage(&self, world: WorldId) -> BoxFuture<'static, Result<WorldSize, StoreError>>;
 
     /// Open asks, oldest first, behind `after` (a [`OpenAsk::position`]).
     fn open_asks(
@@ -112,7 +112,7 @@ pub struct Lease {
 
 /// What a stream holds, without progress.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stored {
+pub struct History {
     /// The number of its last entry or piece of progress.
     pub seq: Seq,
     /// Its entries, each with the moment of its batch.

@@ -18,7 +18,7 @@ pub async fn verified(
 ) -> Result<ByteStream, ObjectError> {
     let hasher = blake3::Hasher::new();
     let note: Note = Box::new(note);
-    let reading = Reading { stream, left: bytes, b3, hasher, held: None, note: Some(note) };
+    let reading = VerifiedReader { stream, left: bytes, b3, hasher, held: None, note: Some(note) };
     let Some((first, rest)) = reading.next().await? else { return Ok(stream::empty().boxed()) };
     let rest = stream::try_unfold(rest, |reading| async move {
         let Some(reading) = reading else { return Ok(None) };
@@ -29,7 +29,7 @@ pub async fn verified(
 
 type Note = Box<dyn FnOnce() + Send>;
 
-struct Reading {
+struct VerifiedReader {
     stream: ByteStream,
     left: u64,
     b3: Option<B3>,
@@ -38,7 +38,7 @@ struct Reading {
     note: Option<Note>,
 }
 
-impl Reading {
+impl VerifiedReader {
     async fn next(mut self) -> Result<Option<(Bytes, Option<Self>)>, ObjectError> {
         loop {
             let piece = match self.stream.try_next().await {

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::io::{ReadHalf, WriteHalf};
 use wharf_protocol::{Closed, Incoming, Outgoing};
 
-use crate::{Received, Sink, Source};
+use crate::{Sink, Source, SourceEvent};
 
 /// The half of a stream that is read, so many bytes in one go.
 #[derive(Debug)]
@@ -35,10 +35,10 @@ pub fn split_bytes<S: AsyncRead + AsyncWrite>(
 }
 
 impl<S: AsyncRead + Send> Source for ByteSource<S> {
-    async fn next(&mut self) -> Received<'_> {
+    async fn next(&mut self) -> SourceEvent<'_> {
         match self.half.read(&mut self.space).await {
-            Ok(0) | Err(_) => Received::End(Closed::ended()),
-            Ok(count) => Received::Frame(Incoming::Bytes(&self.space[..count])),
+            Ok(0) | Err(_) => SourceEvent::End(Closed::ended()),
+            Ok(count) => SourceEvent::Frame(Incoming::Bytes(&self.space[..count])),
         }
     }
 }

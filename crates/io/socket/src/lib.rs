@@ -18,7 +18,7 @@ mod websocket;
 
 pub use bytes::{ByteSink, ByteSource, lend, split_bytes};
 pub use pump::{
-    Clock, Finished, Owner, Patience, Received, Sink, Source, hang_up, linger, pump, sleep_until,
+    Clock, Owner, Patience, PumpEnd, Sink, Source, SourceEvent, hang_up, linger, pump, sleep_until,
 };
 #[cfg(feature = "ws")]
 pub use websocket::{FrameSink, FrameSource, WebSocketError, WebSocketMessage, split_frames};

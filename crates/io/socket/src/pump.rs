@@ -47,12 +47,12 @@ pub trait Owner: Send {
 /// Where frames come from.
 pub trait Source: Send {
     /// The next frame. It may be dropped before it is ready, and then loses nothing.
-    fn next(&mut self) -> impl Future<Output = Received<'_>> + Send;
+    fn next(&mut self) -> impl Future<Output = SourceEvent<'_>> + Send;
 }
 
 /// What came out of a source.
 #[derive(Debug)]
-pub enum Received<'a> {
+pub enum SourceEvent<'a> {
     /// A frame.
     Frame(Incoming<'a>),
     /// The last that can be read.
@@ -91,7 +91,7 @@ pub struct Patience {
 
 /// How a connection was left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Finished {
+pub enum PumpEnd {
     /// It is over.
     Over,
     /// The owner wanted to have it back.
@@ -104,7 +104,7 @@ pub async fn pump(
     sink: &mut impl Sink,
     owner: &mut impl Owner,
     patience: Patience,
-) -> Finished {
+) -> PumpEnd {
     // Until when what is being written may take.
     let mut written_by: Option<Instant> = None;
     let mut is_writing = false;
@@ -115,25 +115,25 @@ pub async fn pump(
             Ok(filled) => filled,
             Err(how) => return lost(sink, owner, patience, how).await,
         };
-        if filled != Filled::Nothing {
+        if filled != FillResult::Nothing {
             is_writing = true;
             written_by = patience.write.map(|write| Instant::now() + write);
         }
-        if filled == Filled::Last {
+        if filled == FillResult::Last {
             let by = closed_by.unwrap_or_else(|| Instant::now() + patience.close);
             // A peer that does not take it is gone.
             let _ = timeout_at(by, farewell(source, sink, patience.lingers)).await;
-            return Finished::Over;
+            return PumpEnd::Over;
         }
         if gives_back {
-            return Finished::GivenBack;
+            return PumpEnd::GivenBack;
         }
         let is_closed = owner.session().is_closed();
         if is_closed {
             let by = closed_by.get_or_insert_with(|| Instant::now() + patience.close);
             if !is_writing {
                 let _ = timeout_at(*by, sink.shutdown()).await;
-                return Finished::Over;
+                return PumpEnd::Over;
             }
         }
         let reads = owner.session().wants_input();
@@ -168,7 +168,7 @@ pub async fn pump(
 pub async fn linger(mut source: impl Source, mut sink: impl Sink, patience: Duration) {
     let mut pings = Pings::of_a_stranger();
     let rest = async {
-        while let Received::Frame(incoming) = source.next().await {
+        while let SourceEvent::Frame(incoming) = source.next().await {
             if incoming == Incoming::Ping && !pings.take(0) {
                 return;
             }
@@ -186,31 +186,31 @@ pub async fn hang_up(sink: &mut impl Sink, code: u16, reason: String, patience: 
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Filled {
+enum FillResult {
     Nothing,
     Some,
     Last,
 }
 
 /// Hands on what the session wants to send, as far as there is room for it.
-fn fill(sink: &mut impl Sink, session: &mut impl Session) -> Result<Filled, Closed> {
-    let mut filled = Filled::Nothing;
+fn fill(sink: &mut impl Sink, session: &mut impl Session) -> Result<FillResult, Closed> {
+    let mut filled = FillResult::Nothing;
     while sink.is_ready()? {
         let Some(frame) = session.poll_send() else { break };
         let is_last = matches!(frame, Outgoing::Close { .. });
         sink.start(frame)?;
         if is_last {
-            return Ok(Filled::Last);
+            return Ok(FillResult::Last);
         }
-        filled = Filled::Some;
+        filled = FillResult::Some;
     }
     Ok(filled)
 }
 
 /// Passes on what was received; breaks if it was the last.
-fn take(owner: &mut impl Owner, received: Received<'_>) -> ControlFlow<Closed, usize> {
+fn take(owner: &mut impl Owner, received: SourceEvent<'_>) -> ControlFlow<Closed, usize> {
     match received {
-        Received::Frame(incoming) => {
+        SourceEvent::Frame(incoming) => {
             owner.receive(incoming);
             ControlFlow::Continue(match incoming {
                 Incoming::Text(text) => text.len(),
@@ -218,11 +218,11 @@ fn take(owner: &mut impl Owner, received: Received<'_>) -> ControlFlow<Closed, u
                 _ => 0,
             })
         }
-        Received::Last(incoming) => {
+        SourceEvent::Last(incoming) => {
             owner.receive(incoming);
             ControlFlow::Break(Closed::Broken("what came is no frame".to_owned()))
         }
-        Received::End(how) => ControlFlow::Break(how),
+        SourceEvent::End(how) => ControlFlow::Break(how),
     }
 }
 
@@ -265,7 +265,7 @@ async fn lost(
     owner: &mut impl Owner,
     patience: Patience,
     how: Closed,
-) -> Finished {
+) -> PumpEnd {
     let now = owner.now();
     let is_slow = how == Closed::NotReading && !owner.session().is_closed();
     if !owner.session().is_closed() {
@@ -276,7 +276,7 @@ async fn lost(
         let _ = timeout(patience.close, send(sink, last)).await;
     }
     let _ = owner.work().await;
-    Finished::Over
+    PumpEnd::Over
 }
 
 /// Sends a frame however long it takes.
@@ -292,7 +292,7 @@ async fn send(sink: &mut impl Sink, frame: Outgoing) -> Result<(), Closed> {
 async fn farewell(source: &mut impl Source, sink: &mut impl Sink, lingers: bool) {
     if sink.flush().await.is_ok() && lingers {
         // What the peer still sends is of no interest, but must be taken for it to read on.
-        while let Received::Frame(_) = source.next().await {}
+        while let SourceEvent::Frame(_) = source.next().await {}
     }
 }
 

@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::error::CapacityError;
 use wharf_protocol::{Closed, Incoming, Outgoing};
 
-use crate::{Received, Sink, Source};
+use crate::{Sink, Source, SourceEvent};
 
 /// Bytes that a close frame has room for beside its code.
 const REASON_BYTES_MAX: usize = 120;
@@ -19,7 +19,7 @@ const NO_CODE: u16 = 1005;
 /// A message of a library for WebSockets.
 pub trait WebSocketMessage: Send + Sized {
     /// What it means; `None` if it means nothing.
-    fn received(&self) -> Option<Received<'_>>;
+    fn received(&self) -> Option<SourceEvent<'_>>;
 
     /// What is to be sent as a message.
     fn sent(outgoing: Outgoing) -> Self;
@@ -28,7 +28,7 @@ pub trait WebSocketMessage: Send + Sized {
 /// An error of such a library.
 pub trait WebSocketError: Send {
     /// What it means for a connection.
-    fn received(&self) -> Received<'static>;
+    fn received(&self) -> SourceEvent<'static>;
 }
 
 /// The half of a WebSocket that is read.
@@ -57,16 +57,16 @@ where
     M: WebSocketMessage,
     E: WebSocketError,
 {
-    async fn next(&mut self) -> Received<'_> {
+    async fn next(&mut self) -> SourceEvent<'_> {
         loop {
             match self.half.next().await {
                 Some(Ok(message)) if message.received().is_some() => {
                     let received = self.message.insert(message).received();
-                    return received.unwrap_or(Received::Frame(Incoming::Pong));
+                    return received.unwrap_or(SourceEvent::Frame(Incoming::Pong));
                 }
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return error.received(),
-                None => return Received::End(Closed::ended()),
+                None => return SourceEvent::End(Closed::ended()),
             }
         }
     }
@@ -97,8 +97,8 @@ where
 
 fn broken(error: &impl WebSocketError) -> Closed {
     match error.received() {
-        Received::End(closed) => closed,
-        Received::Frame(_) | Received::Last(_) => Closed::Broken("it failed".to_owned()),
+        SourceEvent::End(closed) => closed,
+        SourceEvent::Frame(_) | SourceEvent::Last(_) => Closed::Broken("it failed".to_owned()),
     }
 }
 
@@ -110,12 +110,12 @@ macro_rules! websocket_message {
             use $library::{CloseFrame, Message};
 
             impl WebSocketMessage for Message {
-                fn received(&self) -> Option<Received<'_>> {
+                fn received(&self) -> Option<SourceEvent<'_>> {
                     Some(match self {
-                        Self::Text(text) => Received::Frame(Incoming::Text(text.as_str())),
-                        Self::Binary(bytes) => Received::Frame(Incoming::Bytes(bytes)),
-                        Self::Ping(_) => Received::Frame(Incoming::Ping),
-                        Self::Pong(_) => Received::Frame(Incoming::Pong),
+                        Self::Text(text) => SourceEvent::Frame(Incoming::Text(text.as_str())),
+                        Self::Binary(bytes) => SourceEvent::Frame(Incoming::Bytes(bytes)),
+                        Self::Ping(_) => SourceEvent::Frame(Incoming::Ping),
+                        Self::Pong(_) => SourceEvent::Frame(Incoming::Pong),
                         Self::Close(None) => closed(NO_CODE, ""),
                         Self::Close(Some(frame)) => closed(frame.code, frame.reason.as_str()),
                         $($nothing => return None,)?
@@ -143,27 +143,27 @@ websocket_message!(tokio_tungstenite::tungstenite::protocol, Self::Frame(_));
 websocket_message!(axum::extract::ws);
 
 impl WebSocketError for tungstenite::Error {
-    fn received(&self) -> Received<'static> {
+    fn received(&self) -> SourceEvent<'static> {
         let how = match self {
             Self::Capacity(CapacityError::MessageTooLong { .. }) => {
-                return Received::Last(Incoming::TooLarge);
+                return SourceEvent::Last(Incoming::TooLarge);
             }
-            Self::Utf8(_) => return Received::Last(Incoming::NotText),
+            Self::Utf8(_) => return SourceEvent::Last(Incoming::NotText),
             Self::Protocol(tungstenite::error::ProtocolError::ResetWithoutClosingHandshake) => {
                 "it ended".to_owned()
             }
-            Self::Protocol(_) => return Received::Last(Incoming::NotAFrame),
-            Self::WriteBufferFull(_) => return Received::End(Closed::NotReading),
+            Self::Protocol(_) => return SourceEvent::Last(Incoming::NotAFrame),
+            Self::WriteBufferFull(_) => return SourceEvent::End(Closed::NotReading),
             Self::Io(error) => error.kind().to_string(),
             Self::ConnectionClosed | Self::AlreadyClosed => "it ended".to_owned(),
             _ => "it failed".to_owned(),
         };
-        Received::End(Closed::Broken(how))
+        SourceEvent::End(Closed::Broken(how))
     }
 }
 
-fn closed(code: impl Into<u16>, reason: &str) -> Received<'static> {
-    Received::End(Closed::With { code: code.into(), reason: reason.to_owned() })
+fn closed(code: impl Into<u16>, reason: &str) -> SourceEvent<'static> {
+    SourceEvent::End(Closed::With { code: code.into(), reason: reason.to_owned() })
 }
 
 /// A close frame has little room.
@@ -174,10 +174,10 @@ fn short(mut reason: String) -> String {
 
 #[cfg(feature = "axum")]
 impl WebSocketError for axum::Error {
-    fn received(&self) -> Received<'static> {
+    fn received(&self) -> SourceEvent<'static> {
         match std::error::Error::source(self).and_then(|it| it.downcast_ref()) {
             Some(error) => tungstenite::Error::received(error),
-            None => Received::End(Closed::Broken("it failed".to_owned())),
+            None => SourceEvent::End(Closed::Broken("it failed".to_owned())),
         }
     }
 }

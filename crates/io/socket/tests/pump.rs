@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use wharf_protocol::{Closed, Incoming, Moment, Outgoing, Session};
-use wharf_socket::{Clock, Finished, Owner, Patience, pump, split_bytes};
+use wharf_socket::{Clock, Owner, Patience, PumpEnd, pump, split_bytes};
 
 const LARGE: usize = 1024 * 1024;
 const PATIENCE: Patience =
@@ -82,7 +82,7 @@ impl Scripted {
         (Self { session, clock: Clock::start(), commands, enough: usize::MAX }, sender)
     }
 
-    async fn run(&mut self, stream: DuplexStream) -> Finished {
+    async fn run(&mut self, stream: DuplexStream) -> PumpEnd {
         let (mut source, mut sink) = split_bytes(stream, 8 * 1024);
         pump(&mut source, &mut sink, self, PATIENCE).await
     }
@@ -134,7 +134,7 @@ async fn two_peers_that_write_large_frames_at_once_do_not_block_each_other() {
     (left.enough, right.enough) = (LARGE, usize::MAX);
     let both = async {
         let (left_end, right_end) = tokio::join!(left.run(one), right.run(two));
-        assert_eq!((left_end, right_end), (Finished::GivenBack, Finished::Over));
+        assert_eq!((left_end, right_end), (PumpEnd::GivenBack, PumpEnd::Over));
     };
     timeout(Duration::from_secs(20), both).await.expect("neither waits for the other");
     assert_eq!(left.session.bytes, LARGE);
@@ -145,7 +145,7 @@ async fn a_peer_that_does_not_read_is_let_go_in_time() {
     let (one, _unread) = duplex(1024);
     let (mut owner, _commands) = Scripted::new(large());
     let began = Instant::now();
-    assert_eq!(owner.run(one).await, Finished::Over);
+    assert_eq!(owner.run(one).await, PumpEnd::Over);
     assert_eq!(owner.session.closed, Some(Closed::NotReading));
     assert_eq!(began.elapsed(), Duration::from_secs(5));
     // One that is told why gets a little more time for that.
@@ -174,7 +174,7 @@ async fn commands_and_deadlines_are_seen_to_while_nothing_comes() {
         assert!(rest.is_empty());
     };
     let (end, ()) = tokio::join!(owner.run(one), talks);
-    assert_eq!((end, owner.session.ticks), (Finished::Over, 1));
+    assert_eq!((end, owner.session.ticks), (PumpEnd::Over, 1));
 }
 
 #[tokio::test]
@@ -183,6 +183,6 @@ async fn the_end_of_the_peer_is_the_end_of_the_session() {
     let (mut owner, _commands) = Scripted::new(Script::default());
     peer.write_all(b"bye").await.expect("written");
     drop(peer);
-    assert_eq!(owner.run(one).await, Finished::Over);
+    assert_eq!(owner.run(one).await, PumpEnd::Over);
     assert_eq!((owner.session.bytes, owner.session.closed), (3, Some(Closed::ended())));
 }

@@ -9,7 +9,7 @@ use wharf_domain::{
 };
 
 use crate::shape::{
-    Gap, Log, Partial, Phase, Resolved, Text, ToolAllowed, WorldCorrected, WorldGone, WorldSet,
+    Gap, Log, Partial, PhaseShape, Resolved, Text, ToolAllowed, WorldCorrected, WorldGone, WorldSet,
 };
 use crate::upcast::{VERSIONS, Versions};
 use crate::{Error, Kind};
@@ -29,28 +29,28 @@ fn decode_with(versions: &Versions, row: &[u8]) -> Result<Vec<Entry>, Error> {
 }
 
 /// One thing of a row, brought up to the newest version of its kind.
-struct Piece<'a> {
+struct RowPiece<'a> {
     kind: Kind,
-    data: Data<'a>,
+    data: EntryData<'a>,
 }
 
 /// Data of the newest version is read straight from the row.
-enum Data<'a> {
+enum EntryData<'a> {
     Newest(&'a RawValue),
     Upcast(Value),
 }
 
-impl Piece<'_> {
+impl RowPiece<'_> {
     fn read<T: DeserializeOwned>(self) -> Result<T, Error> {
         let read = match self.data {
-            Data::Newest(raw) => serde_json::from_str(raw.get()),
-            Data::Upcast(value) => serde_json::from_value(value),
+            EntryData::Newest(raw) => serde_json::from_str(raw.get()),
+            EntryData::Upcast(value) => serde_json::from_value(value),
         };
         read.map_err(|source| Error::Shape { kind: self.kind, source })
     }
 }
 
-fn pieces<'a>(versions: &Versions, row: &'a [u8]) -> Result<Vec<Piece<'a>>, Error> {
+fn pieces<'a>(versions: &Versions, row: &'a [u8]) -> Result<Vec<RowPiece<'a>>, Error> {
     let stored: Vec<(&str, u32, &RawValue)> =
         serde_json::from_slice(row).map_err(Error::Malformed)?;
     let mut pieces = Vec::with_capacity(stored.len());
@@ -58,20 +58,20 @@ fn pieces<'a>(versions: &Versions, row: &'a [u8]) -> Result<Vec<Piece<'a>>, Erro
         let kind = Kind::parse(name).ok_or_else(|| Error::UnknownKind { kind: name.to_owned() })?;
         let newest = (versions.newest)(kind);
         let data = if version == newest {
-            Data::Newest(raw)
+            EntryData::Newest(raw)
         } else if version > newest {
             return Err(Error::FutureVersion { kind, version });
         } else {
             let old =
                 serde_json::from_str(raw.get()).map_err(|source| Error::Shape { kind, source })?;
-            Data::Upcast(versions.up(kind, version, old)?)
+            EntryData::Upcast(versions.up(kind, version, old)?)
         };
-        pieces.push(Piece { kind, data });
+        pieces.push(RowPiece { kind, data });
     }
     Ok(pieces)
 }
 
-fn entry(piece: Piece<'_>) -> Result<Entry, Error> {
+fn entry(piece: RowPiece<'_>) -> Result<Entry, Error> {
     Ok(match piece.kind {
         Kind::RunCreated => Entry::Run(RunEntry::Created(piece.read()?)),
         Kind::RunProviderAwaited => Entry::Run(RunEntry::ProviderAwaited(piece.read()?)),
@@ -138,7 +138,7 @@ fn agent(entry: ProviderEntry) -> Entry {
     Entry::Provider(Box::new(entry))
 }
 
-fn progress(piece: Piece<'_>) -> Result<Progress, Error> {
+fn progress(piece: RowPiece<'_>) -> Result<Progress, Error> {
     Ok(match piece.kind {
         Kind::ProgressText => {
             let Text { channel, text } = piece.read()?;
@@ -153,7 +153,7 @@ fn progress(piece: Piece<'_>) -> Result<Progress, Error> {
             Progress::Partial { key, value }
         }
         Kind::ProgressPhase => {
-            let Phase { phase, fraction } = piece.read()?;
+            let PhaseShape { phase, fraction } = piece.read()?;
             Progress::Phase { phase, fraction }
         }
         Kind::ProgressGap => {

@@ -8,7 +8,7 @@ use wharf_domain::{
 
 use crate::Kind;
 use crate::shape::{
-    Gap, Log, Partial, Phase, Resolved, Text, ToolAllowed, WorldCorrected, WorldGone, WorldSet,
+    Gap, Log, Partial, PhaseShape, Resolved, Text, ToolAllowed, WorldCorrected, WorldGone, WorldSet,
 };
 
 /// Room for an ordinary piece, so that a row rarely has to grow.
@@ -16,7 +16,7 @@ const PIECE_BYTES: usize = 512;
 
 /// Packs the entries of one append in one row.
 pub fn encode(entries: &[Entry]) -> Vec<u8> {
-    let mut row = Row::of(entries.len());
+    let mut row = RowWriter::of(entries.len());
     for entry in entries {
         match entry {
             Entry::Run(entry) => run(&mut row, entry),
@@ -33,7 +33,7 @@ pub fn encode(entries: &[Entry]) -> Vec<u8> {
 
 /// Packs the progress of one append in one row.
 pub fn encode_progress(pieces: &[Progress]) -> Vec<u8> {
-    let mut row = Row::of(pieces.len());
+    let mut row = RowWriter::of(pieces.len());
     for piece in pieces {
         match piece {
             Progress::Text { channel, text } => {
@@ -44,7 +44,7 @@ pub fn encode_progress(pieces: &[Progress]) -> Vec<u8> {
                 row.push(Kind::ProgressPartial, &Partial { key: key.as_ref(), value });
             }
             Progress::Phase { phase, fraction } => {
-                row.push(Kind::ProgressPhase, &Phase { phase, fraction: *fraction });
+                row.push(Kind::ProgressPhase, &PhaseShape { phase, fraction: *fraction });
             }
             Progress::Gap { from, to } => {
                 row.push(Kind::ProgressGap, &Gap { from: *from, to: *to });
@@ -54,7 +54,7 @@ pub fn encode_progress(pieces: &[Progress]) -> Vec<u8> {
     row.done()
 }
 
-fn run(row: &mut Row, entry: &RunEntry) {
+fn run(row: &mut RowWriter, entry: &RunEntry) {
     match entry {
         RunEntry::Created(data) => row.push(Kind::RunCreated, data),
         RunEntry::ProviderAwaited(data) => row.push(Kind::RunProviderAwaited, data),
@@ -71,7 +71,7 @@ fn run(row: &mut Row, entry: &RunEntry) {
     }
 }
 
-fn ask(row: &mut Row, entry: &AskEntry) {
+fn ask(row: &mut RowWriter, entry: &AskEntry) {
     match entry {
         AskEntry::Raised(data) => row.push(Kind::AskRaised, data),
         AskEntry::Resolved { resolution, by } => {
@@ -80,7 +80,7 @@ fn ask(row: &mut Row, entry: &AskEntry) {
     }
 }
 
-fn world(row: &mut Row, entry: &WorldEntry) {
+fn world(row: &mut RowWriter, entry: &WorldEntry) {
     match entry {
         WorldEntry::Created { settings, by } => {
             row.push(Kind::WorldCreated, &WorldSet { settings, by });
@@ -98,7 +98,7 @@ fn world(row: &mut Row, entry: &WorldEntry) {
     }
 }
 
-fn agent(row: &mut Row, entry: &ProviderEntry) {
+fn agent(row: &mut RowWriter, entry: &ProviderEntry) {
     match entry {
         ProviderEntry::Added(entry) => row.push(Kind::AgentAdded, entry),
         ProviderEntry::Approved(entry) => row.push(Kind::AgentApproved, entry),
@@ -112,7 +112,7 @@ fn agent(row: &mut Row, entry: &ProviderEntry) {
     }
 }
 
-fn seat(row: &mut Row, entry: &SeatEntry) {
+fn seat(row: &mut RowWriter, entry: &SeatEntry) {
     match entry {
         SeatEntry::Created(entry) => row.push(Kind::SeatCreated, entry),
         SeatEntry::Offered(entry) => row.push(Kind::SeatToolsOffered, entry),
@@ -120,14 +120,14 @@ fn seat(row: &mut Row, entry: &SeatEntry) {
     }
 }
 
-fn grant(row: &mut Row, entry: &GrantEntry) {
+fn grant(row: &mut RowWriter, entry: &GrantEntry) {
     match entry {
         GrantEntry::Made(entry) => row.push(Kind::GrantMade, entry),
         GrantEntry::Revoked(entry) => row.push(Kind::GrantRevoked, entry),
     }
 }
 
-fn notice(row: &mut Row, entry: &NoticeEntry) {
+fn notice(row: &mut RowWriter, entry: &NoticeEntry) {
     match entry {
         NoticeEntry::Owed(entry) => row.push(Kind::NoticeOwed, entry),
         NoticeEntry::Over(entry) => row.push(Kind::NoticeOver, entry),
@@ -135,9 +135,9 @@ fn notice(row: &mut Row, entry: &NoticeEntry) {
 }
 
 /// A row while it is being written: `[[kind,version,data],…]`.
-struct Row(Vec<u8>);
+struct RowWriter(Vec<u8>);
 
-impl Row {
+impl RowWriter {
     fn of(pieces: usize) -> Self {
         Self(Vec::with_capacity(pieces.max(1) * PIECE_BYTES))
     }

@@ -56,7 +56,7 @@ pub(crate) struct Partial<S, V> {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Phase<S> {
+pub(crate) struct PhaseShape<S> {
     pub(crate) phase: S,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fraction: Option<f64>,

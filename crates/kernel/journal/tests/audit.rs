@@ -1,7 +1,7 @@
 //! Every way to tamper with an audit is found, and an untouched one is whole.
 
 use wharf_journal::audit::{
-    Anchors, AuditKey, GENESIS, Report, Row, Sealer, SignedHead, Trouble, verify,
+    Anchors, AuditKey, AuditRow, ChainReport, GENESIS, Sealer, SignedHead, Trouble, verify,
 };
 use wharf_vocab::{ShardId, Timestamp};
 
@@ -47,8 +47,8 @@ fn audit() -> Audit {
 }
 
 impl Audit {
-    fn verify(&self) -> Report {
-        let rows = self.rows.iter().map(|row| Row {
+    fn verify(&self) -> ChainReport {
+        let rows = self.rows.iter().map(|row| AuditRow {
             shard: row.shard,
             n: row.n,
             at: row.at,
@@ -284,7 +284,7 @@ fn a_report_stays_small_when_everything_is_wrong() {
         audit.rows.push(Stored { n: 10 + 2 * n, ..row.clone() });
     }
     let report = audit.verify();
-    assert_eq!(report.findings.len(), Report::FINDINGS_MAX);
+    assert_eq!(report.findings.len(), ChainReport::FINDINGS_MAX);
     assert!(report.findings_left_out > 3_000);
 }
 

@@ -15,13 +15,13 @@ pub struct FrameMeter {
     head_bytes: usize,
     /// What is still to come of the frame.
     left: u64,
-    kind: Kind,
+    kind: FrameKind,
     /// What is there of the message.
     held: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Kind {
+enum FrameKind {
     /// A ping, a pong or a close, which may stand between the frames of a message.
     #[default]
     Control,
@@ -59,9 +59,9 @@ impl FrameMeter {
     fn begin(&mut self) {
         let (first, second) = (self.head[0], self.head[1]);
         self.kind = match (first & 0x08, first & 0x80) {
-            (0, 0) => Kind::Part,
-            (0, _) => Kind::Last,
-            _ => Kind::Control,
+            (0, 0) => FrameKind::Part,
+            (0, _) => FrameKind::Last,
+            _ => FrameKind::Control,
         };
         let number = |bytes: &[u8]| bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
         self.left = match second & 0x7f {
@@ -77,7 +77,7 @@ impl FrameMeter {
 
     fn payload(&mut self, count: u64) {
         self.left -= count;
-        if self.kind != Kind::Control {
+        if self.kind != FrameKind::Control {
             self.held = self.held.saturating_add(count);
         }
         if self.left == 0 {
@@ -86,7 +86,7 @@ impl FrameMeter {
     }
 
     fn end(&mut self) {
-        if self.kind == Kind::Last {
+        if self.kind == FrameKind::Last {
             self.held = 0;
         }
     }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 /// One whole message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
+pub struct SseMessage {
     /// The `id:` field, if the message has one of its own.
     pub id: Option<String>,
     /// The `event:` field; `message` when there is none.
@@ -32,7 +32,7 @@ pub struct Parser {
     id: Option<String>,
     event: Option<String>,
     data: Option<String>,
-    ready: VecDeque<Message>,
+    ready: VecDeque<SseMessage>,
 }
 
 impl Parser {
@@ -69,7 +69,7 @@ impl Parser {
     }
 
     /// The next whole message.
-    pub fn pop(&mut self) -> Option<Message> {
+    pub fn pop(&mut self) -> Option<SseMessage> {
         self.ready.pop_front()
     }
 
@@ -117,7 +117,7 @@ impl Parser {
         // Without data there is no message; a keep-alive is only a comment and an empty line.
         if let Some(data) = data {
             let event = event.filter(|name| !name.is_empty()).unwrap_or_else(|| "message".into());
-            self.ready.push_back(Message { id, event, data });
+            self.ready.push_back(SseMessage { id, event, data });
         }
     }
 }
@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    fn read(pieces: &[&[u8]]) -> Vec<Message> {
+    fn read(pieces: &[&[u8]]) -> Vec<SseMessage> {
         let mut parser = Parser::new(1_000);
         for piece in pieces {
             parser.push(piece).expect("small");
@@ -136,13 +136,13 @@ mod tests {
         std::iter::from_fn(|| parser.pop()).collect()
     }
 
-    fn message(id: Option<&str>, event: &str, data: &str) -> Message {
-        Message { id: id.map(str::to_owned), event: event.into(), data: data.into() }
+    fn message(id: Option<&str>, event: &str, data: &str) -> SseMessage {
+        SseMessage { id: id.map(str::to_owned), event: event.into(), data: data.into() }
     }
 
     const TEXT: &str = "\u{feff}: hello\nid: 1\ndata: a\n\nevent: x\ndata:b\ndata: c\n\n\nid: 2\n\nid: 3\ndata: ü\n\n";
 
-    fn expected() -> [Message; 3] {
+    fn expected() -> [SseMessage; 3] {
         [
             message(Some("1"), "message", "a"),
             message(None, "x", "b\nc"),

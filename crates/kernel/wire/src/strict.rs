@@ -11,14 +11,14 @@ use wharf_vocab::Object;
 /// other means that the text is not JSON. Depth is bounded by the parser, size by whoever calls.
 pub fn read(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    let value = Strict.deserialize(&mut json)?;
+    let value = StrictJson.deserialize(&mut json)?;
     json.end()?;
     Ok(value)
 }
 
-struct Strict;
+struct StrictJson;
 
-impl<'de> DeserializeSeed<'de> for Strict {
+impl<'de> DeserializeSeed<'de> for StrictJson {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -26,7 +26,7 @@ impl<'de> DeserializeSeed<'de> for Strict {
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for StrictJson {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,7 +59,7 @@ impl<'de> Visitor<'de> for Strict {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Strict)? {
+        while let Some(item) = items.next_element_seed(StrictJson)? {
             list.push(item);
         }
         Ok(Value::Array(list))
@@ -71,7 +71,7 @@ impl<'de> Visitor<'de> for Strict {
             if object.contains_key(&key) {
                 return Err(de::Error::custom("a key stands twice"));
             }
-            let value = map.next_value_seed(Strict)?;
+            let value = map.next_value_seed(StrictJson)?;
             object.insert(key, value);
         }
         Ok(Value::Object(object))

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use futures::StreamExt as _;
-use wharf_launcher::{Options, Primitive, ProcessLauncher};
+use wharf_launcher::{LauncherOptions, Primitive, ProcessLauncher};
 use wharf_ports::launcher::{ExitHow, LaunchSpec, Launcher as _, LogSpec};
 use wharf_vocab::{LaunchId, SandboxLevel};
 
@@ -57,7 +57,8 @@ pub(crate) async fn measure(report: &mut Report) -> anyhow::Result<()> {
     if !Path::new(PYTHON).exists() {
         return Ok(());
     }
-    let launcher = ProcessLauncher::start(Options { shim_program: Some(process::program()?) })?;
+    let launcher =
+        ProcessLauncher::start(LauncherOptions { shim_program: Some(process::program()?) })?;
     let launcher = launcher.without(Primitive::Groups);
     for (name, text) in BOMBS {
         let mut took = Vec::new();

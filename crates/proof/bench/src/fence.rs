@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use wharf_domain::permission::{PathGlob, Permission};
-use wharf_launcher::{Options, ProcessLauncher};
+use wharf_launcher::{LauncherOptions, ProcessLauncher};
 use wharf_ports::launcher::{Fence, LaunchSpec, Launcher as _, LogSpec};
 use wharf_vocab::{LaunchId, SandboxLevel, ToolId};
 
@@ -25,7 +25,8 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
 
 async fn starts(scale: Scale, report: &mut Report) -> anyhow::Result<()> {
     let dir = core::scratch()?;
-    let launcher = ProcessLauncher::start(Options { shim_program: Some(process::program()?) })?;
+    let launcher =
+        ProcessLauncher::start(LauncherOptions { shim_program: Some(process::program()?) })?;
     let levels = [SandboxLevel::Basic, SandboxLevel::Standard, SandboxLevel::Strict];
     let mut took: Vec<Vec<Duration>> = vec![Vec::new(); levels.len()];
     let (mut plain, mut wrapped) = (Vec::new(), Vec::new());

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
-use wharf_agent::{AgentEdge, AgentRule, CoreLimits, Options, Transport};
+use wharf_agent::{AgentEdge, AgentEdgeOptions, AgentRule, CoreLimits, Transport};
 use wharf_domain::Caller;
 use wharf_domain::provider::ProviderLimits;
 use wharf_egress::EgressProxy;
@@ -43,10 +43,10 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
     let clock = Arc::new(SystemClock);
     let store = Arc::new(MemoryStore::new(&AuditKey::new([1; 32]), clock.clone()));
     let node = NodeId::new("bench")?;
-    let handle = Handle::start(wharf_engine::Options::new(node, store, clock, 1)).await?;
+    let handle = Handle::start(wharf_engine::EngineOptions::new(node, store, clock, 1)).await?;
     let (launcher, mut launches) = Played::new();
     let socket = dir.path().join("agents.sock");
-    let hosting = wharf_hosting::Options {
+    let hosting = wharf_hosting::HostingOptions {
         handle: handle.clone(),
         launcher,
         folder: dir.path().join("agents"),
@@ -62,7 +62,7 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
         sandbox_min: None,
         limits: ProviderLimits::default(),
     };
-    let edge = AgentEdge::start(Options {
+    let edge = AgentEdge::start(AgentEdgeOptions {
         hosting,
         transport: Transport::Unix(socket.clone()),
         instance: "bench".to_owned(),

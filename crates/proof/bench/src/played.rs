@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use tokio::sync::{mpsc, watch};
-use wharf_ports::launcher::{Achieved, Exit, ExitHow, LaunchSpec, Launched, Launcher, LogLine};
+use wharf_ports::launcher::{Exit, ExitHow, FenceReport, LaunchSpec, Launched, Launcher, LogLine};
 use wharf_vocab::{Fault, LaunchId, SandboxLevel};
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -36,14 +36,14 @@ impl Launcher for Played {
             let process = Process {
                 id: spec.launch.clone(),
                 over: watch::Sender::new(false),
-                fence: Achieved::at(spec.fence.level),
+                fence: FenceReport::at(spec.fence.level),
             };
             Ok(Arc::new(process) as Arc<dyn Launched>)
         })
     }
 
-    fn probe(&self) -> BoxFuture<'_, Achieved> {
-        Box::pin(async { Achieved::at(SandboxLevel::Strict) })
+    fn probe(&self) -> BoxFuture<'_, FenceReport> {
+        Box::pin(async { FenceReport::at(SandboxLevel::Strict) })
     }
 
     fn tail(&self, _log: &Path, _lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
@@ -55,7 +55,7 @@ impl Launcher for Played {
 struct Process {
     id: LaunchId,
     over: watch::Sender<bool>,
-    fence: Achieved,
+    fence: FenceReport,
 }
 
 impl Process {
@@ -74,7 +74,7 @@ impl Launched for Process {
         0
     }
 
-    fn fence(&self) -> &Achieved {
+    fn fence(&self) -> &FenceReport {
         &self.fence
     }
 

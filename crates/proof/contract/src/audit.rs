@@ -1,7 +1,7 @@
 //! The audit: complete, in order, and sealed.
 
 use wharf_domain::AuditEvent;
-use wharf_journal::audit::{Anchors, Row, Sealer, verify};
+use wharf_journal::audit::{Anchors, AuditRow, Sealer, verify};
 use wharf_vocab::ShardId;
 
 use super::Subject;
@@ -67,7 +67,7 @@ pub async fn audit_is_one_sealed_chain_per_shard(subject: Subject) {
         .iter()
         .map(|sealed| serde_json::to_vec(&sealed.record).expect("serialises"))
         .collect();
-    let rows = records.iter().zip(&stored).map(|(sealed, json)| Row {
+    let rows = records.iter().zip(&stored).map(|(sealed, json)| AuditRow {
         shard: sealed.shard,
         n: sealed.n,
         at: sealed.at,

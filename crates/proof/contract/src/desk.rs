@@ -18,7 +18,7 @@ use wharf_vocab::{
 };
 
 use super::Subject;
-use wharf_ports::{Append, Batch, Body, Claim, CommitError, Head, Refusal, Store};
+use wharf_ports::{Append, Batch, Body, Claim, CommitError, Refusal, Store, StreamHead};
 
 /// A core that holds every shard of the store under test.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Desk {
             stream: StreamId::Ask(ask.clone()),
             expected: Seq(0),
             body: Body::Entries(vec![Entry::Ask(AskEntry::Raised(Box::new(question(ask))))]),
-            head: Head { open: true, run: None },
+            head: StreamHead { open: true, run: None },
         });
         batch
     }
@@ -95,7 +95,7 @@ impl Desk {
             stream: StreamId::Ask(ask.clone()),
             expected: Seq(1),
             body: Body::Entries(vec![Entry::Ask(entry)]),
-            head: Head { open: false, run: None },
+            head: StreamHead { open: false, run: None },
         });
         batch
     }
@@ -266,8 +266,8 @@ pub fn append_progress(key: &RunKey, expected: u64, pieces: Vec<Progress>) -> Ap
 }
 
 /// What lists know of a run in this status.
-pub fn head(key: &RunKey, status: RunStatus) -> Head {
-    Head { open: !status.is_terminal(), run: Some(summary(key, status)) }
+pub fn head(key: &RunKey, status: RunStatus) -> StreamHead {
+    StreamHead { open: !status.is_terminal(), run: Some(summary(key, status)) }
 }
 
 /// What lists show of a run in this status.

@@ -4,7 +4,7 @@ use wharf_vocab::{Direction, Timestamp, WorldId};
 
 use super::Subject;
 use super::desk::{Desk, artifact, key, path, reads, removes, run_key, writes};
-use wharf_ports::{Batch, FileQuery, FileRecord, TraceQuery, Usage};
+use wharf_ports::{Batch, FileQuery, FileRecord, TraceQuery, WorldSize};
 
 /// The files of the default world, local ones included.
 pub(super) fn every() -> FileQuery {
@@ -33,7 +33,7 @@ pub(super) fn trace() -> TraceQuery {
     TraceQuery { world: key("r").world, path: None, run: None, after: 0, limit: 100 }
 }
 
-pub(super) async fn usage(desk: &Desk, world: &str) -> Usage {
+pub(super) async fn usage(desk: &Desk, world: &str) -> WorldSize {
     let world = WorldId::new(world).expect("valid");
     desk.store().usage(world).await.expect("readable")
 }
@@ -223,7 +223,7 @@ pub async fn t040_unused_files_are_those_nobody_wrote_or_read_since(subject: Sub
 pub async fn t040_usage_counts_what_is_there(subject: Subject) {
     let desk = Desk::open(subject).await;
     let run = key("r");
-    assert_eq!(usage(&desk, "default").await, Usage::default());
+    assert_eq!(usage(&desk, "default").await, WorldSize::default());
     let ops = vec![
         writes(&run, "/a", 100),
         writes(&run, "/a", 10),
@@ -236,11 +236,11 @@ pub async fn t040_usage_counts_what_is_there(subject: Subject) {
         writes(&run_key("other", "r"), "/a", 3),
     ];
     desk.put(desk.tells(ops)).await;
-    let expected = Usage { files: 4, bytes: 30, local_files: 2, local_bytes: 15 };
+    let expected = WorldSize { files: 4, bytes: 30, local_files: 2, local_bytes: 15 };
     assert_eq!(usage(&desk, "default").await, expected);
-    let expected = Usage { files: 1, bytes: 3, ..Usage::default() };
+    let expected = WorldSize { files: 1, bytes: 3, ..WorldSize::default() };
     assert_eq!(usage(&desk, "other").await, expected);
-    assert_eq!(usage(&desk, "defaul").await, Usage::default());
+    assert_eq!(usage(&desk, "defaul").await, WorldSize::default());
 }
 
 /// Sizes are exact over their whole range; a sum that has no room stays at the most there is.
@@ -259,9 +259,9 @@ pub async fn t040_sizes_of_64_bits_are_kept_and_sums_end_there(subject: Subject)
     assert_eq!(found, sizes);
     desk.put(desk.tells(vec![removes(&run, "/3"), removes(&run, "/4")])).await;
     desk.put(desk.tells(vec![writes(&run, "/5", 2), writes(&run, "/@r/a", u64::MAX)])).await;
-    let Usage { bytes, local_bytes, .. } = usage(&desk, "default").await;
+    let WorldSize { bytes, local_bytes, .. } = usage(&desk, "default").await;
     assert_eq!((bytes, local_bytes), (u64::MAX, u64::MAX));
     desk.put(desk.tells(vec![removes(&run, "/@r/a")])).await;
-    let Usage { bytes, local_bytes, .. } = usage(&desk, "default").await;
+    let WorldSize { bytes, local_bytes, .. } = usage(&desk, "default").await;
     assert_eq!((bytes, local_bytes), ((1 << 32) + 3, 0), "and is exact again when it has");
 }

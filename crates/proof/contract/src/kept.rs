@@ -9,7 +9,7 @@ use wharf_vocab::{Object, ProviderId, RunStatus, Seq, ShardId, StreamId, StreamK
 
 use super::Subject;
 use super::desk::{Desk, append, created, key};
-use wharf_ports::{Append, Body, Head, Stored};
+use wharf_ports::{Append, Body, History, StreamHead};
 
 /// Large inputs of open runs are left out when all of them are loaded, and are there when one is
 /// loaded by itself.
@@ -24,7 +24,7 @@ pub async fn large_inputs_are_left_out_of_what_recovery_loads(subject: Subject) 
     batch.appends.push(append(&run, 0, vec![entry], RunStatus::Queued));
     desk.put(batch).await;
 
-    let spec_of = |stored: &Stored| match &stored.entries[0].1 {
+    let spec_of = |stored: &History| match &stored.entries[0].1 {
         Entry::Run(RunEntry::Created(created)) => Arc::clone(&created.spec),
         other => panic!("{other:?}"),
     };
@@ -48,7 +48,7 @@ pub async fn only_the_newest_offer_of_an_agent_is_kept_whole(subject: Subject) {
             stream: stream.clone(),
             expected: Seq(n),
             body: Body::Entries(vec![offered(&n.to_string().repeat(10_000))]),
-            head: Head { open: true, run: None },
+            head: StreamHead { open: true, run: None },
         });
         desk.put(batch).await;
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use wharf_domain::{Availability, Caller, Resolution, ToolDef, WorldSettings};
-use wharf_engine::{Attempt, Dispatch, Handle, NewRun, Options, ProviderSink};
+use wharf_engine::{Attempt, Dispatch, EngineOptions, Handle, NewRun, ProviderSink};
 use wharf_journal::audit::AuditKey;
 use wharf_ports::ManualClock;
 use wharf_store_sqlite::SqliteStore;
@@ -47,7 +47,7 @@ async fn core(folder: &Path, now: Timestamp) -> (Handle, UnboundedReceiver<Dispa
     let path = folder.join("wharf.db");
     let store = SqliteStore::open(&path, &AuditKey::new([5; 32]), clock.clone()).expect("opens");
     let node = NodeId::new("core").expect("valid");
-    let options = Options::new(node, Arc::new(store), clock, now.0);
+    let options = EngineOptions::new(node, Arc::new(store), clock, now.0);
     let handle = Handle::start(options).await.expect("starts");
     let (sender, dispatched) = unbounded_channel();
     let provider = ProviderId::new("acme").expect("valid");

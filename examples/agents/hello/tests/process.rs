@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use wharf_protocol::agent::{
-    CallOutcome, CallRequest, Cancel, CoreEvent, CoreLimits, InvokeReceived, Refusal,
+    AdmissionRefusal, CallOutcome, CallRequest, CancelCall, CoreEvent, CoreLimits, InvokeReceived,
 };
 use wharf_vocab::{Code, Fault};
 use wharf_wire::agent_v1::{CallContext, Chunk, TextChannel};
@@ -124,7 +124,7 @@ fn r113_a_large_output_says_that_it_is_cut() {
 fn r130_sleep_is_canceled() {
     let (mut core, _agent) = joined();
     core.call("s", "sleep", &json!({"ms": 3_600_000}));
-    core.session.cancel(core.now(), &id("s"), Cancel::default()).expect("open");
+    core.session.cancel(core.now(), &id("s"), CancelCall::default()).expect("open");
     let end = core.end("s");
     assert!(matches!(end.outcome, CallOutcome::Canceled(_)) && !end.unresponsive);
 }
@@ -134,7 +134,7 @@ fn r061_a_refused_agent_exits_with_failure_and_prints_no_token() {
     let listener = Listener::unix();
     let agent = Agent::start(&listener, |_| {});
     let (mut core, _) = Core::greeted(&listener, CoreLimits::default());
-    core.session.refuse(core.now(), Refusal::Unauthorized).expect("a hello waits");
+    core.session.refuse(core.now(), AdmissionRefusal::Unauthorized).expect("a hello waits");
     core.flush();
     let (status, text) = agent.ended();
     assert_eq!(status.code(), Some(1));
@@ -219,7 +219,7 @@ fn relays(core: &mut Core) {
     core.seen.retain(|event| !matches!(event, CoreEvent::Invoke(_)));
     core.call("r-3", "relay", &input);
     let received = invoke(core);
-    core.session.cancel(core.now(), &id("r-3"), Cancel::default()).expect("open");
+    core.session.cancel(core.now(), &id("r-3"), CancelCall::default()).expect("open");
     assert!(matches!(core.end("r-3").outcome, CallOutcome::Canceled(_)));
     let wanted = received.invoke_id.clone();
     core.wait("the call taken back", |event| match event {

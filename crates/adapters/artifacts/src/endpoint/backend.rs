@@ -68,16 +68,16 @@ impl S3Access for Access {
 }
 
 /// Who says whether an address may still be used, once that is known.
-pub(super) type Gate = Arc<OnceLock<Arc<dyn AddressGate>>>;
+pub(super) type SharedAddressGate = Arc<OnceLock<Arc<dyn AddressGate>>>;
 
 /// The store of files as S3.
 pub(super) struct Backend {
     files: Arc<FileObjects>,
-    gate: Gate,
+    gate: SharedAddressGate,
 }
 
 impl Backend {
-    pub(super) fn new(files: Arc<FileObjects>, gate: Gate) -> Self {
+    pub(super) fn new(files: Arc<FileObjects>, gate: SharedAddressGate) -> Self {
         Self { files, gate }
     }
 

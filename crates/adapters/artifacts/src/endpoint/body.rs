@@ -18,10 +18,10 @@ use tokio::time::{Instant, Sleep, sleep};
 /// A body of which pieces must come in time. Clones read from the same body.
 #[derive(Clone)]
 pub(super) struct SharedBody {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<BodyState>>,
 }
 
-struct Inner {
+struct BodyState {
     incoming: Incoming,
     patience: Duration,
     /// Runs while a piece is waited for.
@@ -30,7 +30,7 @@ struct Inner {
 
 impl SharedBody {
     pub(super) fn new(incoming: Incoming, patience: Duration) -> Self {
-        Self { inner: Arc::new(Mutex::new(Inner { incoming, patience, waiting: None })) }
+        Self { inner: Arc::new(Mutex::new(BodyState { incoming, patience, waiting: None })) }
     }
 
     /// Reads on until the body ends, or fails, or so many bytes have come, or it takes too long.

@@ -17,7 +17,7 @@ pub(super) struct Sums {
 }
 
 /// Sums that are being made.
-struct Running {
+struct ChecksumState {
     hasher: ChecksumHasher,
     md5: Option<Md5>,
 }
@@ -57,7 +57,7 @@ impl Sums {
         checked.boxed()
     }
 
-    fn begin(&self) -> Running {
+    fn begin(&self) -> ChecksumState {
         let hasher = ChecksumHasher {
             crc32: self.sums.checksum_crc32.as_ref().map(|_| Crc32::new()),
             crc32c: self.sums.checksum_crc32c.as_ref().map(|_| Crc32c::new()),
@@ -65,11 +65,11 @@ impl Sums {
             sha256: self.sums.checksum_sha256.as_ref().map(|_| Sha256::new()),
             crc64nvme: self.sums.checksum_crc64nvme.as_ref().map(|_| Crc64Nvme::new()),
         };
-        Running { hasher, md5: self.md5.as_ref().map(|_| Md5::new()) }
+        ChecksumState { hasher, md5: self.md5.as_ref().map(|_| Md5::new()) }
     }
 }
 
-impl Running {
+impl ChecksumState {
     fn update(&mut self, piece: &Bytes) {
         self.hasher.update(piece);
         if let Some(md5) = &mut self.md5 {

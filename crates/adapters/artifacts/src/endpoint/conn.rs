@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::EndpointOptions;
-use super::patient::Patient;
+use super::patient::PatientStream;
 use super::service::Requests;
 
 /// What is held of a connection at once: a longer head is refused, and a body comes in pieces of
@@ -58,7 +58,7 @@ impl Conn {
     }
 
     async fn requests(&self, stream: impl AsyncRead + AsyncWrite + Unpin) {
-        let io = TokioIo::new(Patient::new(stream, self.options.byte_timeout));
+        let io = TokioIo::new(PatientStream::new(stream, self.options.byte_timeout));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.options.head_timeout)

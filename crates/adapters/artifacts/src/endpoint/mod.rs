@@ -27,7 +27,7 @@ use wharf_ports::AddressGate;
 
 pub use options::{EndpointOptions, Tls};
 
-use self::backend::{Access, Auth, Backend, Gate};
+use self::backend::{Access, Auth, Backend, SharedAddressGate};
 use self::conn::Conn;
 use self::service::Requests;
 use crate::presign::Presigner;
@@ -46,7 +46,7 @@ pub struct Endpoint {
     tls: Option<tokio_rustls::TlsAcceptor>,
     service: S3Service,
     objects: Arc<EmbeddedObjects>,
-    gate: Gate,
+    gate: SharedAddressGate,
 }
 
 impl Endpoint {
@@ -63,7 +63,7 @@ impl Endpoint {
         let keys = &options.credentials;
         let keys = rusty_s3::Credentials::new(&keys.key_id, &keys.secret);
         let presigner = Presigner::new(bucket, keys);
-        let gate = Gate::default();
+        let gate = SharedAddressGate::default();
         let backend = Backend::new(Arc::clone(&files), Arc::clone(&gate));
         let mut service = S3ServiceBuilder::new(backend);
         service.set_auth(Auth::new(options.credentials.clone()));
@@ -95,7 +95,7 @@ impl Endpoint {
 
     /// Answers requests until it is told to stop or what it returns is dropped.
     #[must_use]
-    pub fn serve(self) -> Serving {
+    pub fn serve(self) -> RunningEndpoint {
         let stop = CancellationToken::new();
         let cut = CancellationToken::new();
         let tasks = TaskTracker::new();
@@ -103,7 +103,7 @@ impl Endpoint {
         let stop_grace = self.options.stop_grace;
         tasks.spawn(self.accept(tasks.clone(), stop.clone(), cut.clone()));
         tasks.close();
-        Serving { addr, stop, cut, tasks, stop_grace }
+        RunningEndpoint { addr, stop, cut, tasks, stop_grace }
     }
 
     async fn accept(self, tasks: TaskTracker, stop: CancellationToken, cut: CancellationToken) {
@@ -142,7 +142,7 @@ impl Endpoint {
 
 /// An endpoint that answers requests.
 #[derive(Debug)]
-pub struct Serving {
+pub struct RunningEndpoint {
     addr: SocketAddr,
     stop: CancellationToken,
     cut: CancellationToken,
@@ -150,7 +150,7 @@ pub struct Serving {
     stop_grace: std::time::Duration,
 }
 
-impl Serving {
+impl RunningEndpoint {
     /// Where it listens.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
@@ -168,7 +168,7 @@ impl Serving {
     }
 }
 
-impl Drop for Serving {
+impl Drop for RunningEndpoint {
     fn drop(&mut self) {
         self.stop.cancel();
         self.cut.cancel();

@@ -10,14 +10,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// A stream that fails when nothing could be written for too long.
-pub(super) struct Patient<S> {
+pub(super) struct PatientStream<S> {
     stream: S,
     patience: Duration,
     /// Runs while a write waits for the peer.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
+impl<S> PatientStream<S> {
     pub(super) fn new(stream: S, patience: Duration) -> Self {
         Self { stream, patience, waiting: None }
     }
@@ -39,7 +39,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for PatientStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -49,7 +49,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

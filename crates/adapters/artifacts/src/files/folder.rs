@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use wharf_vocab::{B3, Timestamp};
 
 use super::disk::{self, Scratch};
-use super::head::{self, HEAD, Head};
+use super::head::{self, HEAD, ObjectHead};
 use super::layout::Layout;
 use super::list::folders;
 use super::versions;
@@ -74,7 +74,7 @@ impl ObjectFolder {
     pub fn each(&self, look: &mut dyn FnMut(StoredObject)) -> io::Result<()> {
         for shelf in self.layout.shelves("")? {
             for folder in folders(&shelf)? {
-                if let Ok(Some(head)) = Head::read(&folder) {
+                if let Ok(Some(head)) = ObjectHead::read(&folder) {
                     look(stored(head));
                 }
             }
@@ -100,7 +100,7 @@ impl ObjectFolder {
         write(&mut scratch.create()?)?;
         let StoredObject { key, bytes, b3, media_type, written_at } = object.clone();
         let version = head::version(written_at, None)?;
-        let head = Head { key, version, bytes, b3, media_type, written_at };
+        let head = ObjectHead { key, version, bytes, b3, media_type, written_at };
         make_all(&folder)?;
         scratch.move_to(&folder.join(&head.version))?;
         fs::write(folder.join(HEAD), serde_json::to_vec(&head).map_err(io::Error::other)?)?;
@@ -113,8 +113,8 @@ fn make_all(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-fn stored(head: Head) -> StoredObject {
-    let Head { key, bytes, b3, media_type, written_at, .. } = head;
+fn stored(head: ObjectHead) -> StoredObject {
+    let ObjectHead { key, bytes, b3, media_type, written_at, .. } = head;
     StoredObject { key, bytes, b3, media_type, written_at }
 }
 

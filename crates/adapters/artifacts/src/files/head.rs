@@ -19,7 +19,7 @@ pub(crate) const HEAD: &str = "head";
 
 /// What is known of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Head {
+pub(crate) struct ObjectHead {
     /// Its key.
     pub(crate) key: String,
     /// The file that holds its bytes.
@@ -34,7 +34,7 @@ pub(crate) struct Head {
     pub(crate) written_at: Timestamp,
 }
 
-impl Head {
+impl ObjectHead {
     /// The head of the object in a folder; none if there is none.
     pub(crate) fn read(folder: &Path) -> io::Result<Option<Self>> {
         let text = match fs::read(folder.join(HEAD)) {
@@ -71,10 +71,10 @@ impl Head {
 
 /// The head of the object in a folder and its open version; none if there is no object, and an
 /// error if the head names nothing.
-pub(crate) fn open_current(folder: &Path) -> io::Result<Option<(Head, File)>> {
+pub(crate) fn open_current(folder: &Path) -> io::Result<Option<(ObjectHead, File)>> {
     let mut error = io::Error::from(ErrorKind::NotFound);
     for _ in 0..READ_TRIES {
-        let Some(head) = Head::read(folder)? else { return Ok(None) };
+        let Some(head) = ObjectHead::read(folder)? else { return Ok(None) };
         match File::open(folder.join(&head.version)) {
             Err(gone) if gone.kind() == ErrorKind::NotFound => error = gone,
             opened => return opened.map(|file| Some((head, file))),

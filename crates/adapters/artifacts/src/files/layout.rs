@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::disk;
 
-/// How many turns there are; see [`Place::turn`].
+/// How many turns there are; see [`ObjectLocation::turn`].
 pub(crate) const TURNS: usize = 256;
 
 /// The folders of a store.
@@ -30,7 +30,7 @@ pub(crate) struct Layout {
 
 /// Where one object lies.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ObjectLocation {
     /// Its folder.
     pub(crate) folder: PathBuf,
     /// Whoever changes an object waits for this turn.
@@ -52,7 +52,7 @@ impl Layout {
     }
 
     /// Where an object lies.
-    pub(crate) fn place(&self, key: &str) -> Place {
+    pub(crate) fn place(&self, key: &str) -> ObjectLocation {
         let hash = Sha256::digest(key.as_bytes());
         let name = hex::encode(hash);
         let (world, path) = key.split_once('/').unwrap_or((key, ""));
@@ -61,14 +61,14 @@ impl Layout {
             None => name[..2].to_owned(),
         };
         let folder = self.worlds.join(name_of(world)).join(shelf).join(name);
-        Place { folder, turn: usize::from(hash[0]) }
+        ObjectLocation { folder, turn: usize::from(hash[0]) }
     }
 
     /// The place of an object whose folder was found.
-    pub(crate) fn found(folder: PathBuf) -> Option<Place> {
+    pub(crate) fn found(folder: PathBuf) -> Option<ObjectLocation> {
         let name = folder.file_name()?.to_str()?;
         let turn = usize::from_str_radix(name.get(..2)?, 16).ok()?;
-        (name.len() == 64).then_some(Place { folder, turn })
+        (name.len() == 64).then_some(ObjectLocation { folder, turn })
     }
 
     /// The shelves on which objects lie whose keys begin with a prefix; others may lie there too.

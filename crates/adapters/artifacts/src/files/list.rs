@@ -8,7 +8,7 @@ use std::sync::Arc;
 use wharf_ports::{ObjectEntry, ObjectError};
 
 use super::disk::{self, trouble};
-use super::head::Head;
+use super::head::ObjectHead;
 use super::{FileObjects, blocking};
 
 impl FileObjects {
@@ -26,7 +26,7 @@ impl FileObjects {
                 for shelf in self.layout.shelves(&prefix)? {
                     for folder in folders(&shelf)? {
                         // One that cannot be read must not hide all others.
-                        let Ok(Some(head)) = Head::read(&folder) else { continue };
+                        let Ok(Some(head)) = ObjectHead::read(&folder) else { continue };
                         let behind = after.as_ref().is_none_or(|after| head.key > *after);
                         if head.key.starts_with(&prefix) && behind {
                             found.insert(head.key, (head.bytes, head.written_at));

@@ -27,7 +27,7 @@ use wharf_ports::{Clock as _, ObjectError, SystemClock};
 use wharf_vocab::Timestamp;
 
 pub use self::folder::{ObjectFolder, StoredObject};
-use self::layout::{Layout, Place, TURNS};
+use self::layout::{Layout, ObjectLocation, TURNS};
 use crate::error::unavailable;
 use crate::rolling::Rolling;
 
@@ -61,7 +61,7 @@ impl FileObjects {
     }
 
     /// Waits until nobody else changes the object.
-    fn turn(&self, place: &Place) -> MutexGuard<'_, ()> {
+    fn turn(&self, place: &ObjectLocation) -> MutexGuard<'_, ()> {
         self.turns[place.turn % TURNS].lock()
     }
 }

@@ -11,9 +11,9 @@ use wharf_vocab::B3;
 use wharf_vocab::limits::FILE_BYTES_MAX;
 
 use super::disk::{self, Scratch, trouble};
-use super::head::{self, HEAD, Head};
+use super::head::{self, HEAD, ObjectHead};
 use super::read;
-use super::write::{self, Draft, Written};
+use super::write::{self, FileDraft, SyncedFile};
 use super::{FileObjects, blocking, broken_off, now};
 use crate::error::{check_bytes, check_hash, mismatch, not_found};
 
@@ -30,9 +30,9 @@ impl FileObjects {
     /// What is known of an object; none if there is none.
     pub async fn head(self: Arc<Self>, key: String) -> Result<Option<ObjectInfo>, ObjectError> {
         blocking(move || {
-            let head = Head::read(&self.layout.place(&key).folder);
+            let head = ObjectHead::read(&self.layout.place(&key).folder);
             let head = head.map_err(|error| trouble("read what is known of an object", &error))?;
-            Ok(head.map(Head::info))
+            Ok(head.map(ObjectHead::info))
         })
         .await
     }
@@ -71,7 +71,7 @@ impl FileObjects {
         if !allowed(&put.key) {
             return Ok(None);
         }
-        let draft = Draft::new(&self.layout.tmp, Some(blake3::Hasher::new()));
+        let draft = FileDraft::new(&self.layout.tmp, Some(blake3::Hasher::new()));
         let most = put.bytes.unwrap_or(FILE_BYTES_MAX);
         let (draft, last) = write::receive(draft, body, most).await?;
         blocking(move || {
@@ -80,7 +80,7 @@ impl FileObjects {
             let b3 = written.b3().ok_or_else(|| mismatch("nothing was hashed"))?;
             check_bytes(put.bytes, written.bytes)?;
             check_hash(put.b3.as_ref(), &b3)?;
-            let Written { scratch, bytes, .. } = written;
+            let SyncedFile { scratch, bytes, .. } = written;
             let label = Label { key: put.key, media_type: put.media_type, bytes, b3 };
             // Much time may have passed since it was asked before.
             if !allowed(&label.key) {
@@ -100,17 +100,18 @@ impl FileObjects {
         blocking(move || {
             let (source, file) = self.open_current(&from)?.ok_or_else(|| not_found("object"))?;
             let here = self.layout.place(&to);
-            let there = Head::read(&here.folder);
+            let there = ObjectHead::read(&here.folder);
             let there =
                 there.map_err(|error| trouble("read what is known of an object", &error))?;
-            let same = |head: &Head| head.b3 == source.b3 && head.media_type == source.media_type;
+            let same =
+                |head: &ObjectHead| head.b3 == source.b3 && head.media_type == source.media_type;
             if let Some(head) = there.filter(same) {
                 return Ok(head.info());
             }
             let version = self.layout.place(&from).folder.join(&source.version);
             let scratch = share(&version, file, &self.layout.tmp);
             let scratch = scratch.map_err(|error| trouble("copy an object", &error))?;
-            let Head { media_type, bytes, b3, .. } = source;
+            let ObjectHead { media_type, bytes, b3, .. } = source;
             self.publish(Label { key: to, media_type, bytes, b3 }, scratch)
         })
         .await
@@ -160,14 +161,14 @@ impl FileObjects {
         Ok(head.info())
     }
 
-    fn publish_at(&self, folder: &Path, label: Label, scratch: Scratch) -> io::Result<Head> {
+    fn publish_at(&self, folder: &Path, label: Label, scratch: Scratch) -> io::Result<ObjectHead> {
         disk::make_folder(folder)?;
-        let before = Head::read(folder).ok().flatten();
+        let before = ObjectHead::read(folder).ok().flatten();
         let before = before.as_ref().map(|head| head.version.as_str());
         let written_at = now();
         let version = head::version(written_at, before)?;
         let Label { key, media_type, bytes, b3 } = label;
-        let head = Head { key, version, bytes, b3, media_type, written_at };
+        let head = ObjectHead { key, version, bytes, b3, media_type, written_at };
         let staged = head.stage(&self.layout.tmp)?;
         let at = folder.join(&head.version);
         scratch.move_to(&at)?;
@@ -181,7 +182,7 @@ impl FileObjects {
     }
 
     /// The head of an object and its open version.
-    fn open_current(&self, key: &str) -> Result<Option<(Head, File)>, ObjectError> {
+    fn open_current(&self, key: &str) -> Result<Option<(ObjectHead, File)>, ObjectError> {
         let folder = self.layout.place(key).folder;
         head::open_current(&folder).map_err(|error| trouble("open an object", &error))
     }

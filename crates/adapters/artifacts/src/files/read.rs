@@ -20,12 +20,12 @@ use crate::error::mismatch;
 const PIECE_BYTES: u64 = 512 * 1024;
 
 /// A file of which some bytes are still to be read.
-struct Reading {
+struct FileReader {
     file: File,
     left: u64,
 }
 
-impl Reading {
+impl FileReader {
     /// The bytes of a range of a file.
     fn of(mut file: File, range: &Range<u64>) -> io::Result<Self> {
         let left = range.end.saturating_sub(range.start);
@@ -64,18 +64,18 @@ pub(crate) fn body(
     if range.start > range.end || range.end > info.bytes {
         return Err(mismatch("the range lies outside the object"));
     }
-    let read = Reading::of(file, &range).and_then(Reading::next);
+    let read = FileReader::of(file, &range).and_then(FileReader::next);
     let (first, rest) = read.map_err(|error| disk::trouble("read an object", &error))?;
     Ok(ObjectBody { info, stream: stream(first, rest) })
 }
 
-type Ahead = JoinHandle<io::Result<(Bytes, Option<Reading>)>>;
+type ReadAhead = JoinHandle<io::Result<(Bytes, Option<FileReader>)>>;
 
 /// A first piece that was read already, and all that comes behind it.
-fn stream(first: Bytes, rest: Option<Reading>) -> ByteStream {
+fn stream(first: Bytes, rest: Option<FileReader>) -> ByteStream {
     let head = stream::once(std::future::ready(Ok(first)));
     let Some(rest) = rest else { return head.boxed() };
-    let rest = stream::try_unfold(Some(ahead(rest)), |reading: Option<Ahead>| async move {
+    let rest = stream::try_unfold(Some(ahead(rest)), |reading: Option<ReadAhead>| async move {
         let Some(reading) = reading else { return Ok(None) };
         let read = reading.await.map_err(|_| broken_off())?;
         let (piece, rest) = read.map_err(|error| disk::trouble("read an object", &error))?;
@@ -84,6 +84,6 @@ fn stream(first: Bytes, rest: Option<Reading>) -> ByteStream {
     head.chain(rest).boxed()
 }
 
-fn ahead(reading: Reading) -> Ahead {
+fn ahead(reading: FileReader) -> ReadAhead {
     tokio::task::spawn_blocking(move || reading.next())
 }

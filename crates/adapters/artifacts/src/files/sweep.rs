@@ -10,7 +10,7 @@ use wharf_ports::{BoundVersions, ObjectError};
 use wharf_vocab::Timestamp;
 
 use super::disk::{self, trouble};
-use super::head::{Head, written_ms};
+use super::head::{ObjectHead, written_ms};
 use super::layout::Layout;
 use super::list::folders;
 use super::objects::tidy;
@@ -50,7 +50,7 @@ impl FileObjects {
 /// A version was replaced when the one behind it was written. One that no head has ever named,
 /// because its writer was killed, counts from when it was written.
 fn sweep_object(folder: &Path, before: Timestamp, bound: &BoundVersions) -> io::Result<u64> {
-    let (key, current) = Head::read(folder)?.map(|head| (head.key, head.version)).unzip();
+    let (key, current) = ObjectHead::read(folder)?.map(|head| (head.key, head.version)).unzip();
     let is_bound = |version: &String| {
         key.as_ref().is_some_and(|key| bound.contains(&(key.clone(), version.clone())))
     };

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use wharf_ports::{ByteStream, ObjectError, ObjectInfo, Upload, UploadPart};
+use wharf_ports::{ByteStream, ObjectError, ObjectInfo, ObjectUpload, UploadPart};
 use wharf_vocab::{B3, Timestamp};
 
 use super::disk::{self, Scratch, trouble};
 use super::head;
 use super::objects::Label;
-use super::write::{self, Draft};
+use super::write::{self, FileDraft};
 use super::{FileObjects, blocking, now};
 use crate::error::{check_bytes, check_hash, check_part, mismatch, not_found};
 use crate::{random_hex, rolling};
@@ -24,7 +24,7 @@ const ABOUT: &str = "about";
 const PIECE_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, Serialize, Deserialize)]
-struct About {
+struct UploadInfo {
     key: String,
     media_type: String,
     begun_at: Timestamp,
@@ -40,7 +40,7 @@ impl FileObjects {
         blocking(move || {
             let begin = || {
                 let id = random_hex::<32>()?;
-                let about = About { key, media_type, begun_at: now() };
+                let about = UploadInfo { key, media_type, begun_at: now() };
                 let about = serde_json::to_vec(&about).map_err(io::Error::other)?;
                 let scratch = Scratch::new(&self.layout.tmp)?;
                 disk::make_folder(scratch.path())?;
@@ -61,7 +61,7 @@ impl FileObjects {
     /// Takes one part; the same number again replaces it.
     pub async fn put_part(
         self: Arc<Self>,
-        upload: Upload,
+        upload: ObjectUpload,
         number: u32,
         bytes: u64,
         body: ByteStream,
@@ -69,7 +69,7 @@ impl FileObjects {
         check_part(number)?;
         let this = Arc::clone(&self);
         let upload = blocking(move || this.open_upload(&upload).map(|_| upload)).await?;
-        let draft = Draft::new(&self.layout.tmp, self.rolling.before(&upload.id, number));
+        let draft = FileDraft::new(&self.layout.tmp, self.rolling.before(&upload.id, number));
         let (draft, last) = write::receive(draft, body, bytes).await?;
         blocking(move || {
             let written = draft.finish(&last);
@@ -97,7 +97,7 @@ impl FileObjects {
     /// The parts that have arrived, by number; none if there is no such upload.
     pub async fn parts(
         self: Arc<Self>,
-        upload: Upload,
+        upload: ObjectUpload,
     ) -> Result<Option<Vec<UploadPart>>, ObjectError> {
         blocking(move || {
             if self.about(&upload)?.is_none() {
@@ -111,7 +111,7 @@ impl FileObjects {
     /// Makes an object of all parts. The upload stays if that fails.
     pub async fn complete_upload(
         self: Arc<Self>,
-        upload: Upload,
+        upload: ObjectUpload,
         expected: Option<B3>,
     ) -> Result<ObjectInfo, ObjectError> {
         blocking(move || {
@@ -134,7 +134,7 @@ impl FileObjects {
     }
 
     /// Gives an upload up, with all its parts.
-    pub async fn abort_upload(self: Arc<Self>, upload: Upload) -> Result<(), ObjectError> {
+    pub async fn abort_upload(self: Arc<Self>, upload: ObjectUpload) -> Result<(), ObjectError> {
         blocking(move || match self.about(&upload)? {
             Some(_) => self.remove_upload(&upload.id),
             None => Ok(()),
@@ -150,7 +150,7 @@ impl FileObjects {
         for id in ids {
             let Some(about) = self.about_of(&id)? else { continue };
             if about.begun_at < before {
-                let upload = Upload { key: about.key, id };
+                let upload = ObjectUpload { key: about.key, id };
                 let parts = self.stored_parts(&upload)?;
                 freed += parts.values().map(|part| part.bytes).sum::<u64>();
                 self.remove_upload(&upload.id)?;
@@ -160,17 +160,17 @@ impl FileObjects {
     }
 
     /// The folder of an upload and what it becomes.
-    fn open_upload(&self, upload: &Upload) -> Result<(PathBuf, About), ObjectError> {
+    fn open_upload(&self, upload: &ObjectUpload) -> Result<(PathBuf, UploadInfo), ObjectError> {
         let about = self.about(upload)?.ok_or_else(|| not_found("upload"))?;
         Ok((self.layout.uploads.join(&upload.id), about))
     }
 
     /// What an upload becomes, if it is one for this key.
-    fn about(&self, upload: &Upload) -> Result<Option<About>, ObjectError> {
+    fn about(&self, upload: &ObjectUpload) -> Result<Option<UploadInfo>, ObjectError> {
         Ok(self.about_of(&upload.id)?.filter(|about| about.key == upload.key))
     }
 
-    fn about_of(&self, id: &str) -> Result<Option<About>, ObjectError> {
+    fn about_of(&self, id: &str) -> Result<Option<UploadInfo>, ObjectError> {
         if id.is_empty() || !id.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Ok(None);
         }
@@ -183,7 +183,10 @@ impl FileObjects {
     }
 
     /// The newest file of each part.
-    fn stored_parts(&self, upload: &Upload) -> Result<BTreeMap<u32, UploadPart>, ObjectError> {
+    fn stored_parts(
+        &self,
+        upload: &ObjectUpload,
+    ) -> Result<BTreeMap<u32, UploadPart>, ObjectError> {
         let folder = self.layout.uploads.join(&upload.id);
         let read = || {
             let mut names = disk::names(&folder)?;
@@ -208,7 +211,7 @@ impl FileObjects {
     /// One file of all parts. Their hash is made only when it is not known yet.
     fn join(
         &self,
-        upload: &Upload,
+        upload: &ObjectUpload,
         parts: &[UploadPart],
         known: Option<B3>,
     ) -> io::Result<(Scratch, B3)> {

@@ -10,7 +10,7 @@ use wharf_ports::{ObjectBody, ObjectError, ObjectInfo, ObjectVersion};
 use wharf_vocab::{B3, Timestamp};
 
 use super::disk::{self, trouble};
-use super::head::{self, Head};
+use super::head::{self, ObjectHead};
 use super::{FileObjects, blocking, read};
 use crate::rolling;
 
@@ -54,7 +54,7 @@ impl FileObjects {
             let look = || {
                 let Some(file) = named(&folder, &version)? else { return Ok(None) };
                 let bytes = file.metadata()?.len();
-                let head = Head::read(&folder)?;
+                let head = ObjectHead::read(&folder)?;
                 let current = head.as_ref().filter(|head| head.version == version);
                 let b3 = current.map(|head| head.b3.clone());
                 let media_type = head.map(|head| head.media_type).unwrap_or_default();
@@ -98,7 +98,7 @@ fn named(folder: &Path, name: &str) -> io::Result<Option<File>> {
 /// The version of an object that has so many bytes and this hash: what the head says is believed,
 /// of others the bytes are looked at.
 pub(super) fn by_content(folder: &Path, b3: &B3, bytes: u64) -> io::Result<Option<(String, File)>> {
-    if let Some(head) = Head::read(folder)?.filter(|head| head.b3 == *b3)
+    if let Some(head) = ObjectHead::read(folder)?.filter(|head| head.b3 == *b3)
         && let Some(file) = named(folder, &head.version)?
     {
         return Ok(Some((head.version, file)));

@@ -28,7 +28,7 @@ const FLUSH_BYTES: u64 = 32 * 1024 * 1024;
 
 /// A file that is being written.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct FileDraft {
     tmp: PathBuf,
     open: Option<(File, Scratch)>,
     hasher: Option<blake3::Hasher>,
@@ -39,7 +39,7 @@ pub(crate) struct Draft {
 
 /// A file that is safe on the disk but not yet in its place.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct SyncedFile {
     /// Where it is.
     pub(crate) scratch: Scratch,
     /// How many bytes it has.
@@ -48,7 +48,7 @@ pub(crate) struct Written {
     pub(crate) hasher: Option<blake3::Hasher>,
 }
 
-impl Draft {
+impl FileDraft {
     /// A draft with this state of the hash before its first byte; without one nothing is hashed.
     pub(crate) fn new(tmp: &Path, hasher: Option<blake3::Hasher>) -> Self {
         Self { tmp: tmp.to_owned(), open: None, hasher, bytes: 0, flushed: 0 }
@@ -70,11 +70,11 @@ impl Draft {
     }
 
     /// Writes the last pieces and sees to it that all of them survive a crash.
-    pub(crate) fn finish(mut self, pieces: &[Bytes]) -> io::Result<Written> {
+    pub(crate) fn finish(mut self, pieces: &[Bytes]) -> io::Result<SyncedFile> {
         self.write(pieces)?;
         self.file()?.sync_data()?;
         let (_, scratch) = self.open.take().ok_or(io::ErrorKind::NotFound)?;
-        Ok(Written { scratch, bytes: self.bytes, hasher: self.hasher })
+        Ok(SyncedFile { scratch, bytes: self.bytes, hasher: self.hasher })
     }
 
     /// A second handle to a file that has enough to be flushed.
@@ -95,7 +95,7 @@ impl Draft {
     }
 }
 
-impl Written {
+impl SyncedFile {
     /// The hash of a file that was hashed from its first byte.
     pub(crate) fn b3(&self) -> Option<B3> {
         self.hasher.as_ref().map(rolling::hash)
@@ -104,12 +104,12 @@ impl Written {
 
 /// Takes a body of at most `most` bytes. All but its last pieces, which come back, are written.
 pub(crate) async fn receive(
-    draft: Draft,
+    draft: FileDraft,
     mut body: ByteStream,
     most: u64,
-) -> Result<(Draft, Vec<Bytes>), ObjectError> {
+) -> Result<(FileDraft, Vec<Bytes>), ObjectError> {
     let mut here = Some(draft);
-    let mut writing: Option<JoinHandle<io::Result<Draft>>> = None;
+    let mut writing: Option<JoinHandle<io::Result<FileDraft>>> = None;
     let mut flushing: Option<JoinHandle<io::Result<()>>> = None;
     let mut left = most;
     loop {
@@ -128,13 +128,13 @@ pub(crate) async fn receive(
             flushing = flush;
         }
         match lot {
-            Ok(Lot { pieces, last: true }) => {
+            Ok(PieceBatch { pieces, last: true }) => {
                 if let Some(job) = flushing {
                     done(job).await?;
                 }
                 return Ok((draft, pieces));
             }
-            Ok(Lot { pieces, last: false }) => {
+            Ok(PieceBatch { pieces, last: false }) => {
                 writing = Some(tokio::task::spawn_blocking(move || {
                     draft.write(&pieces)?;
                     Ok(draft)
@@ -158,20 +158,20 @@ async fn done<T>(job: JoinHandle<io::Result<T>>) -> Result<T, ObjectError> {
     done.map_err(|error| disk::trouble("write an object", &error))
 }
 
-struct Lot {
+struct PieceBatch {
     pieces: Vec<Bytes>,
     last: bool,
 }
 
-async fn gather(body: &mut ByteStream, left: &mut u64) -> Result<Lot, ObjectError> {
+async fn gather(body: &mut ByteStream, left: &mut u64) -> Result<PieceBatch, ObjectError> {
     let mut pieces = Vec::new();
     let mut held = 0;
     while held < LOT_BYTES && pieces.len() < LOT_PIECES {
-        let Some(piece) = body.next().await else { return Ok(Lot { pieces, last: true }) };
+        let Some(piece) = body.next().await else { return Ok(PieceBatch { pieces, last: true }) };
         let piece = piece?;
         *left = left.checked_sub(piece.len() as u64).ok_or_else(too_long)?;
         held += piece.len();
         pieces.push(piece);
     }
-    Ok(Lot { pieces, last: false })
+    Ok(PieceBatch { pieces, last: false })
 }

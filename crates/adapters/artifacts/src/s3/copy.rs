@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use rusty_s3::Method;
-use wharf_ports::{ObjectError, ObjectInfo, Upload, UploadPart};
+use wharf_ports::{ObjectError, ObjectInfo, ObjectUpload, UploadPart};
 
 use super::get;
 use super::uploads::{abort, create, finish, unreadable};
-use super::wire::Call;
-use super::{Shared, xml};
+use super::wire::S3Call;
+use super::{S3State, xml};
 use crate::error::not_found;
 
 /// The largest part of an object that is copied in parts.
@@ -16,7 +16,7 @@ const PART_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// Makes an object a copy of another one.
 pub(super) async fn copy(
-    shared: Arc<Shared>,
+    shared: Arc<S3State>,
     from: String,
     to: String,
 ) -> Result<ObjectInfo, ObjectError> {
@@ -27,12 +27,12 @@ pub(super) async fn copy(
     }
     let path = source_path(&shared, &from);
     if source.bytes <= shared.copy_bytes_max {
-        let call = Call::new(Method::Put, shared.key(&to)).signed("x-amz-copy-source", path);
+        let call = S3Call::new(Method::Put, shared.key(&to)).signed("x-amz-copy-source", path);
         shared.wire.text(&call, "copy an object").await?;
     } else {
         let b3 = source.b3.as_ref();
         let id = create(&shared, &to, &source.media_type, b3).await?;
-        let upload = Upload { key: to.clone(), id };
+        let upload = ObjectUpload { key: to.clone(), id };
         let copied = copy_parts(&shared, &upload, &path, source.bytes).await;
         if let Err(error) = copied {
             // What cannot be given up now is swept later.
@@ -45,8 +45,8 @@ pub(super) async fn copy(
 }
 
 async fn copy_parts(
-    shared: &Shared,
-    upload: &Upload,
+    shared: &S3State,
+    upload: &ObjectUpload,
     path: &str,
     bytes: u64,
 ) -> Result<(), ObjectError> {
@@ -56,7 +56,7 @@ async fn copy_parts(
     while start < bytes {
         let end = bytes.min(start + part);
         let number = u32::try_from(parts.len() + 1).unwrap_or(u32::MAX);
-        let call = Call::new(Method::Put, shared.key(&upload.key))
+        let call = S3Call::new(Method::Put, shared.key(&upload.key))
             .query("partNumber", number.to_string())
             .query("uploadId", &upload.id)
             .signed("x-amz-copy-source", path)
@@ -72,7 +72,7 @@ async fn copy_parts(
 }
 
 /// Where the source is, as a header names it.
-fn source_path(shared: &Shared, from: &str) -> String {
+fn source_path(shared: &S3State, from: &str) -> String {
     let name = shared.wire.bucket.name();
     let url = shared.wire.bucket.object_url(&shared.key(from));
     // In a path the bucket comes first already; in a host it does not.

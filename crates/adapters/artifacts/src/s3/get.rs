@@ -17,22 +17,22 @@ use wharf_ports::{
 };
 use wharf_vocab::{B3, Timestamp};
 
-use super::wire::{Call, Failure, said};
-use super::{B3_HEADER, Shared, VERSION_HEADER};
+use super::wire::{S3Call, S3Failure, said};
+use super::{B3_HEADER, S3State, VERSION_HEADER};
 use crate::error::{mismatch, unavailable};
 use crate::presign::VERSION;
 use crate::rolling;
 
 /// What is known of an object; none if there is none.
 pub(super) async fn head(
-    shared: Arc<Shared>,
+    shared: Arc<S3State>,
     key: String,
 ) -> Result<Option<ObjectInfo>, ObjectError> {
-    let call = Call::new(Method::Head, shared.key(&key));
+    let call = S3Call::new(Method::Head, shared.key(&key));
     look(&shared, call).await
 }
 
-async fn look(shared: &Shared, call: Call) -> Result<Option<ObjectInfo>, ObjectError> {
+async fn look(shared: &S3State, call: S3Call) -> Result<Option<ObjectInfo>, ObjectError> {
     let answer = shared.wire.find(&call, "look for an object").await?;
     answer.map(|answer| info(answer.headers())).transpose()
 }
@@ -40,11 +40,11 @@ async fn look(shared: &Shared, call: Call) -> Result<Option<ObjectInfo>, ObjectE
 /// A version as it is now; none if it is gone. In a bucket that keeps no versions it is what is
 /// there, if that is the same: by its tag and hash, or by its hash alone.
 pub(super) async fn locate(
-    shared: Arc<Shared>,
+    shared: Arc<S3State>,
     wanted: ObjectVersion,
 ) -> Result<Option<ObjectVersion>, ObjectError> {
     if let Some(version) = &wanted.version {
-        let call = Call::new(Method::Head, shared.key(&wanted.key)).query(VERSION, version);
+        let call = S3Call::new(Method::Head, shared.key(&wanted.key)).query(VERSION, version);
         if look(&shared, call).await?.is_some() {
             return Ok(Some(wanted));
         }
@@ -71,7 +71,7 @@ pub(super) async fn locate(
 
 /// The hash of what is there, if that is still what was seen.
 async fn hash(
-    shared: &Arc<Shared>,
+    shared: &Arc<S3State>,
     wanted: &ObjectVersion,
     info: &ObjectInfo,
 ) -> Result<Option<B3>, ObjectError> {
@@ -93,11 +93,11 @@ pub(super) async fn hash_of(mut stream: ByteStream) -> Result<B3, ObjectError> {
 /// The bytes of a version; none if it is gone. What is read is what was located, also if
 /// something else is written in between.
 pub(super) async fn get_version(
-    shared: Arc<Shared>,
+    shared: Arc<S3State>,
     wanted: ObjectVersion,
 ) -> Result<Option<ObjectBody>, ObjectError> {
     let Some(located) = locate(Arc::clone(&shared), wanted).await? else { return Ok(None) };
-    let mut call = Call::new(Method::Get, shared.key(&located.key));
+    let mut call = S3Call::new(Method::Get, shared.key(&located.key));
     call = match (&located.version, &located.tag) {
         (Some(version), _) => call.query(VERSION, version),
         (None, Some(tag)) => call.plain("if-match", format!("\"{tag}\"")),
@@ -111,7 +111,7 @@ pub(super) async fn get_version(
 
 /// An object's bytes, or those of a range; none if there is no object.
 pub(super) async fn get(
-    shared: Arc<Shared>,
+    shared: Arc<S3State>,
     key: String,
     range: Option<Range<u64>>,
 ) -> Result<Option<ObjectBody>, ObjectError> {
@@ -120,14 +120,14 @@ pub(super) async fn get(
         let info = head(shared, key).await?;
         return Ok(info.map(|info| ObjectBody { info, stream: stream::empty().boxed() }));
     }
-    let call = Call::new(Method::Get, shared.key(&key));
+    let call = S3Call::new(Method::Get, shared.key(&key));
     open(shared, call, range).await
 }
 
 /// The bytes that a request for an object or a version asks for, or those of a range of them.
 async fn open(
-    shared: Arc<Shared>,
-    mut call: Call,
+    shared: Arc<S3State>,
+    mut call: S3Call,
     range: Option<Range<u64>>,
 ) -> Result<Option<ObjectBody>, ObjectError> {
     let meant = call.clone();
@@ -144,15 +144,15 @@ async fn open(
         return Err(mismatch("the range lies outside the object"));
     }
     let etag = text(answer.headers(), &ETAG).map(str::to_owned);
-    let download = Download { shared, meant, etag, left, answer: Some(answer), failed: 0 };
+    let download = S3Download { shared, meant, etag, left, answer: Some(answer), failed: 0 };
     Ok(Some(ObjectBody { info, stream: download.stream() }))
 }
 
 /// A download that goes on where it stopped.
-struct Download {
-    shared: Arc<Shared>,
+struct S3Download {
+    shared: Arc<S3State>,
     /// The request for the whole.
-    meant: Call,
+    meant: S3Call,
     etag: Option<String>,
     left: Range<u64>,
     answer: Option<Response>,
@@ -160,7 +160,7 @@ struct Download {
     failed: u32,
 }
 
-impl Download {
+impl S3Download {
     fn stream(self) -> ByteStream {
         let pieces = stream::try_unfold(self, |mut download| async move {
             let piece = download.next().await?;
@@ -178,14 +178,14 @@ impl Download {
                         self.answer = Some(answer);
                         continue;
                     }
-                    Ok(_) => Failure::Lost("the server does not know ranges".to_owned()),
+                    Ok(_) => S3Failure::Lost("the server does not know ranges".to_owned()),
                     Err(failure) => failure,
                 },
                 Some(answer) => match timeout(wire.byte_timeout, answer.chunk()).await {
                     Ok(Ok(Some(piece))) => return self.take(piece).map(Some),
-                    Ok(Ok(None)) => Failure::Lost("the answer ended too early".to_owned()),
-                    Ok(Err(error)) => Failure::Lost(said(error)),
-                    Err(_) => Failure::Lost("the answer stopped half-way".to_owned()),
+                    Ok(Ok(None)) => S3Failure::Lost("the answer ended too early".to_owned()),
+                    Ok(Err(error)) => S3Failure::Lost(said(error)),
+                    Err(_) => S3Failure::Lost("the answer stopped half-way".to_owned()),
                 },
             };
             self.answer = None;
@@ -209,7 +209,7 @@ impl Download {
     }
 
     /// A request for what is still missing, of the same version.
-    fn rest(&self) -> Call {
+    fn rest(&self) -> S3Call {
         let mut call = self.meant.clone();
         call.plain.retain(|(name, _)| *name != "if-match");
         let call = call.plain("range", bytes_of(&self.left));

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use rusty_s3::Method;
-use wharf_ports::{ObjectEntry, ObjectError, Upload};
+use wharf_ports::{ObjectEntry, ObjectError, ObjectUpload};
 use wharf_vocab::Timestamp;
 
-use super::wire::Call;
+use super::wire::S3Call;
 use super::xml::{self, Record, field};
-use super::{Shared, uploads};
+use super::{S3State, uploads};
 use crate::error::unavailable;
 
 /// The most that servers list at once.
@@ -16,7 +16,7 @@ const PAGE_MAX: usize = 1_000;
 
 /// Keys that begin with a prefix, behind `after` in the order of their bytes.
 pub(super) async fn list(
-    shared: Arc<Shared>,
+    shared: Arc<S3State>,
     prefix: String,
     after: Option<String>,
     limit: usize,
@@ -24,7 +24,7 @@ pub(super) async fn list(
     let mut found: Vec<ObjectEntry> = Vec::new();
     let mut after = after;
     while found.len() < limit {
-        let mut call = Call::new(Method::Get, "")
+        let mut call = S3Call::new(Method::Get, "")
             .query("list-type", "2")
             .query("max-keys", (limit - found.len()).min(PAGE_MAX).to_string())
             .query("prefix", shared.key(&prefix));
@@ -48,10 +48,10 @@ pub(super) async fn list(
 }
 
 /// Ends uploads that were begun before a moment. How many bytes that frees is not known.
-pub(super) async fn sweep(shared: Arc<Shared>, before: Timestamp) -> Result<u64, ObjectError> {
+pub(super) async fn sweep(shared: Arc<S3State>, before: Timestamp) -> Result<u64, ObjectError> {
     let mut behind: Option<(String, String)> = None;
     loop {
-        let mut call = Call::new(Method::Get, "");
+        let mut call = S3Call::new(Method::Get, "");
         if let Some((key, _)) = &behind {
             call = call.query("key-marker", key);
         }
@@ -68,7 +68,7 @@ pub(super) async fn sweep(shared: Arc<Shared>, before: Timestamp) -> Result<u64,
             let begun = field(&record, "Initiated").and_then(moment);
             let own = key.strip_prefix(&shared.prefix);
             if let Some(key) = own.filter(|_| begun.is_some_and(|begun| begun < before)) {
-                let upload = Upload { key: key.to_owned(), id: id.to_owned() };
+                let upload = ObjectUpload { key: key.to_owned(), id: id.to_owned() };
                 uploads::abort(Arc::clone(&shared), upload).await?;
             }
         }
@@ -82,7 +82,7 @@ pub(super) async fn sweep(shared: Arc<Shared>, before: Timestamp) -> Result<u64,
     }
 }
 
-fn entry(shared: &Shared, record: &Record) -> Option<ObjectEntry> {
+fn entry(shared: &S3State, record: &Record) -> Option<ObjectEntry> {
     let key = field(record, "Key")?.strip_prefix(&shared.prefix)?.to_owned();
     let bytes = field(record, "Size")?.parse().ok()?;
     let written_at = field(record, "LastModified").and_then(moment)?;

@@ -23,14 +23,14 @@ use reqwest::{Certificate, Client, Url};
 use rusty_s3::{Bucket, Method, UrlStyle};
 use wharf_ports::{
     BoundVersions, ByteStream, ObjectAnswer, ObjectBody, ObjectEntry, ObjectError, ObjectErrorKind,
-    ObjectInfo, ObjectStore, ObjectVersion, PutObject, Upload, UploadPart,
+    ObjectInfo, ObjectStore, ObjectUpload, ObjectVersion, PutObject, UploadPart,
 };
 use wharf_vocab::{B3, Timestamp};
 
 pub use options::{S3Options, Style};
 
-use self::replaced::Replaced;
-use self::wire::{Call, Wire};
+use self::replaced::ReplacedParts;
+use self::wire::{BucketClient, S3Call};
 use crate::presign::Presigner;
 use crate::rolling::Rolling;
 
@@ -41,18 +41,18 @@ const VERSION_HEADER: &str = "x-amz-version-id";
 
 /// Objects in a bucket of any S3.
 pub struct S3Objects {
-    shared: Arc<Shared>,
+    shared: Arc<S3State>,
     presigner: Presigner,
 }
 
 /// What requests under way need.
-pub(crate) struct Shared {
-    wire: Wire,
+pub(crate) struct S3State {
+    wire: BucketClient,
     /// What all keys begin with; empty or with a slash at its end.
     prefix: String,
     copy_bytes_max: u64,
     rolling: Rolling,
-    replaced: Replaced,
+    replaced: ReplacedParts,
 }
 
 impl S3Objects {
@@ -80,7 +80,7 @@ impl S3Objects {
         };
         let prefix = options.prefix.as_deref().unwrap_or_default().trim_matches('/');
         let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
-        let wire = Wire {
+        let wire = BucketClient {
             client: client(options)?,
             bucket: bucket(endpoint)?,
             credentials: credentials.clone(),
@@ -90,28 +90,28 @@ impl S3Objects {
         };
         let presigner = Presigner::new(bucket(public)?, credentials);
         let copy_bytes_max = options.copy_bytes_max;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(S3State {
             copy_bytes_max,
             wire,
             prefix,
             rolling: Rolling::default(),
-            replaced: Replaced::default(),
+            replaced: ReplacedParts::default(),
         });
         Ok(Arc::new(Self { shared, presigner }))
     }
 
     /// Says whether the bucket is there and lets the core in.
     pub async fn check(&self) -> Result<(), ObjectError> {
-        let call = Call::new(Method::Get, "").query("list-type", "2").query("max-keys", "1");
+        let call = S3Call::new(Method::Get, "").query("list-type", "2").query("max-keys", "1");
         self.shared.wire.text(&call, "use the bucket").await.map(drop)
     }
 
-    fn shared(&self) -> Arc<Shared> {
+    fn shared(&self) -> Arc<S3State> {
         Arc::clone(&self.shared)
     }
 }
 
-impl Shared {
+impl S3State {
     /// The key in the bucket.
     fn key(&self, key: &str) -> String {
         format!("{}{key}", self.prefix)
@@ -175,7 +175,7 @@ impl ObjectStore for S3Objects {
 
     fn put_part(
         &self,
-        upload: Upload,
+        upload: ObjectUpload,
         number: u32,
         bytes: u64,
         body: ByteStream,
@@ -183,15 +183,19 @@ impl ObjectStore for S3Objects {
         uploads::put_part(self.shared(), upload, number, bytes, body).boxed()
     }
 
-    fn parts(&self, upload: Upload) -> ObjectAnswer<Option<Vec<UploadPart>>> {
+    fn parts(&self, upload: ObjectUpload) -> ObjectAnswer<Option<Vec<UploadPart>>> {
         uploads::parts(self.shared(), upload).boxed()
     }
 
-    fn complete_upload(&self, upload: Upload, expected: Option<B3>) -> ObjectAnswer<ObjectInfo> {
+    fn complete_upload(
+        &self,
+        upload: ObjectUpload,
+        expected: Option<B3>,
+    ) -> ObjectAnswer<ObjectInfo> {
         uploads::complete(self.shared(), upload, expected).boxed()
     }
 
-    fn abort_upload(&self, upload: Upload) -> ObjectAnswer<()> {
+    fn abort_upload(&self, upload: ObjectUpload) -> ObjectAnswer<()> {
         uploads::abort(self.shared(), upload).boxed()
     }
 

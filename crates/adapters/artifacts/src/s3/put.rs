@@ -13,15 +13,16 @@ use futures::StreamExt as _;
 use rusty_s3::Method;
 use tokio_util::task::AbortOnDropHandle;
 use wharf_ports::{
-    ByteStream, Clock as _, ObjectError, ObjectInfo, PutObject, SystemClock, Upload, UploadPart,
+    ByteStream, Clock as _, ObjectError, ObjectInfo, ObjectUpload, PutObject, SystemClock,
+    UploadPart,
 };
 use wharf_vocab::B3;
 use wharf_vocab::limits::{FILE_BYTES_MAX, UPLOAD_PARTS_MAX};
 
 use super::get::tag;
 use super::uploads::{self, create, finish, send_part};
-use super::wire::Call;
-use super::{B3_HEADER, Shared};
+use super::wire::S3Call;
+use super::{B3_HEADER, S3State};
 use crate::error::{check_bytes, check_hash, mismatch, too_long, unavailable};
 use crate::rolling;
 
@@ -32,12 +33,12 @@ const PARTS_OF_ONE_SIZE: u32 = 900;
 
 /// Writes an object whole or not at all.
 pub(super) async fn put(
-    shared: Arc<Shared>,
+    shared: Arc<S3State>,
     put: PutObject,
     body: ByteStream,
 ) -> Result<ObjectInfo, ObjectError> {
     let mut source =
-        Source { body, hasher: blake3::Hasher::new(), bytes: 0, over: None, end: false };
+        PartSource { body, hasher: blake3::Hasher::new(), bytes: 0, over: None, end: false };
     let first = source.gather(part_bytes(1, put.bytes), &put).await?;
     if source.end {
         let b3 = source.check(&put)?;
@@ -47,19 +48,19 @@ pub(super) async fn put(
 }
 
 /// Removes an object; one that is not there is as good as removed.
-pub(super) async fn delete(shared: Arc<Shared>, key: String) -> Result<(), ObjectError> {
-    let call = Call::new(Method::Delete, shared.key(&key));
+pub(super) async fn delete(shared: Arc<S3State>, key: String) -> Result<(), ObjectError> {
+    let call = S3Call::new(Method::Delete, shared.key(&key));
     shared.wire.find(&call, "remove an object").await.map(drop)
 }
 
 async fn put_whole(
-    shared: &Shared,
+    shared: &S3State,
     put: PutObject,
     body: Bytes,
     b3: B3,
 ) -> Result<ObjectInfo, ObjectError> {
     let bytes = body.len() as u64;
-    let call = Call::new(Method::Put, shared.key(&put.key))
+    let call = S3Call::new(Method::Put, shared.key(&put.key))
         .signed(B3_HEADER, b3.as_str())
         .plain("content-type", &put.media_type)
         .body(body);
@@ -69,14 +70,15 @@ async fn put_whole(
 }
 
 async fn put_parts(
-    shared: Arc<Shared>,
+    shared: Arc<S3State>,
     put: PutObject,
-    mut source: Source,
+    mut source: PartSource,
     first: Bytes,
 ) -> Result<ObjectInfo, ObjectError> {
     let id = create(&shared, &put.key, &put.media_type, put.b3.as_ref()).await?;
-    let upload = Upload { key: put.key.clone(), id };
-    let mut unfinished = Unfinished { shared: Some(Arc::clone(&shared)), upload: upload.clone() };
+    let upload = ObjectUpload { key: put.key.clone(), id };
+    let mut unfinished =
+        UnfinishedUpload { shared: Some(Arc::clone(&shared)), upload: upload.clone() };
     let mut parts = Vec::new();
     let mut ready = first;
     let mut number = 1;
@@ -108,7 +110,7 @@ async fn put_parts(
 }
 
 /// A body that is gathered into parts, and hashed on the way.
-struct Source {
+struct PartSource {
     body: ByteStream,
     hasher: blake3::Hasher,
     bytes: u64,
@@ -117,7 +119,7 @@ struct Source {
     end: bool,
 }
 
-impl Source {
+impl PartSource {
     /// So many bytes, or fewer if the body ends.
     async fn gather(&mut self, bytes: u64, put: &PutObject) -> Result<Bytes, ObjectError> {
         let wanted = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -169,12 +171,12 @@ fn part_bytes(number: u32, whole: Option<u64>) -> u64 {
 }
 
 /// Parts that are given up with this value, unless they have become an object.
-struct Unfinished {
-    shared: Option<Arc<Shared>>,
-    upload: Upload,
+struct UnfinishedUpload {
+    shared: Option<Arc<S3State>>,
+    upload: ObjectUpload,
 }
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedUpload {
     fn drop(&mut self) {
         let Some(shared) = self.shared.take() else { return };
         let upload = self.upload.clone();

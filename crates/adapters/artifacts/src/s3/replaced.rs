@@ -18,11 +18,11 @@ pub(super) struct StoredPart {
 
 /// The tags of parts that were replaced, by upload.
 #[derive(Debug, Default)]
-pub(super) struct Replaced {
+pub(super) struct ReplacedParts {
     tags: Mutex<HashMap<String, HashSet<(u32, String)>>>,
 }
 
-impl Replaced {
+impl ReplacedParts {
     /// Takes note of a part that has come, and of those that were there before.
     pub(super) fn note(&self, upload: &str, part: &UploadPart, earlier: &[StoredPart]) {
         let mut tags = self.tags.lock();
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn the_part_that_came_last_counts() {
-        let replaced = Replaced::default();
+        let replaced = ReplacedParts::default();
         let (a, b) = (stored(1, "a", "10:00"), stored(1, "b", "10:00"));
         replaced.note("u", &a.part, &[]);
         replaced.note("u", &b.part, &[a.clone(), stored(2, "x", "10:00")]);
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn after_a_restart_the_younger_counts() {
-        let replaced = Replaced::default();
+        let replaced = ReplacedParts::default();
         let found = vec![stored(1, "b", "10:01"), stored(1, "a", "10:00")];
         assert_eq!(tags(&replaced.newest("u", found)), ["b"]);
     }

@@ -7,15 +7,15 @@ use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
 use reqwest::Body;
 use rusty_s3::Method;
-use wharf_ports::{ByteStream, ObjectError, ObjectInfo, Upload, UploadPart};
+use wharf_ports::{ByteStream, ObjectError, ObjectInfo, ObjectUpload, UploadPart};
 use wharf_vocab::B3;
 
 use super::get::{self, tag};
 use super::put::{delete, named};
 use super::replaced::StoredPart;
-use super::wire::{Call, Failure};
+use super::wire::{S3Call, S3Failure};
 use super::xml::{self, Record, field};
-use super::{B3_HEADER, Shared};
+use super::{B3_HEADER, S3State};
 use crate::error::{
     check_bytes, check_hash, check_part, mismatch, not_found, too_long, unavailable,
 };
@@ -25,7 +25,7 @@ const KEPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Begins an upload in parts.
 pub(super) async fn begin(
-    shared: Arc<Shared>,
+    shared: Arc<S3State>,
     key: String,
     media_type: String,
 ) -> Result<String, ObjectError> {
@@ -36,12 +36,12 @@ pub(super) async fn begin(
 
 /// Begins an upload in parts of an object whose hash may be known.
 pub(super) async fn create(
-    shared: &Shared,
+    shared: &S3State,
     key: &str,
     media_type: &str,
     b3: Option<&B3>,
 ) -> Result<String, ObjectError> {
-    let mut call = Call::new(Method::Post, shared.key(key))
+    let mut call = S3Call::new(Method::Post, shared.key(key))
         .query("uploads", "")
         .plain("content-type", media_type);
     if let Some(b3) = b3 {
@@ -54,8 +54,8 @@ pub(super) async fn create(
 
 /// Takes one part.
 pub(super) async fn put_part(
-    shared: Arc<Shared>,
-    upload: Upload,
+    shared: Arc<S3State>,
+    upload: ObjectUpload,
     number: u32,
     bytes: u64,
     body: ByteStream,
@@ -65,7 +65,7 @@ pub(super) async fn put_part(
     let earlier = parts_from(&shared, &upload, number - 1, 1).await?;
     let earlier = earlier.ok_or_else(|| not_found("upload"))?.0;
     let before = shared.rolling.before(&upload.id, number);
-    let body = Exactly::new(body, bytes, before);
+    let body = SizedBody::new(body, bytes, before);
     let part = if bytes <= KEPT_BYTES_MAX {
         let mut whole = BytesMut::new();
         let mut pieces = body.stream();
@@ -83,8 +83,8 @@ pub(super) async fn put_part(
 
 /// Sends a part that is at hand, again if need be.
 pub(super) async fn send_part(
-    shared: &Shared,
-    upload: &Upload,
+    shared: &S3State,
+    upload: &ObjectUpload,
     number: u32,
     part: Bytes,
 ) -> Result<UploadPart, ObjectError> {
@@ -97,10 +97,10 @@ pub(super) async fn send_part(
 
 /// Sends a part as it comes; whoever sends it may send it again.
 async fn stream_part(
-    shared: &Shared,
-    upload: &Upload,
+    shared: &S3State,
+    upload: &ObjectUpload,
     (number, bytes): (u32, u64),
-    body: &Exactly,
+    body: &SizedBody,
 ) -> Result<UploadPart, ObjectError> {
     let call = part_call(shared, upload, number);
     let sent = Body::wrap_stream(body.stream());
@@ -113,16 +113,16 @@ async fn stream_part(
     Ok(UploadPart { number, bytes, tag: tag(answer.headers()) })
 }
 
-fn part_call(shared: &Shared, upload: &Upload, number: u32) -> Call {
-    Call::new(Method::Put, shared.key(&upload.key))
+fn part_call(shared: &S3State, upload: &ObjectUpload, number: u32) -> S3Call {
+    S3Call::new(Method::Put, shared.key(&upload.key))
         .query("partNumber", number.to_string())
         .query("uploadId", &upload.id)
 }
 
 /// The parts that have arrived, by number; none if there is no such upload.
 pub(super) async fn parts(
-    shared: Arc<Shared>,
-    upload: Upload,
+    shared: Arc<S3State>,
+    upload: ObjectUpload,
 ) -> Result<Option<Vec<UploadPart>>, ObjectError> {
     let mut found: Vec<StoredPart> = Vec::new();
     loop {
@@ -140,12 +140,12 @@ pub(super) async fn parts(
 
 /// Some parts behind a number, and whether there are more.
 async fn parts_from(
-    shared: &Shared,
-    upload: &Upload,
+    shared: &S3State,
+    upload: &ObjectUpload,
     behind: u32,
     most: u32,
 ) -> Result<Option<(Vec<StoredPart>, bool)>, ObjectError> {
-    let call = Call::new(Method::Get, shared.key(&upload.key))
+    let call = S3Call::new(Method::Get, shared.key(&upload.key))
         .query("max-parts", most.to_string())
         .query("part-number-marker", behind.to_string())
         .query("uploadId", &upload.id);
@@ -173,8 +173,8 @@ fn part(record: &Record) -> Option<StoredPart> {
 
 /// Makes an object of all parts. If its hash was not made on the way, it is read once more.
 pub(super) async fn complete(
-    shared: Arc<Shared>,
-    upload: Upload,
+    shared: Arc<S3State>,
+    upload: ObjectUpload,
     expected: Option<B3>,
 ) -> Result<ObjectInfo, ObjectError> {
     let stored = parts(Arc::clone(&shared), upload.clone()).await?;
@@ -208,11 +208,11 @@ pub(super) async fn complete(
 
 /// Tells the server that these are all parts, and gives the new object's tag.
 pub(super) async fn finish(
-    shared: &Shared,
-    upload: &Upload,
+    shared: &S3State,
+    upload: &ObjectUpload,
     parts: &[UploadPart],
 ) -> Result<String, ObjectError> {
-    let call = Call::new(Method::Post, shared.key(&upload.key))
+    let call = S3Call::new(Method::Post, shared.key(&upload.key))
         .query("uploadId", &upload.id)
         .plain("content-type", "application/xml")
         .body(named(parts));
@@ -222,7 +222,7 @@ pub(super) async fn finish(
     {
         // An answer that was lost may have said that it is done.
         let bytes: u64 = parts.iter().map(|part| part.bytes).sum();
-        let call = Call::new(Method::Head, shared.key(&upload.key));
+        let call = S3Call::new(Method::Head, shared.key(&upload.key));
         let found = shared.wire.send(&call).await.ok();
         let found = found.and_then(|answer| get::info(answer.headers()).ok());
         return match found.filter(|found| found.bytes == bytes) {
@@ -236,28 +236,28 @@ pub(super) async fn finish(
 }
 
 /// Gives an upload up; one that is not there is as good as given up.
-pub(super) async fn abort(shared: Arc<Shared>, upload: Upload) -> Result<(), ObjectError> {
+pub(super) async fn abort(shared: Arc<S3State>, upload: ObjectUpload) -> Result<(), ObjectError> {
     shared.rolling.end(&upload.id);
     shared.replaced.end(&upload.id);
-    let call = Call::new(Method::Delete, shared.key(&upload.key)).query("uploadId", &upload.id);
+    let call = S3Call::new(Method::Delete, shared.key(&upload.key)).query("uploadId", &upload.id);
     shared.wire.find(&call, "give an upload up").await.map(drop)
 }
 
 /// A body of just so many bytes, hashed on its way, that remembers why it failed.
-struct Exactly {
-    state: Arc<Mutex<State>>,
+struct SizedBody {
+    state: Arc<Mutex<SizedBodyState>>,
 }
 
-struct State {
+struct SizedBodyState {
     body: Option<ByteStream>,
     left: u64,
     hasher: Option<blake3::Hasher>,
     trouble: Option<ObjectError>,
 }
 
-impl Exactly {
+impl SizedBody {
     fn new(body: ByteStream, bytes: u64, hasher: Option<blake3::Hasher>) -> Self {
-        let state = State { body: Some(body), left: bytes, hasher, trouble: None };
+        let state = SizedBodyState { body: Some(body), left: bytes, hasher, trouble: None };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
@@ -286,7 +286,7 @@ impl Exactly {
     }
 }
 
-impl State {
+impl SizedBodyState {
     fn check(
         &mut self,
         piece: Option<Result<Bytes, ObjectError>>,
@@ -310,7 +310,7 @@ impl State {
     }
 }
 
-fn lost(failure: &Failure, what: &str) -> ObjectError {
+fn lost(failure: &S3Failure, what: &str) -> ObjectError {
     if failure.is_not_found() { not_found("upload") } else { failure.to_error(what) }
 }
 

@@ -27,7 +27,7 @@ const SLOWEST_BYTES: u64 = 64 * 1024;
 const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// An S3 server and a bucket on it.
-pub(super) struct Wire {
+pub(super) struct BucketClient {
     pub(super) client: Client,
     pub(super) bucket: Bucket,
     pub(super) credentials: Credentials,
@@ -38,7 +38,7 @@ pub(super) struct Wire {
 
 /// One request. Names of the query must be in order, and so must those of signed headers.
 #[derive(Debug, Clone)]
-pub(super) struct Call {
+pub(super) struct S3Call {
     pub(super) method: Method,
     /// The key in the bucket; empty for the bucket itself.
     pub(super) key: String,
@@ -50,7 +50,7 @@ pub(super) struct Call {
     pub(super) body: Bytes,
 }
 
-impl Call {
+impl S3Call {
     pub(super) fn new(method: Method, key: impl Into<String>) -> Self {
         Self {
             method,
@@ -84,31 +84,31 @@ impl Call {
 }
 
 /// Why a request was not answered as wished.
-pub(super) enum Failure {
+pub(super) enum S3Failure {
     /// The server has answered otherwise.
-    Refused(Refusal),
+    Refused(S3Refusal),
     /// It has not answered, or not to the end.
     Lost(String),
 }
 
 /// What a server said instead of yes.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct S3Refusal {
     pub(super) status: StatusCode,
     /// The code of its error, if it has one.
     pub(super) code: String,
 }
 
-impl Wire {
+impl BucketClient {
     /// Makes a request until it is answered with success or a refusal that stands.
-    pub(super) async fn send(&self, call: &Call) -> Result<Response, Failure> {
+    pub(super) async fn send(&self, call: &S3Call) -> Result<Response, S3Failure> {
         self.again(|| async { self.once(call, None).await }).await
     }
 
     /// The same; none if what was asked for is not there.
     pub(super) async fn find(
         &self,
-        call: &Call,
+        call: &S3Call,
         what: &str,
     ) -> Result<Option<Response>, ObjectError> {
         match self.send(call).await {
@@ -119,18 +119,18 @@ impl Wire {
     }
 
     /// Makes a request and takes its answer as text.
-    pub(super) async fn text(&self, call: &Call, what: &str) -> Result<String, ObjectError> {
+    pub(super) async fn text(&self, call: &S3Call, what: &str) -> Result<String, ObjectError> {
         self.try_text(call).await.map_err(|failure| failure.to_error(what))
     }
 
     /// The same, which is asked for again if it breaks off.
-    pub(super) async fn try_text(&self, call: &Call) -> Result<String, Failure> {
+    pub(super) async fn try_text(&self, call: &S3Call) -> Result<String, S3Failure> {
         self.again(|| async {
             let answer = self.once(call, None).await?;
-            let text = self.read(answer).await.map_err(Failure::Lost)?;
+            let text = self.read(answer).await.map_err(S3Failure::Lost)?;
             // Some operations say that they are done before they are.
             match xml::text(&text, "Error", "Code") {
-                Some(code) => Err(Failure::Refused(Refusal::later(code))),
+                Some(code) => Err(S3Failure::Refused(S3Refusal::later(code))),
                 None => Ok(text),
             }
         })
@@ -140,9 +140,9 @@ impl Wire {
     /// Makes a request once, with another body than its own if there is one of this length.
     pub(super) async fn once(
         &self,
-        call: &Call,
+        call: &S3Call,
         body: Option<(Body, u64)>,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, S3Failure> {
         let mut request = self.client.request(method(call.method), self.address(call));
         for (name, value) in call.signed.iter().chain(&call.plain) {
             request = request.header(*name, value);
@@ -158,8 +158,8 @@ impl Wire {
         let patience = self.byte_timeout + Duration::from_secs(bytes / SLOWEST_BYTES);
         let answer = match timeout(patience, request.send()).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(error)) => return Err(Failure::Lost(said(error))),
-            Err(_) => return Err(Failure::Lost("the server did not answer in time".to_owned())),
+            Ok(Err(error)) => return Err(S3Failure::Lost(said(error))),
+            Err(_) => return Err(S3Failure::Lost("the server did not answer in time".to_owned())),
         };
         if answer.status().is_success() {
             return Ok(answer);
@@ -167,14 +167,14 @@ impl Wire {
         let status = answer.status();
         let text = self.read(answer).await.unwrap_or_default();
         let code = xml::text(&text, "Error", "Code").unwrap_or_default();
-        Err(Failure::Refused(Refusal { status, code }))
+        Err(S3Failure::Refused(S3Refusal { status, code }))
     }
 
     /// Repeats what may go better the next time, with growing pauses.
-    pub(super) async fn again<T, F: Future<Output = Result<T, Failure>>>(
+    pub(super) async fn again<T, F: Future<Output = Result<T, S3Failure>>>(
         &self,
         make: impl Fn() -> F,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, S3Failure> {
         let mut made = 1;
         loop {
             match make().await {
@@ -209,7 +209,7 @@ impl Wire {
         }
     }
 
-    fn address(&self, call: &Call) -> Url {
+    fn address(&self, call: &S3Call) -> Url {
         let keys = &self.credentials;
         let query = call.query.iter().map(|(name, value)| (*name, value.as_str()));
         let headers = call.signed.iter().map(|(name, value)| (*name, value.as_str()));
@@ -228,7 +228,7 @@ impl Wire {
     }
 }
 
-impl Failure {
+impl S3Failure {
     /// Whether it may go better when it is tried again.
     pub(super) fn may_pass(&self) -> bool {
         match self {
@@ -246,7 +246,7 @@ impl Failure {
     pub(super) fn to_error(&self, what: &str) -> ObjectError {
         match self {
             Self::Lost(why) => unavailable(format!("failed to {what}: {why}")),
-            Self::Refused(Refusal { status, code }) => {
+            Self::Refused(S3Refusal { status, code }) => {
                 let kind = match (status.as_u16(), code.as_str()) {
                     (507, _) | (_, "XMinioStorageFull" | "QuotaExceeded") => ObjectErrorKind::Full,
                     (_, "NoSuchBucket") | (401 | 403, _) => ObjectErrorKind::Denied,
@@ -262,7 +262,7 @@ impl Failure {
     }
 }
 
-impl Refusal {
+impl S3Refusal {
     /// An error that came in the body of an answer that promised success.
     fn later(code: String) -> Self {
         Self { status: StatusCode::INTERNAL_SERVER_ERROR, code }

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 use wharf_artifacts::FileObjects;
-use wharf_ports::{BoundVersions, ObjectError, ObjectErrorKind, ObjectInfo, PutObject, Upload};
+use wharf_ports::{
+    BoundVersions, ObjectError, ObjectErrorKind, ObjectInfo, ObjectUpload, PutObject,
+};
 use wharf_vocab::Timestamp;
 
 use crate::support::body;
@@ -56,7 +58,7 @@ async fn objects_and_uploads_outlive_a_restart() {
     let before = put(&files, "w/file", b"content").await.expect("written");
     let key = "w/film".to_owned();
     let id = Arc::clone(&files).begin_upload(key.clone(), "video/mp4".to_owned()).await;
-    let upload = Upload { key, id: id.expect("begun") };
+    let upload = ObjectUpload { key, id: id.expect("begun") };
     let first = Arc::clone(&files).put_part(upload.clone(), 1, 3, body(b"one")).await;
     first.expect("taken");
     drop(files);
@@ -79,7 +81,7 @@ async fn others_can_neither_read_nor_enter() {
     let files = FileObjects::open(&root).expect("opens");
     put(&files, "w/a secret path", b"content").await.expect("written");
     let id = Arc::clone(&files).begin_upload("w/x".to_owned(), String::new()).await;
-    let upload = Upload { key: "w/x".to_owned(), id: id.expect("begun") };
+    let upload = ObjectUpload { key: "w/x".to_owned(), id: id.expect("begun") };
     Arc::clone(&files).put_part(upload, 1, 1, body(b"x")).await.expect("taken");
     let found = all_files(&root);
     assert_eq!(found.len(), 4, "{found:?}");
@@ -295,7 +297,7 @@ async fn fills_a_small_disk() {
     }
     let key = "w/film".to_owned();
     let id = Arc::clone(&files).begin_upload(key.clone(), String::new()).await;
-    let upload = Upload { key, id: id.expect("begun") };
+    let upload = ObjectUpload { key, id: id.expect("begun") };
     let bytes = large.len() as u64;
     let refused = Arc::clone(&files).put_part(upload.clone(), 1, bytes, body(&large)).await;
     assert_eq!(refused.expect_err("no room").kind, ObjectErrorKind::Full);

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 use tempfile::TempDir;
 use wharf_artifacts::{
-    Credentials, EmbeddedObjects, Endpoint, EndpointOptions, FileObjects, Serving,
+    Credentials, EmbeddedObjects, Endpoint, EndpointOptions, FileObjects, RunningEndpoint,
 };
 use wharf_contract::objects::{Answer, PlainClient, Request, Subject};
 use wharf_ports::{ByteStream, ObjectInfo, ObjectStore, PutObject};
@@ -17,7 +17,7 @@ use wharf_ports::{ByteStream, ObjectInfo, ObjectStore, PutObject};
 /// An embedded store with its endpoint.
 pub(crate) struct Embedded {
     pub(crate) objects: Arc<EmbeddedObjects>,
-    pub(crate) serving: Serving,
+    pub(crate) serving: RunningEndpoint,
     pub(crate) folder: TempDir,
 }
 

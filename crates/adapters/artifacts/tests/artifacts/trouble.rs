@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 use wharf_artifacts::{S3Objects, S3Options};
-use wharf_ports::{ByteStream, ObjectError, ObjectErrorKind, ObjectStore as _, PutObject, Upload};
+use wharf_ports::{
+    ByteStream, ObjectError, ObjectErrorKind, ObjectStore as _, ObjectUpload, PutObject,
+};
 
 use crate::faulty::{Fault, Faulty, Seen};
 use crate::seaweed;
@@ -206,7 +208,7 @@ async fn a_part_too_large_to_keep_is_sent_as_it_comes() {
     let case = case(|_, _| Fault::Pass).await;
     let key = "w/film".to_owned();
     let id = case.store.begin_upload(key.clone(), "video/mp4".to_owned()).await.expect("begun");
-    let upload = Upload { key, id };
+    let upload = ObjectUpload { key, id };
     let part = vec![7; 17_000_000];
     let bytes = part.len() as u64;
     let short = case.store.put_part(upload.clone(), 1, bytes + 1, body(&part)).await;

@@ -87,7 +87,7 @@ impl LogBook {
             let pages = self.pages.lock();
             pages.end() - u64::try_from(count.min(pages.lines.len())).unwrap_or(0)
         };
-        let reader = Reader {
+        let reader = LogReader {
             book: Arc::clone(self),
             version: self.version.subscribe(),
             next,
@@ -122,7 +122,7 @@ impl Pages {
 }
 
 /// One reader that follows a book.
-struct Reader {
+struct LogReader {
     book: Arc<LogBook>,
     version: watch::Receiver<u64>,
     /// The number of the line it wants next.
@@ -131,7 +131,7 @@ struct Reader {
     taken: VecDeque<LogLine>,
 }
 
-impl Reader {
+impl LogReader {
     async fn read(&mut self) -> Option<LogLine> {
         loop {
             if let Some(line) = self.taken.pop_front() {

@@ -15,8 +15,8 @@ use wharf_ports::launcher::{LogLine, LogSource, LogSpec};
 use wharf_ports::{Clock, SystemClock};
 use wharf_vocab::limits::LOG_BYTES_PER_SECOND_MAX;
 
-use super::lines::Lines;
-use super::{LogBook, LogFile, Redaction, Redactor};
+use super::lines::LineCollector;
+use super::{LogBook, LogFile, Redactor, StreamRedaction};
 
 /// What is read at once.
 const READ_BYTES: usize = 16 * 1024;
@@ -35,9 +35,9 @@ where
     O: AsyncRead + Unpin,
     E: AsyncRead + Unpin,
 {
-    let mut out = Tap::new(stdout, writer.redactor.stream(), writer.line_bytes_max);
-    let mut err = Tap::new(stderr, writer.redactor.stream(), writer.line_bytes_max);
-    let mut pace = Pace::new(Instant::now());
+    let mut out = LogPipe::new(stdout, writer.redactor.stream(), writer.line_bytes_max);
+    let mut err = LogPipe::new(stderr, writer.redactor.stream(), writer.line_bytes_max);
+    let mut pace = ReadPace::new(Instant::now());
     loop {
         let (source, read) = tokio::select! {
             read = out.read(), if out.open => (LogSource::Stdout, read),
@@ -60,24 +60,24 @@ where
 }
 
 /// One pipe with everything its bytes pass through.
-struct Tap<R> {
+struct LogPipe<R> {
     pipe: R,
     open: bool,
     buffer: Vec<u8>,
-    redaction: Redaction,
+    redaction: StreamRedaction,
     clean: Vec<u8>,
-    lines: Lines,
+    lines: LineCollector,
 }
 
-impl<R: AsyncRead + Unpin> Tap<R> {
-    fn new(pipe: R, redaction: Redaction, line_bytes_max: usize) -> Self {
+impl<R: AsyncRead + Unpin> LogPipe<R> {
+    fn new(pipe: R, redaction: StreamRedaction, line_bytes_max: usize) -> Self {
         Self {
             pipe,
             open: true,
             buffer: vec![0; READ_BYTES],
             redaction,
             clean: Vec::new(),
-            lines: Lines::new(line_bytes_max),
+            lines: LineCollector::new(line_bytes_max),
         }
     }
 
@@ -105,14 +105,14 @@ impl<R: AsyncRead + Unpin> Tap<R> {
 
 /// Keeps the bytes taken per second below the limit. Beyond it the pipe fills up and holds its
 /// writer, so that a program that floods its log costs the core little.
-struct Pace {
+struct ReadPace {
     second_began: Instant,
     bytes: u64,
     /// Seconds in a row in which the limit was reached.
     full_seconds: u32,
 }
 
-impl Pace {
+impl ReadPace {
     fn new(now: Instant) -> Self {
         Self { second_began: now, bytes: 0, full_seconds: 0 }
     }
@@ -211,7 +211,7 @@ mod tests {
         let began = Instant::now();
         let at = |ms: u64| began + Duration::from_millis(ms);
         let most = usize::try_from(LOG_BYTES_PER_SECOND_MAX).expect("fits");
-        let mut pace = Pace::new(began);
+        let mut pace = ReadPace::new(began);
         assert_eq!(pace.count(at(10), most - 1), None);
         assert_eq!(pace.count(at(20), 1), Some(at(1_000)));
         assert_eq!(pace.count(at(1_000), most - 1), None, "a new second");
@@ -226,7 +226,7 @@ mod tests {
         let began = Instant::now();
         let at = |ms: u64| began + Duration::from_millis(ms);
         let most = usize::try_from(LOG_BYTES_PER_SECOND_MAX).expect("fits");
-        let mut pace = Pace::new(began);
+        let mut pace = ReadPace::new(began);
         for second in 0..5 {
             pace.count(at(second * 1_000), most);
         }

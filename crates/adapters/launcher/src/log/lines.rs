@@ -5,14 +5,14 @@ pub(super) const CUT: &[u8] = b" [cut]";
 
 /// Collects bytes until a line is whole. The rest of a line that is too long is dropped.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct LineCollector {
     bytes_max: usize,
     begun: Vec<u8>,
     /// Whether the line has been given out already and only its end is waited for.
     skipping: bool,
 }
 
-impl Lines {
+impl LineCollector {
     /// Lines of at most `bytes_max` bytes, mark included.
     pub(super) fn new(bytes_max: usize) -> Self {
         Self { bytes_max: bytes_max.max(CUT.len() + 1), begun: Vec::new(), skipping: false }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     fn split(bytes_max: usize, text: &[u8], chunk_bytes: usize) -> Vec<String> {
-        let mut lines = Lines::new(bytes_max);
+        let mut lines = LineCollector::new(bytes_max);
         let mut out = Vec::new();
         for chunk in text.chunks(chunk_bytes) {
             lines.push(chunk, &mut out);
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn an_endless_line_takes_no_memory() {
-        let mut lines = Lines::new(1_000);
+        let mut lines = LineCollector::new(1_000);
         let mut out = Vec::new();
         for _ in 0..10_000 {
             lines.push(&[b'x'; 1_000], &mut out);

@@ -13,4 +13,4 @@ mod redact;
 pub(crate) use book::LogBook;
 pub(crate) use drain::{LogWriter, drain};
 pub(crate) use file::{LogFile, read_tail};
-pub use redact::{Redaction, Redactor};
+pub use redact::{Redactor, StreamRedaction};

@@ -42,8 +42,8 @@ impl Redactor {
 
     /// A fresh stream.
     #[must_use]
-    pub fn stream(&self) -> Redaction {
-        Redaction { redactor: self.clone(), held: Vec::new(), veiled: false }
+    pub fn stream(&self) -> StreamRedaction {
+        StreamRedaction { redactor: self.clone(), held: Vec::new(), veiled: false }
     }
 
     /// The secret that `text` begins with, if any.
@@ -65,7 +65,7 @@ impl fmt::Debug for Redactor {
 }
 
 /// One stream from which secrets are taken.
-pub struct Redaction {
+pub struct StreamRedaction {
     redactor: Redactor,
     /// The end of what has arrived, while it may be the beginning of a secret.
     held: Vec<u8>,
@@ -73,7 +73,7 @@ pub struct Redaction {
     veiled: bool,
 }
 
-impl Redaction {
+impl StreamRedaction {
     /// Takes the next bytes and appends to `out` those that may be shown by now.
     pub fn push(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
         self.held.extend_from_slice(chunk);
@@ -129,7 +129,7 @@ impl Redaction {
     }
 }
 
-impl fmt::Debug for Redaction {
+impl fmt::Debug for StreamRedaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Redaction({} bytes held)", self.held.len())
     }

@@ -148,8 +148,8 @@ impl Filters {
     }
 }
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
-type Built<T> = Result<T, seccompiler::BackendError>;
+type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
+type SeccompResult<T> = Result<T, seccompiler::BackendError>;
 
 /// Denies calls whatever their arguments.
 fn by_numbers(architecture: u32, second: u32) -> BpfProgram {
@@ -187,7 +187,7 @@ const ERROR: u32 = 0x0005_0000;
 const KILL: u32 = 0x8000_0000;
 
 /// Denies calls with certain arguments.
-fn by_arguments(in_namespaces: bool) -> Built<Rules> {
+fn by_arguments(in_namespaces: bool) -> SeccompResult<SeccompRules> {
     let mut rules = BTreeMap::from([
         (libc::SYS_socket, sockets()?),
         (libc::SYS_clone, odd_clones()?),
@@ -222,13 +222,13 @@ const FCHMODAT2: i64 = 452;
 /// file would still have them.
 const AS_ANOTHER: [u64; 2] = [0o4000, 0o2000];
 
-fn odd_modes(mode: u8) -> Built<Vec<SeccompRule>> {
+fn odd_modes(mode: u8) -> SeccompResult<Vec<SeccompRule>> {
     let bit = |bit| SeccompRule::new(vec![argument(mode, SeccompCmpOp::MaskedEq(bit), bit)?]);
     AS_ANOTHER.into_iter().map(bit).collect()
 }
 
 /// The mode counts only if a file is made; otherwise anything may stand there.
-fn odd_creations(flags: u8, mode: u8) -> Built<Vec<SeccompRule>> {
+fn odd_creations(flags: u8, mode: u8) -> SeccompResult<Vec<SeccompRule>> {
     /// Of the two flags that a file without a name takes, the one that is not also for folders.
     const UNNAMED: u64 = (libc::O_TMPFILE & !libc::O_DIRECTORY).unsigned_abs() as u64;
     let mut rules = Vec::new();
@@ -244,7 +244,7 @@ fn odd_creations(flags: u8, mode: u8) -> Built<Vec<SeccompRule>> {
 }
 
 /// All sockets but those of files and of TCP. The others would pass by the proxy.
-fn sockets() -> Built<Vec<SeccompRule>> {
+fn sockets() -> SeccompResult<Vec<SeccompRule>> {
     let domain = |op, value: i32| argument(0, op, u64::from(value.unsigned_abs()));
     let mut rules = vec![SeccompRule::new(vec![
         domain(SeccompCmpOp::Ne, libc::AF_UNIX)?,
@@ -269,7 +269,7 @@ fn sockets() -> Built<Vec<SeccompRule>> {
 
 /// Namespaces, and threads whose descriptors are not those of their process, for nobody would look
 /// for them there.
-fn odd_clones() -> Built<Vec<SeccompRule>> {
+fn odd_clones() -> SeccompResult<Vec<SeccompRule>> {
     let flags = [
         libc::CLONE_NEWNS,
         libc::CLONE_NEWCGROUP,
@@ -282,28 +282,30 @@ fn odd_clones() -> Built<Vec<SeccompRule>> {
     let bits = |flag: i32| u64::from(flag.cast_unsigned());
     let has = |flag: i32| argument(0, SeccompCmpOp::MaskedEq(bits(flag)), bits(flag));
     let has_not = |flag: i32| argument(0, SeccompCmpOp::MaskedEq(bits(flag)), 0);
-    let mut rules: Vec<SeccompRule> =
-        flags.into_iter().map(|flag| SeccompRule::new(vec![has(flag)?])).collect::<Built<_>>()?;
+    let mut rules: Vec<SeccompRule> = flags
+        .into_iter()
+        .map(|flag| SeccompRule::new(vec![has(flag)?]))
+        .collect::<SeccompResult<_>>()?;
     let apart = vec![has(libc::CLONE_THREAD)?, has_not(libc::CLONE_FILES)?];
     rules.push(SeccompRule::new(apart)?);
     Ok(rules)
 }
 
 /// Closing descriptors after having taken a copy of the table that holds them.
-fn own_table() -> Built<SeccompRule> {
+fn own_table() -> SeccompResult<SeccompRule> {
     let flag = u64::from(libc::CLOSE_RANGE_UNSHARE);
     SeccompRule::new(vec![argument(2, SeccompCmpOp::MaskedEq(flag), flag)?])
 }
 
 /// Becoming a process that others of the same user cannot look at.
-fn invisible() -> Built<SeccompRule> {
+fn invisible() -> SeccompResult<SeccompRule> {
     let option = u64::from(libc::PR_SET_DUMPABLE.unsigned_abs());
     let is_off = argument(1, SeccompCmpOp::Eq, 0)?;
     SeccompRule::new(vec![argument(0, SeccompCmpOp::Eq, option)?, is_off])
 }
 
 /// Typing on behalf of whoever owns the terminal.
-fn terminal_tricks() -> Built<Vec<SeccompRule>> {
+fn terminal_tricks() -> SeccompResult<Vec<SeccompRule>> {
     [libc::TIOCSTI, libc::TIOCLINUX]
         .into_iter()
         .map(|request| SeccompRule::new(vec![argument(1, SeccompCmpOp::Eq, request)?]))
@@ -311,14 +313,14 @@ fn terminal_tricks() -> Built<Vec<SeccompRule>> {
 }
 
 /// Anything but the usual one and the question which it is.
-fn odd_personality() -> Built<SeccompRule> {
+fn odd_personality() -> SeccompResult<SeccompRule> {
     SeccompRule::new(vec![
         argument(0, SeccompCmpOp::Ne, 0)?,
         argument(0, SeccompCmpOp::Ne, 0xffff_ffff)?,
     ])
 }
 
-fn argument(index: u8, op: SeccompCmpOp, value: u64) -> Built<SeccompCondition> {
+fn argument(index: u8, op: SeccompCmpOp, value: u64) -> SeccompResult<SeccompCondition> {
     SeccompCondition::new(index, SeccompCmpArgLen::Dword, op, value)
 }
 

@@ -17,7 +17,7 @@ use wharf_vocab::SandboxLevel;
 
 use super::programs;
 use super::{ARTIFACTS_DIR, SECRETS_DIR};
-use crate::shim::message::{At, Failure, Order, Step};
+use crate::shim::message::{AtStep, Order, StartFailure, Step};
 
 /// What the system itself brings; under `standard` all of it is there to read.
 const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
@@ -66,7 +66,7 @@ pub(crate) struct View {
 
 impl View {
     /// The view that an order describes. Only the working directory must exist.
-    pub(crate) fn of(order: &Order) -> Result<Self, Failure> {
+    pub(crate) fn of(order: &Order) -> Result<Self, StartFailure> {
         let fence = &order.fence;
         let mut view = Self { hidden: real_and_named(&fence.hidden), ..Self::default() };
         let strict = fence.level == SandboxLevel::Strict;

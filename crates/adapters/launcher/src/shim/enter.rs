@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode, Stdio};
 use wharf_vocab::SandboxLevel;
 
 use super::handover::Handover;
-use super::message::{At, Failure, Order, Step, Voice, encode};
+use super::message::{AtStep, InitReport, Order, StartFailure, Step, encode};
 use super::refuse;
 
 /// The descriptor under which a program inherits its connection.
@@ -29,7 +29,7 @@ pub(super) fn main() -> ExitCode {
     let Ok(slot) = slot else { return refuse() };
     let voice = match enter(&socket, slot) {
         Ok(voice) => voice,
-        Err(failure) => Voice::Failed(failure),
+        Err(failure) => InitReport::Failed(failure),
     };
     let _ = encode(&voice).and_then(|line| socket.write_all(&line));
     ExitCode::from(127)
@@ -43,7 +43,7 @@ pub(super) fn standard_input_as_socket() -> io::Result<UnixStream> {
 }
 
 /// Does not come back unless it fails or was only to try.
-fn enter(socket: &UnixStream, slot: OwnedFd) -> Result<Voice, Failure> {
+fn enter(socket: &UnixStream, slot: OwnedFd) -> Result<InitReport, StartFailure> {
     let handover = Handover::receive(socket).at(Step::Prepare)?;
     let mut order: Order = handover.read().at(Step::Prepare)?;
     die_with_the_warden(socket).at(Step::Prepare)?;
@@ -63,7 +63,7 @@ fn enter(socket: &UnixStream, slot: OwnedFd) -> Result<Voice, Failure> {
     std::env::set_current_dir(&order.cwd).at(Step::Cwd)?;
     let landlock = confine(&order)?;
     if order.fence.trial {
-        return Ok(Voice::Tried { landlock, ids: None });
+        return Ok(InitReport::Tried { landlock, ids: None });
     }
     match become_program(&order) {
         Ok(never) => match never {},
@@ -85,9 +85,9 @@ pub(super) fn program(order: &Order) -> Command {
     command
 }
 
-pub(super) fn not_begun(order: &Order, error: &io::Error) -> Failure {
+pub(super) fn not_begun(order: &Order, error: &io::Error) -> StartFailure {
     let program_exists = order.program.components().count() > 1 && order.program.exists();
-    Failure { program_exists, ..Failure::new(Step::Exec, error) }
+    StartFailure { program_exists, ..StartFailure::new(Step::Exec, error) }
 }
 
 /// Puts the connection where the program expects it. It is the only descriptor that a program
@@ -121,7 +121,7 @@ fn die_with_the_warden(_socket: &UnixStream) -> io::Result<()> {
 }
 
 #[cfg(target_os = "linux")]
-fn limit(order: &Order) -> Result<(), Failure> {
+fn limit(order: &Order) -> Result<(), StartFailure> {
     if let Some(group) = &order.fence.group {
         crate::group::join(group).at(Step::Limits)?;
     }
@@ -138,13 +138,13 @@ fn limit(order: &Order) -> Result<(), Failure> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn limit(_order: &Order) -> Result<(), Failure> {
+fn limit(_order: &Order) -> Result<(), StartFailure> {
     Ok(())
 }
 
 /// Puts on what does not take namespaces; answers with the kernel's version of Landlock.
 #[cfg(target_os = "linux")]
-fn confine(order: &Order) -> Result<i32, Failure> {
+fn confine(order: &Order) -> Result<i32, StartFailure> {
     use crate::sandbox::landlock::{self, Ports};
     use crate::sandbox::{seccomp::Filters, view::View};
     let fence = &order.fence;
@@ -166,6 +166,6 @@ fn confine(order: &Order) -> Result<i32, Failure> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn confine(_order: &Order) -> Result<i32, Failure> {
+fn confine(_order: &Order) -> Result<i32, StartFailure> {
     Ok(0)
 }

@@ -23,10 +23,10 @@ use rustix::process::{
 
 use super::enter::{not_begun, program};
 use super::handover::send_with;
-use super::message::{At, Failure, Order, Step, Voice, encode};
+use super::message::{AtStep, InitReport, Order, StartFailure, Step, encode};
 use super::pretend;
 use super::program::how;
-use crate::inbound::WayIn;
+use crate::inbound::InboundSocket;
 use crate::sandbox::landlock::Ports;
 use crate::sandbox::network::{Egress, Passage, raise_loopback};
 use crate::sandbox::seccomp::Filters;
@@ -42,7 +42,7 @@ pub(super) fn run(
     order: &Order,
     inherited: Option<OwnedFd>,
     way_in: Option<OwnedFd>,
-) -> Result<Voice, Failure> {
+) -> Result<InitReport, StartFailure> {
     rustix::thread::set_name(c"wharf-init").at(Step::Prepare)?;
     // It holds the order with all its secrets, and the program may be the same user.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Prepare)?;
@@ -65,25 +65,26 @@ pub(super) fn run(
     let filters =
         order.fence.layers.seccomp.then(|| Filters::new(true)).transpose().at(Step::Seccomp)?;
     let filters = filters.as_ref();
-    let start = Start { order, view: &view, filters, proxy_port, socket, processes: &processes };
+    let start =
+        ProgramStart { order, view: &view, filters, proxy_port, socket, processes: &processes };
     // What a thread puts on, only it and its children wear.
     let started = thread::scope(|scope| scope.spawn(|| start.run()).join());
     let started = started.unwrap_or_else(|_| Err(Errno::FAULT).at(Step::Prepare))?;
     drop(inherited);
     let pid = match started {
-        Started::Program(pid) => pid,
-        Started::Nothing { landlock } => return Ok(Voice::Tried { landlock, ids }),
+        StartedProgram::Program(pid) => pid,
+        StartedProgram::Nothing { landlock } => return Ok(InitReport::Tried { landlock, ids }),
     };
     drop(processes);
     let way_in = way_in.zip(order.fence.listens_on());
-    let way_in = way_in.map(|(socket, port)| WayIn::new(socket, port));
+    let way_in = way_in.map(|(socket, port)| InboundSocket::new(socket, port));
     settle(filters, passage, way_in)?;
     let never = stay(socket, pid).at(Step::Prepare)?;
     match never {}
 }
 
 /// Makes what the program sees of files and processes.
-fn build(order: &Order) -> Result<(View, OwnedFd), Failure> {
+fn build(order: &Order) -> Result<(View, OwnedFd), StartFailure> {
     let view = View::of(order)?;
     let processes = root::build(&view, order).at(Step::Files)?;
     Ok((view, processes))
@@ -97,7 +98,7 @@ struct Network {
 
 impl Network {
     /// Makes it, in a namespace of this thread's own unless the program must share the machine's.
-    fn make(order: &Order, egress: Option<Egress>) -> Result<Self, Failure> {
+    fn make(order: &Order, egress: Option<Egress>) -> Result<Self, StartFailure> {
         let own = order.fence.tcp_port.is_none();
         namespaces::leave_others(own).at(Step::Namespaces)?;
         if own && (egress.is_some() || order.fence.inbound.is_some()) {
@@ -110,7 +111,7 @@ impl Network {
 }
 
 /// Everything that is needed to start the program.
-struct Start<'a> {
+struct ProgramStart<'a> {
     order: &'a Order,
     view: &'a View,
     filters: Option<&'a Filters>,
@@ -119,7 +120,7 @@ struct Start<'a> {
     processes: &'a OwnedFd,
 }
 
-enum Started {
+enum StartedProgram {
     Program(Pid),
     /// It was only to be tried.
     Nothing {
@@ -127,9 +128,9 @@ enum Started {
     },
 }
 
-impl Start<'_> {
+impl ProgramStart<'_> {
     /// Fences this thread in and starts the program from it.
-    fn run(&self) -> Result<Started, Failure> {
+    fn run(&self) -> Result<StartedProgram, StartFailure> {
         let fence = &self.order.fence;
         namespaces::give_up_privileges().at(Step::Namespaces)?;
         let mut landlock = 0;
@@ -144,7 +145,7 @@ impl Start<'_> {
             filters.apply().at(Step::Seccomp)?;
         }
         if fence.trial {
-            return Ok(Started::Nothing { landlock });
+            return Ok(StartedProgram::Nothing { landlock });
         }
         let mut program = program(self.order);
         if let Some(port) = self.proxy_port {
@@ -154,7 +155,7 @@ impl Start<'_> {
             }
         }
         // From these the warden learns what the program's processes use up.
-        encode(&Voice::Built)
+        encode(&InitReport::Built)
             .and_then(|line| send_with(self.socket, &line, &[self.processes.as_fd()]))
             .at(Step::Prepare)?;
         limits::apply_to_files(&fence.usage).at(Step::Limits)?;
@@ -162,13 +163,13 @@ impl Start<'_> {
         let child = child.map_err(|error| not_begun(self.order, &error))?;
         let pid = Pid::from_child(&child);
         self.tell(pid).at(Step::Prepare)?;
-        Ok(Started::Program(pid))
+        Ok(StartedProgram::Program(pid))
     }
 
     /// Tells the warden, which learns from a descriptor what the program's id is outside. If
     /// another program of the same user has too many descriptors on their way, it must look.
     fn tell(&self, program: Pid) -> io::Result<()> {
-        let line = encode(&Voice::Started { pid: program.as_raw_nonzero().get() })?;
+        let line = encode(&InitReport::Started { pid: program.as_raw_nonzero().get() })?;
         let process = pidfd_open(program, PidfdFlags::empty())?;
         match send_with(self.socket, &line, &[process.as_fd()]) {
             Err(error) if error.raw_os_error() == Some(Errno::TOOMANYREFS.raw_os_error()) => {
@@ -184,12 +185,12 @@ impl Start<'_> {
 fn settle(
     filters: Option<&Filters>,
     passage: Option<Passage>,
-    way_in: Option<WayIn>,
-) -> Result<(), Failure> {
+    way_in: Option<InboundSocket>,
+) -> Result<(), StartFailure> {
     namespaces::give_up_privileges().at(Step::Namespaces)?;
     filters.map_or(Ok(()), Filters::apply).at(Step::Seccomp)?;
     passage.map_or(Ok(()), Passage::open).at(Step::Network)?;
-    way_in.map_or(Ok(()), WayIn::open).at(Step::Network)
+    way_in.map_or(Ok(()), InboundSocket::open).at(Step::Network)
 }
 
 fn stay(socket: &UnixStream, program: Pid) -> io::Result<Infallible> {
@@ -200,7 +201,7 @@ fn stay(socket: &UnixStream, program: Pid) -> io::Result<Infallible> {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == program => {
                 ended = true;
-                say(socket, &Voice::Ended(how(status)));
+                say(socket, &InitReport::Ended(how(status)));
             }
             Ok(_) | Err(Errno::INTR) => {}
             // No children, and nobody left who could make one.
@@ -208,11 +209,11 @@ fn stay(socket: &UnixStream, program: Pid) -> io::Result<Infallible> {
         }
         if ended && !alone && test_kill_process_group(program) == Err(Errno::SRCH) {
             alone = true;
-            say(socket, &Voice::Alone);
+            say(socket, &InitReport::Alone);
         }
     }
     if !alone {
-        say(socket, &Voice::Alone);
+        say(socket, &InitReport::Alone);
     }
     loop {
         thread::park();
@@ -220,7 +221,7 @@ fn stay(socket: &UnixStream, program: Pid) -> io::Result<Infallible> {
 }
 
 /// A warden that does not listen is gone, and then so are we.
-fn say(socket: &UnixStream, voice: &Voice) {
+fn say(socket: &UnixStream, voice: &InitReport) {
     if let Ok(line) = encode(voice) {
         let _ = send_with(socket, &line, &[]);
     }

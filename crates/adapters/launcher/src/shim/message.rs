@@ -96,7 +96,7 @@ impl Layers {
 /// Every later line from the core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Command {
+pub(crate) enum ShimCommand {
     /// TERM to the program's group, then kill all that is left.
     Stop { grace_ms: u64 },
     /// Kill everything now.
@@ -106,21 +106,21 @@ pub(crate) enum Command {
 /// A line from the shim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Report {
+pub(crate) enum ShimReport {
     /// The program runs.
     Started { pid: i32 },
     /// It could not be started; nothing follows.
-    Failed(Failure),
+    Failed(StartFailure),
     /// It could be fenced in; nothing follows. Process ids may be counted apart.
     Tried { landlock: i32, ids_apart: bool },
     /// It ended, and everything below it is gone; nothing follows.
-    Ended { how: How, survivors: u32 },
+    Ended { how: ProgramExit, survivors: u32 },
 }
 
 /// How the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum How {
+pub(crate) enum ProgramExit {
     Code(i32),
     Signal(i32),
     /// It was killed because it took too much of something.
@@ -131,7 +131,7 @@ pub(crate) enum How {
 
 /// Why a program could not be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Failure {
+pub(crate) struct StartFailure {
     pub(crate) step: Step,
     pub(crate) errno: Option<i32>,
     /// Whether the program's file is there, as seen from the working directory.
@@ -185,20 +185,20 @@ impl Step {
     }
 }
 
-impl Failure {
+impl StartFailure {
     pub(crate) fn new(step: Step, error: &io::Error) -> Self {
         Self { step, errno: error.raw_os_error(), program_exists: false }
     }
 }
 
 /// Says at which step an operation of the system failed.
-pub(crate) trait At<T> {
-    fn at(self, step: Step) -> Result<T, Failure>;
+pub(crate) trait AtStep<T> {
+    fn at(self, step: Step) -> Result<T, StartFailure>;
 }
 
-impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
-    fn at(self, step: Step) -> Result<T, Failure> {
-        self.map_err(|error| Failure::new(step, &error.into()))
+impl<T, E: Into<io::Error>> AtStep<T> for Result<T, E> {
+    fn at(self, step: Step) -> Result<T, StartFailure> {
+        self.map_err(|error| StartFailure::new(step, &error.into()))
     }
 }
 
@@ -206,26 +206,26 @@ impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
 /// not in namespaces tells nothing: its socket is closed when it begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Voice {
+pub(crate) enum InitReport {
     /// All is ready for the program. A descriptor of its `/proc` comes along.
     Built,
     /// The program runs, under this id there. A descriptor of its process comes along if it can.
     Started { pid: i32 },
     /// It could not be started.
-    Failed(Failure),
+    Failed(StartFailure),
     /// It could be fenced in. If ids for processes were set, so many there are.
     Tried { landlock: i32, ids: Option<u64> },
     /// It ended.
-    Ended(How),
+    Ended(ProgramExit),
     /// Nothing of its group is left.
     Alone,
 }
 
 /// The lines that one end of the socket reads.
 #[derive(Debug)]
-pub(crate) struct Inbox(Lines<BufReader<Take<OwnedReadHalf>>>);
+pub(crate) struct ShimInbox(Lines<BufReader<Take<OwnedReadHalf>>>);
 
-impl Inbox {
+impl ShimInbox {
     pub(crate) fn new(socket: OwnedReadHalf) -> Self {
         // All a peer ever says fits in twice the largest order; beyond it the peer is broken.
         let bytes_max = u64::try_from(2 * LAUNCH_ORDER_BYTES_MAX).unwrap_or(u64::MAX);

@@ -14,7 +14,7 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 
 use super::handover::{Handover, receive_with};
-use super::message::{Failure, How, Step, Voice};
+use super::message::{InitReport, ProgramExit, StartFailure, Step};
 use super::{ENTER, WORD, own_program};
 use crate::tree::{self, own_pid};
 
@@ -27,7 +27,7 @@ pub(super) enum News {
     /// It runs.
     Started,
     /// It could not be started.
-    Failed(Failure),
+    Failed(StartFailure),
     /// It could be fenced in.
     Tried { landlock: i32, ids: Option<u64> },
     /// Something else changed.
@@ -51,7 +51,7 @@ pub(super) struct Program {
     processes: Option<OwnedFd>,
     pub(super) started: bool,
     /// How the program ended.
-    pub(super) ended: Option<How>,
+    pub(super) ended: Option<ProgramExit>,
     /// Whether the namespace's first process saw the last of the program's group.
     alone: bool,
     buried: bool,
@@ -128,38 +128,40 @@ impl Program {
                 self.started = true;
                 News::Started
             }
-            (false, true) => {
-                News::Failed(Failure { step: Step::Prepare, errno: None, program_exists: false })
-            }
+            (false, true) => News::Failed(StartFailure {
+                step: Step::Prepare,
+                errno: None,
+                program_exists: false,
+            }),
         }
     }
 
-    fn next_voice(&mut self) -> Option<Voice> {
+    fn next_voice(&mut self) -> Option<InitReport> {
         let end = self.said.iter().position(|byte| *byte == b'\n')?;
         let line: Vec<u8> = self.said.drain(..=end).collect();
         serde_json::from_slice(&line).ok()
     }
 
-    fn hear(&mut self, voice: Voice) -> News {
+    fn hear(&mut self, voice: InitReport) -> News {
         match voice {
-            Voice::Built => {
+            InitReport::Built => {
                 self.processes = self.descriptors.pop();
                 News::Changed
             }
-            Voice::Started { pid } => match self.learn_pid(pid) {
+            InitReport::Started { pid } => match self.learn_pid(pid) {
                 Ok(()) => {
                     self.started = true;
                     News::Started
                 }
-                Err(error) => News::Failed(Failure::new(Step::Prepare, &error)),
+                Err(error) => News::Failed(StartFailure::new(Step::Prepare, &error)),
             },
-            Voice::Failed(failure) => News::Failed(failure),
-            Voice::Tried { landlock, ids } => News::Tried { landlock, ids },
-            Voice::Ended(how) => {
+            InitReport::Failed(failure) => News::Failed(failure),
+            InitReport::Tried { landlock, ids } => News::Tried { landlock, ids },
+            InitReport::Ended(how) => {
                 self.ended = Some(how);
                 News::Changed
             }
-            Voice::Alone => {
+            InitReport::Alone => {
                 self.alone = true;
                 News::Changed
             }
@@ -251,10 +253,10 @@ impl Program {
     }
 }
 
-pub(super) fn how(status: WaitStatus) -> How {
+pub(super) fn how(status: WaitStatus) -> ProgramExit {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => How::Code(code),
-        (_, Some(signal)) => How::Signal(signal),
-        _ => How::Unknown,
+        (Some(code), _) => ProgramExit::Code(code),
+        (_, Some(signal)) => ProgramExit::Signal(signal),
+        _ => ProgramExit::Unknown,
     }
 }

@@ -19,12 +19,14 @@ use wharf_vocab::limits::SWEEP_MS;
 
 use super::enter::standard_input_as_socket;
 use super::handover::Handover;
-use super::message::{At, Command, Failure, How, Inbox, Order, Report, Step, send};
-use super::meter::{Eye, Meter, needs_eye};
+use super::message::{
+    AtStep, Order, ProgramExit, ShimCommand, ShimInbox, ShimReport, StartFailure, Step, send,
+};
+use super::meter::{HeldMeter, Meter, needs_eye};
 use super::program::{News, Program};
 use super::{complain, refuse};
 use crate::group;
-use crate::inbound::WayIn;
+use crate::inbound::InboundSocket;
 use crate::tree::{self, own_pid};
 
 /// How long a report may wait for a core that does not read.
@@ -58,35 +60,35 @@ pub(super) fn main() -> ExitCode {
 }
 
 /// Reads the order, and does of it what must be done before there is a runtime.
-fn prepare(handover: &Handover) -> Result<(Order, Option<Eye>), Failure> {
+fn prepare(handover: &Handover) -> Result<(Order, Option<HeldMeter>), StartFailure> {
     let order: Order = handover.read().at(Step::Prepare)?;
     #[cfg(target_os = "linux")]
     if order.fence.layers.namespaces {
         super::pretend(order.fence.missing.namespaces).at(Step::Namespaces)?;
         crate::sandbox::namespaces::leave_users().at(Step::Namespaces)?;
         // It needs our privileges over what is in there, and later it could not begin.
-        let eye = needs_eye(&order).then(Eye::open);
+        let eye = needs_eye(&order).then(HeldMeter::open);
         crate::sandbox::namespaces::leave_processes().at(Step::Namespaces)?;
         return Ok((order, eye));
     }
-    let eye = needs_eye(&order).then(Eye::open);
+    let eye = needs_eye(&order).then(HeldMeter::open);
     Ok((order, eye))
 }
 
 async fn run(
     control: StdUnixStream,
     mut handover: Handover,
-    prepared: Result<(Order, Option<Eye>), Failure>,
+    prepared: Result<(Order, Option<HeldMeter>), StartFailure>,
 ) -> io::Result<()> {
     control.set_nonblocking(true)?;
     let (inbox, mut reports) = UnixStream::from_std(control)?.into_split();
-    let inbox = Inbox::new(inbox);
+    let inbox = ShimInbox::new(inbox);
     let alarms = Alarms::set()?;
     stand_apart()?;
     let (order, eye) = match prepared {
         Ok(prepared) => prepared,
         Err(failure) => {
-            tell(&mut reports, &Report::Failed(failure)).await;
+            tell(&mut reports, &ShimReport::Failed(failure)).await;
             return Ok(());
         }
     };
@@ -94,7 +96,7 @@ async fn run(
         && let Some((socket, port)) = handover.way_in.take().zip(order.fence.listens_on())
     {
         // The program's network is ours.
-        tokio::spawn(WayIn::new(socket, port).serve());
+        tokio::spawn(InboundSocket::new(socket, port).serve());
     }
     let report = match Program::start(handover, order.fence.layers.namespaces) {
         Ok(program) => {
@@ -103,14 +105,14 @@ async fn run(
             let warden = Warden { order, program, inbox, alarms, grace, kill_at: None, meter, eye };
             warden.watch(&mut reports).await
         }
-        Err(error) => Report::Failed(Failure::new(Step::Prepare, &error)),
+        Err(error) => ShimReport::Failed(StartFailure::new(Step::Prepare, &error)),
     };
     tell(&mut reports, &report).await;
     Ok(())
 }
 
 /// Tells the core; a core that is gone or stuck is not waited for.
-async fn tell(reports: &mut OwnedWriteHalf, report: &Report) {
+async fn tell(reports: &mut OwnedWriteHalf, report: &ShimReport) {
     let _ = timeout(REPORT, send(reports, report)).await;
 }
 
@@ -152,7 +154,7 @@ impl Alarms {
 }
 
 /// What a warden has to act on.
-enum Event {
+enum WardenEvent {
     News(News),
     /// A child died.
     Child,
@@ -167,7 +169,7 @@ enum Event {
 struct Warden {
     order: Order,
     program: Program,
-    inbox: Inbox,
+    inbox: ShimInbox,
     alarms: Alarms,
     /// How long the program may take when something else than the core stops it.
     grace: Duration,
@@ -176,37 +178,37 @@ struct Warden {
     /// Watches what the program uses up, once it runs.
     meter: Option<Meter>,
     /// Waits for the meter.
-    eye: Option<Eye>,
+    eye: Option<HeldMeter>,
 }
 
 impl Warden {
     /// Watches over the program from before its start until nothing is left of it.
-    async fn watch(mut self, reports: &mut OwnedWriteHalf) -> Report {
+    async fn watch(mut self, reports: &mut OwnedWriteHalf) -> ShimReport {
         let mut over = None;
         loop {
             match self.next_event().await {
-                Event::News(News::Started) => {
+                WardenEvent::News(News::Started) => {
                     let pid = self.program.pid();
-                    tell(reports, &Report::Started { pid }).await;
+                    tell(reports, &ShimReport::Started { pid }).await;
                     let processes = self.program.take_processes();
                     self.meter = Meter::new(&self.order, processes, self.eye.take());
                 }
-                Event::News(News::Failed(failure)) => {
+                WardenEvent::News(News::Failed(failure)) => {
                     self.sweep().await;
-                    return Report::Failed(failure);
+                    return ShimReport::Failed(failure);
                 }
-                Event::News(News::Tried { landlock, ids }) => {
+                WardenEvent::News(News::Tried { landlock, ids }) => {
                     let ids_apart = self.ids_are_apart(ids);
                     self.sweep().await;
-                    return Report::Tried { landlock, ids_apart };
+                    return ShimReport::Tried { landlock, ids_apart };
                 }
-                Event::News(News::Changed) => {}
-                Event::Child => {
+                WardenEvent::News(News::Changed) => {}
+                WardenEvent::Child => {
                     self.program.reap();
                 }
-                Event::Stop(grace) => self.stop(grace),
-                Event::Kill => break,
-                Event::Over(resource) => {
+                WardenEvent::Stop(grace) => self.stop(grace),
+                WardenEvent::Kill => break,
+                WardenEvent::Over(resource) => {
                     over = Some(resource);
                     break;
                 }
@@ -216,13 +218,13 @@ impl Warden {
             }
         }
         let survivors = self.sweep().await;
-        let ended = self.program.ended.unwrap_or(How::Unknown);
+        let ended = self.program.ended.unwrap_or(ProgramExit::Unknown);
         let over = over.or_else(|| self.over_by_signal(ended));
         if let Some(group) = &self.order.fence.group {
             // The core does it, too, unless it is gone.
             group::remove(group);
         }
-        Report::Ended { how: over.map_or(ended, How::Limit), survivors }
+        ShimReport::Ended { how: over.map_or(ended, ProgramExit::Limit), survivors }
     }
 
     /// Whether a trial set the number of process ids for its namespace alone.
@@ -240,9 +242,9 @@ impl Warden {
     }
 
     /// The limit that the kernel kept by itself: it tells, or uses a signal that has no other use.
-    fn over_by_signal(&self, ended: How) -> Option<Resource> {
+    fn over_by_signal(&self, ended: ProgramExit) -> Option<Resource> {
         let usage = &self.order.fence.usage;
-        let by = |signal: Signal| ended == How::Signal(signal.as_raw());
+        let by = |signal: Signal| ended == ProgramExit::Signal(signal.as_raw());
         if let Some(group) = &self.order.fence.group
             && group::is_out_of_memory(group)
         {
@@ -254,7 +256,7 @@ impl Warden {
         (usage.cpu_ms.is_some() && by(Signal::XCPU)).then_some(Resource::Cpu)
     }
 
-    async fn next_event(&mut self) -> Event {
+    async fn next_event(&mut self) -> WardenEvent {
         let kill_at = self.kill_at;
         let patience = async move {
             match kill_at {
@@ -273,18 +275,18 @@ impl Warden {
         tokio::select! {
             // What the program's namespace said before it ended counts.
             biased;
-            news = self.program.news() => Event::News(news),
-            command = self.inbox.next::<Command>() => match command {
-                Some(Command::Stop { grace_ms }) => Event::Stop(Duration::from_millis(grace_ms)),
-                Some(Command::Kill) | None => Event::Kill,
+            news = self.program.news() => WardenEvent::News(news),
+            command = self.inbox.next::<ShimCommand>() => match command {
+                Some(ShimCommand::Stop { grace_ms }) => WardenEvent::Stop(Duration::from_millis(grace_ms)),
+                Some(ShimCommand::Kill) | None => WardenEvent::Kill,
             },
-            _ = child.recv() => Event::Child,
-            _ = terminate.recv() => Event::Stop(self.grace),
-            _ = interrupt.recv() => Event::Stop(self.grace),
-            _ = hangup.recv() => Event::Stop(self.grace),
-            _ = orphaned.recv() => Event::Kill,
-            () = patience => Event::Kill,
-            resource = over => Event::Over(resource),
+            _ = child.recv() => WardenEvent::Child,
+            _ = terminate.recv() => WardenEvent::Stop(self.grace),
+            _ = interrupt.recv() => WardenEvent::Stop(self.grace),
+            _ = hangup.recv() => WardenEvent::Stop(self.grace),
+            _ = orphaned.recv() => WardenEvent::Kill,
+            () = patience => WardenEvent::Kill,
+            resource = over => WardenEvent::Over(resource),
         }
     }
 

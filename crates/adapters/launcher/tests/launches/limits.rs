@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::support::{Bench, ended, mark_of, marked};
-use wharf_ports::launcher::{Achieved, ExitHow, LaunchSpec, Launcher};
+use wharf_ports::launcher::{ExitHow, FenceReport, LaunchSpec, Launcher};
 use wharf_vocab::{Keeping, Resource, SandboxLevel};
 
 const MEGABYTE: u64 = 1024 * 1024;
@@ -133,7 +133,7 @@ async fn how_limits_are_kept_is_told() {
     spec.fence.usage.memory_bytes = Some(512 * MEGABYTE);
     spec.fence.usage.disk_bytes = Some(512 * MEGABYTE);
     let launched = bench.launch(spec).await;
-    let Achieved { notes, limits, .. } = launched.fence();
+    let FenceReport { notes, limits, .. } = launched.fence();
     let names: Vec<&str> = limits.keys().copied().collect();
     assert_eq!(names, ["disk_bytes", "memory_bytes"]);
     assert_eq!(limits["disk_bytes"], Keeping::Measured);

@@ -245,7 +245,7 @@ async fn a_log_or_directory_that_cannot_be_made_is_named() {
 #[tokio::test]
 async fn a_shim_that_cannot_be_started_is_an_error_and_not_a_hang() {
     for program in ["/no/such/shim", "/bin/false"] {
-        let options = wharf_launcher::Options { shim_program: Some(program.into()) };
+        let options = wharf_launcher::LauncherOptions { shim_program: Some(program.into()) };
         let launcher = wharf_launcher::ProcessLauncher::start(options).expect("starts");
         let bench = Bench { dir: tempfile::tempdir().expect("a directory"), launcher };
         let fault = bench.try_launch(bench.spec(&["exit", "0"])).await.expect_err("no shim");

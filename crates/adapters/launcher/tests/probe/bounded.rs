@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use wharf_launcher::{Options, Primitive, ProcessLauncher};
+use wharf_launcher::{LauncherOptions, Primitive, ProcessLauncher};
 use wharf_ports::launcher::{LaunchSpec, Launcher, LogSource, LogSpec};
 use wharf_vocab::{LaunchId, SandboxLevel};
 
@@ -16,7 +16,7 @@ use super::say;
 pub(crate) fn run(dir: &str, text: &str) -> io::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let mut launcher = ProcessLauncher::start(Options::default())?;
+        let mut launcher = ProcessLauncher::start(LauncherOptions::default())?;
         if std::env::var_os("WHARF_TEST_POLLING").is_some() {
             launcher = launcher.without(Primitive::Groups);
         }

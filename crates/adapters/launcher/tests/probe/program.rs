@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpid, kill_process, setsid};
 use tokio::signal::unix::{SignalKind, signal};
-use wharf_launcher::{Options, ProcessLauncher, shim};
+use wharf_launcher::{LauncherOptions, ProcessLauncher, shim};
 use wharf_vocab::SandboxLevel;
 
 /// Longest life of any process of a test.
@@ -307,7 +307,7 @@ fn core(words: &[&str]) -> io::Result<ExitCode> {
     let [dir, mark, args @ ..] = words else { return Ok(ExitCode::from(97)) };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let launcher = ProcessLauncher::start(Options::default())?;
+        let launcher = ProcessLauncher::start(LauncherOptions::default())?;
         let id = wharf_vocab::LaunchId::new("of-a-core").map_err(io::Error::other)?;
         let log = LogSpec::at(format!("{dir}/of-a-core.log"));
         let mut spec = LaunchSpec::new(id, std::env::current_exe()?, *dir, log);

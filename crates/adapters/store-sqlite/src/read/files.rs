@@ -4,7 +4,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 use wharf_domain::Artifact;
 use wharf_domain::scope::WorldPath;
-use wharf_ports::{FileQuery, FileRecord, StoreError, TraceQuery, Usage};
+use wharf_ports::{FileQuery, FileRecord, StoreError, TraceQuery, WorldSize};
 use wharf_vocab::{B3, Direction, RunId, Timestamp, WorldId};
 
 use crate::error::{corrupt, from_sqlite};
@@ -150,7 +150,7 @@ fn trace_statement(query: &TraceQuery) -> (String, Vec<Value>) {
 }
 
 /// How much a world holds.
-pub(crate) fn usage(conn: &Connection, world: &WorldId) -> Result<Usage, StoreError> {
+pub(crate) fn usage(conn: &Connection, world: &WorldId) -> Result<WorldSize, StoreError> {
     conn.prepare_cached(&usage_sql())
         .and_then(|mut select| {
             select.query_row(params![world.as_str(), LOCALS, BEHIND_LOCALS], to_usage)
@@ -171,7 +171,7 @@ fn usage_sql() -> String {
     format!("SELECT {}, {local} FROM {HERE}", sums(""))
 }
 
-fn to_usage(row: &Row<'_>) -> rusqlite::Result<Usage> {
+fn to_usage(row: &Row<'_>) -> rusqlite::Result<WorldSize> {
     // There is no sum of nothing.
     let part = |at: usize| -> rusqlite::Result<u64> {
         Ok(row.get::<_, Option<i64>>(at)?.unwrap_or(0).cast_unsigned())
@@ -180,7 +180,12 @@ fn to_usage(row: &Row<'_>) -> rusqlite::Result<Usage> {
         let bytes = (u128::from(part(at)?) << 32) + u128::from(part(at + 1)?);
         Ok(u64::try_from(bytes).unwrap_or(u64::MAX))
     };
-    Ok(Usage { files: part(0)?, bytes: whole(1)?, local_files: part(3)?, local_bytes: whole(4)? })
+    Ok(WorldSize {
+        files: part(0)?,
+        bytes: whole(1)?,
+        local_files: part(3)?,
+        local_bytes: whole(4)?,
+    })
 }
 
 fn to_record(world: &WorldId, row: &Row<'_>) -> Result<FileRecord, StoreError> {

@@ -3,17 +3,17 @@
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row, Rows, params};
 use wharf_domain::Entry;
-use wharf_ports::{HistoryItem, HistoryRecord, StoreError, Stored};
+use wharf_ports::{History, HistoryItem, HistoryRecord, StoreError};
 use wharf_vocab::{Seq, ShardId, StreamId, StreamKind, Timestamp};
 
 use crate::error::{corrupt, from_journal, from_sqlite};
 use crate::number::{Class, ENTRIES_SPAN, clamp, first_row, first_row_sql, first_seq, last_row};
 
 /// The entries of one stream.
-pub(crate) fn load(conn: &Connection, stream: &StreamId) -> Result<Option<Stored>, StoreError> {
+pub(crate) fn load(conn: &Connection, stream: &StreamId) -> Result<Option<History>, StoreError> {
     let Some((id, seq)) = find(conn, stream)? else { return Ok(None) };
     let entries = entries(conn, &stream.key(), id)?;
-    Ok(Some(Stored { seq, entries }))
+    Ok(Some(History { seq, entries }))
 }
 
 /// The entries of a stream by its number.
@@ -42,7 +42,7 @@ pub(crate) fn load_open(
     conn: &Connection,
     kind: StreamKind,
     shards: &[ShardId],
-) -> Result<Vec<(StreamId, Stored)>, StoreError> {
+) -> Result<Vec<(StreamId, History)>, StoreError> {
     let mut wanted = [false; 256];
     for shard in shards {
         wanted[shard.index()] = true;
@@ -59,7 +59,7 @@ pub(crate) fn load_open(
     );
     let mut select = conn.prepare_cached(&sql).map_err(from_sqlite)?;
     let mut rows = select.query([kind.as_str()]).map_err(from_sqlite)?;
-    let mut found: Vec<(StreamId, Stored)> = Vec::new();
+    let mut found: Vec<(StreamId, History)> = Vec::new();
     let mut current = None;
     while let Some(row) = rows.next().map_err(from_sqlite)? {
         let (id, shard): (i64, u8) =
@@ -72,7 +72,7 @@ pub(crate) fn load_open(
         if current != Some(id) {
             current = Some(id);
             let seq: i64 = row.get(8).map_err(from_sqlite)?;
-            let stored = Stored { seq: Seq(seq.cast_unsigned()), entries: Vec::new() };
+            let stored = History { seq: Seq(seq.cast_unsigned()), entries: Vec::new() };
             found.push((stream_id(kind, key)?, stored));
         }
         let is_row = !matches!(row.get_ref(0).map_err(from_sqlite)?, ValueRef::Null);
@@ -110,11 +110,11 @@ pub(crate) fn history(
         let near = first.saturating_add(clamp(after.0)).saturating_add(1).min(last);
         [first, near, last, clamp(after.0)]
     };
-    let mut entries = Cursor::over(
+    let mut entries = ClassCursor::over(
         of_entries.query(range(Class::Entries)).map_err(from_sqlite)?,
         Class::Entries,
     )?;
-    let mut progress = Cursor::over(
+    let mut progress = ClassCursor::over(
         of_progress.query(range(Class::Progress)).map_err(from_sqlite)?,
         Class::Progress,
     )?;
@@ -138,15 +138,15 @@ pub(crate) fn history(
 }
 
 /// Rows of one class, and where the next of them begins.
-struct Cursor<'a> {
+struct ClassCursor<'a> {
     rows: Rows<'a>,
     class: Class,
     first: Option<u64>,
-    ahead: Option<Packed>,
+    ahead: Option<JournalRow>,
 }
 
 /// One row of the journal.
-struct Packed {
+struct JournalRow {
     class: Class,
     first: u64,
     last: u64,
@@ -155,7 +155,7 @@ struct Packed {
     body: Vec<u8>,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> ClassCursor<'a> {
     fn over(rows: Rows<'a>, class: Class) -> Result<Self, StoreError> {
         let mut cursor = Self { rows, class, first: None, ahead: None };
         cursor.advance()?;
@@ -165,19 +165,19 @@ impl<'a> Cursor<'a> {
     fn advance(&mut self) -> Result<(), StoreError> {
         let row = self.rows.next().map_err(from_sqlite)?;
         let class = self.class;
-        self.ahead = row.map(|row| Packed::of(row, class)).transpose().map_err(from_sqlite)?;
+        self.ahead = row.map(|row| JournalRow::of(row, class)).transpose().map_err(from_sqlite)?;
         self.first = self.ahead.as_ref().map(|row| row.first);
         Ok(())
     }
 
-    fn take(&mut self) -> Result<Option<Packed>, StoreError> {
+    fn take(&mut self) -> Result<Option<JournalRow>, StoreError> {
         let row = self.ahead.take();
         self.advance()?;
         Ok(row)
     }
 }
 
-impl Packed {
+impl JournalRow {
     fn of(row: &Row<'_>, class: Class) -> rusqlite::Result<Self> {
         Ok(Self {
             class,

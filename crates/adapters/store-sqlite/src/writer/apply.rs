@@ -6,23 +6,23 @@ use wharf_domain::RunSummary;
 use wharf_ports::{Claim, CommitError, Refusal, StoreError};
 
 use super::Writer;
-use super::known::Place;
+use super::known::StreamPosition;
 use super::money::{Money, Moves};
 use crate::error::{corrupt, from_sqlite};
 use crate::number::row_id;
 use crate::prepare::{Prepared, PreparedAppend};
 
 /// A stream that a batch writes to.
-struct Target<'a> {
+struct StreamTarget<'a> {
     /// The last append to it, whose head is the stream's afterwards.
     last: &'a PreparedAppend,
-    place: Place,
+    place: StreamPosition,
     is_new: bool,
 }
 
 /// What a batch will write, once every part of it has been checked.
-struct Plan<'a> {
-    targets: Vec<Target<'a>>,
+struct BatchPlan<'a> {
+    targets: Vec<StreamTarget<'a>>,
     /// The row number of each append that has a body.
     rows: Vec<Option<i64>>,
     moves: Moves,
@@ -70,7 +70,7 @@ impl Writer {
         }
     }
 
-    fn check<'a>(&mut self, money: &mut Money, batch: &'a Prepared) -> Result<Plan<'a>, Halt> {
+    fn check<'a>(&mut self, money: &mut Money, batch: &'a Prepared) -> Result<BatchPlan<'a>, Halt> {
         let shard = self.known.shard(&self.conn, batch.shard)?;
         if shard.epoch == 0 || shard.epoch != batch.epoch.0 {
             return Err(Refusal::Fenced.into());
@@ -80,14 +80,14 @@ impl Writer {
             return Err(Refusal::Claimed(taken).into());
         }
         let moves = money.check(&self.conn, &batch.ledger)?;
-        Ok(Plan { targets, rows, moves })
+        Ok(BatchPlan { targets, rows, moves })
     }
 
     fn check_appends<'a>(
         &mut self,
         batch: &'a Prepared,
-    ) -> Result<(Vec<Target<'a>>, Vec<Option<i64>>), Halt> {
-        let mut targets: Vec<Target<'a>> = Vec::with_capacity(batch.appends.len());
+    ) -> Result<(Vec<StreamTarget<'a>>, Vec<Option<i64>>), Halt> {
+        let mut targets: Vec<StreamTarget<'a>> = Vec::with_capacity(batch.appends.len());
         let mut rows = Vec::with_capacity(batch.appends.len());
         let mut last_stream = self.known.last_stream(&self.conn)?;
         for append in &batch.appends {
@@ -105,7 +105,7 @@ impl Writer {
                 }
                 None if append.expected == 0 && append.len > 0 => {
                     last_stream += 1;
-                    (Place { id: last_stream, seq: 0 }, true)
+                    (StreamPosition { id: last_stream, seq: 0 }, true)
                 }
                 Some(place) if place.seq == append.expected => (place, false),
                 _ => return Err(Refusal::Stale { stream: stream() }.into()),
@@ -117,7 +117,7 @@ impl Writer {
             place.seq += append.len;
             match known {
                 Some(target) => (target.last, target.place) = (append, place),
-                None => targets.push(Target { last: append, place, is_new }),
+                None => targets.push(StreamTarget { last: append, place, is_new }),
             }
         }
         Ok((targets, rows))
@@ -139,7 +139,7 @@ impl Writer {
         &mut self,
         money: &mut Money,
         batch: &Prepared,
-        plan: Plan<'_>,
+        plan: BatchPlan<'_>,
     ) -> rusqlite::Result<()> {
         let made = plan.targets.iter().find(|target| target.is_new).or(plan.targets.first());
         write_claims(&self.conn, &batch.claims, made.map(|target| target.place.id))?;
@@ -230,8 +230,12 @@ fn write_rows(conn: &Connection, batch: &Prepared, rows: &[Option<i64>]) -> rusq
     Ok(())
 }
 
-fn write_stream(conn: &Connection, batch: &Prepared, target: &Target<'_>) -> rusqlite::Result<()> {
-    let Target { last: append, place, is_new } = target;
+fn write_stream(
+    conn: &Connection,
+    batch: &Prepared,
+    target: &StreamTarget<'_>,
+) -> rusqlite::Result<()> {
+    let StreamTarget { last: append, place, is_new } = target;
     let run = append.run.as_ref();
     let status = run.map(|run| run.status);
     let tool = run.map(|run| run.tool.as_str());

@@ -16,20 +16,20 @@ use crate::prepare::PreparedAppend;
 const STREAMS_MAX: usize = 8_192;
 
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct WriterCache {
     /// Changes when another connection has committed.
     data_version: Option<i64>,
     last_stream: Option<i64>,
-    shards: HashMap<ShardId, Shard>,
+    shards: HashMap<ShardId, ShardState>,
     /// Shards whose heads are not written yet.
     touched: Vec<ShardId>,
-    recent: HashMap<StreamId, Place>,
-    older: HashMap<StreamId, Place>,
+    recent: HashMap<StreamId, StreamPosition>,
+    older: HashMap<StreamId, StreamPosition>,
 }
 
 /// A shard's lease and how far it has come.
 #[derive(Debug, Clone)]
-pub(super) struct Shard {
+pub(super) struct ShardState {
     /// 0 if nobody ever held it.
     pub(super) epoch: u64,
     pub(super) commit_no: u64,
@@ -40,12 +40,12 @@ pub(super) struct Shard {
 
 /// A stream's number and the end of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct StreamPosition {
     pub(super) id: i64,
     pub(super) seq: u64,
 }
 
-impl Known {
+impl WriterCache {
     /// Forgets everything if somebody else has written. Called inside a transaction.
     pub(super) fn refresh(&mut self, conn: &Connection) -> rusqlite::Result<()> {
         let version =
@@ -78,7 +78,11 @@ impl Known {
         self.last_stream = self.last_stream.max(Some(id));
     }
 
-    pub(super) fn shard(&mut self, conn: &Connection, id: ShardId) -> rusqlite::Result<&mut Shard> {
+    pub(super) fn shard(
+        &mut self,
+        conn: &Connection,
+        id: ShardId,
+    ) -> rusqlite::Result<&mut ShardState> {
         match self.shards.entry(id) {
             Entry::Occupied(known) => Ok(known.into_mut()),
             Entry::Vacant(unknown) => Ok(unknown.insert(read_shard(conn, id)?)),
@@ -137,7 +141,7 @@ impl Known {
         &mut self,
         conn: &Connection,
         append: &PreparedAppend,
-    ) -> rusqlite::Result<Option<Place>> {
+    ) -> rusqlite::Result<Option<StreamPosition>> {
         if let Some(place) = self.recent.get(&append.stream) {
             return Ok(Some(*place));
         }
@@ -146,13 +150,13 @@ impl Known {
         }
         conn.prepare_cached("SELECT id, seq FROM streams WHERE kind = ?1 AND key = ?2")?
             .query_row(params![append.stream.kind().as_str(), append.key], |row| {
-                Ok(Place { id: row.get(0)?, seq: row.get::<_, i64>(1)?.cast_unsigned() })
+                Ok(StreamPosition { id: row.get(0)?, seq: row.get::<_, i64>(1)?.cast_unsigned() })
             })
             .optional()
     }
 
     /// Remembers where a stream that will be written to again stands.
-    pub(super) fn remember(&mut self, stream: &StreamId, place: Place) {
+    pub(super) fn remember(&mut self, stream: &StreamId, place: StreamPosition) {
         if let Some(known) = self.recent.get_mut(stream) {
             *known = place;
             return;
@@ -169,7 +173,7 @@ impl Known {
     }
 }
 
-fn read_shard(conn: &Connection, id: ShardId) -> rusqlite::Result<Shard> {
+fn read_shard(conn: &Connection, id: ShardId) -> rusqlite::Result<ShardState> {
     let epoch = conn
         .prepare_cached("SELECT epoch FROM leases WHERE shard = ?1")?
         .query_row([id.0], |row| row.get::<_, i64>(0))
@@ -181,7 +185,7 @@ fn read_shard(conn: &Connection, id: ShardId) -> rusqlite::Result<Shard> {
         })
         .optional()?;
     let (commit_no, audit_n, audit_mac) = head.unwrap_or((0, 0, GENESIS));
-    Ok(Shard {
+    Ok(ShardState {
         epoch: epoch.unwrap_or(0).cast_unsigned(),
         commit_no: commit_no.cast_unsigned(),
         audit_n: audit_n.cast_unsigned(),

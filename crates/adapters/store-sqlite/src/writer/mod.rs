@@ -22,7 +22,7 @@ use wharf_ports::{CommitError, StoreError};
 
 use crate::error::from_sqlite;
 use crate::prepare::Prepared;
-use known::Known;
+use known::WriterCache;
 use money::Money;
 pub(crate) use money::{read_columns, to_account};
 
@@ -62,13 +62,13 @@ impl Commit {
 pub(crate) struct Writer {
     pub(crate) conn: Connection,
     sealer: Sealer,
-    pub(super) known: Known,
+    pub(super) known: WriterCache,
     audit_growth: Arc<AtomicU64>,
 }
 
 impl Writer {
     pub(crate) fn new(conn: Connection, sealer: Sealer) -> Self {
-        Self { conn, sealer, known: Known::default(), audit_growth: Arc::default() }
+        Self { conn, sealer, known: WriterCache::default(), audit_growth: Arc::default() }
     }
 
     /// How many groups have added to the audit, as they are committed.

@@ -19,11 +19,11 @@ use crate::number::{clamp, clamp_len};
 /// The accounts that a transaction has looked at.
 #[derive(Default)]
 pub(crate) struct Money {
-    accounts: HashMap<AccountId, Seen>,
+    accounts: HashMap<AccountId, AccountState>,
 }
 
 /// An account, or that there is none.
-struct Seen {
+struct AccountState {
     account: Option<Account>,
     changed: bool,
 }
@@ -43,7 +43,7 @@ pub(super) struct Moves {
 impl Money {
     /// Works out what the moves of a batch change, or which account has too little.
     pub(super) fn check(&mut self, conn: &Connection, ops: &[LedgerOp]) -> Result<Moves, Halt> {
-        let mut draft = Draft { money: self, conn, moves: Moves::default() };
+        let mut draft = MovesDraft { money: self, conn, moves: Moves::default() };
         for op in ops {
             draft.apply(op)?;
         }
@@ -58,7 +58,7 @@ impl Money {
         moves: Moves,
     ) -> rusqlite::Result<()> {
         for (id, account) in moves.accounts {
-            self.accounts.insert(id, Seen { account: Some(account), changed: true });
+            self.accounts.insert(id, AccountState { account: Some(account), changed: true });
         }
         for (hold, taken) in moves.holds {
             match taken {
@@ -100,7 +100,7 @@ impl Money {
                  held = excluded.held, spent = excluded.spent",
         )?;
         for (id, seen) in self.accounts {
-            if let Seen { account: Some(account), changed: true } = seen {
+            if let AccountState { account: Some(account), changed: true } = seen {
                 write.execute(params![
                     id.as_str(),
                     account.parent.as_ref().map(AccountId::as_str),
@@ -116,20 +116,20 @@ impl Money {
     fn account(&mut self, conn: &Connection, id: &AccountId) -> Result<Option<&Account>, Halt> {
         if !self.accounts.contains_key(id) {
             let account = read_columns(conn, id)?.map(to_account).transpose()?;
-            self.accounts.insert(id.clone(), Seen { account, changed: false });
+            self.accounts.insert(id.clone(), AccountState { account, changed: false });
         }
         Ok(self.accounts.get(id).and_then(|seen| seen.account.as_ref()))
     }
 }
 
 /// The moves of a batch while they are worked out.
-struct Draft<'a> {
+struct MovesDraft<'a> {
     money: &'a mut Money,
     conn: &'a Connection,
     moves: Moves,
 }
 
-impl Draft<'_> {
+impl MovesDraft<'_> {
     fn apply(&mut self, op: &LedgerOp) -> Result<(), Halt> {
         match op {
             LedgerOp::Open { account: id, parent, limit } => {

@@ -12,7 +12,7 @@ use wharf_contract::desk::{
 use wharf_domain::{Actor, ArtifactOp, LedgerOp};
 use wharf_memory::{MemoryState, MemoryStore};
 use wharf_ports::{
-    Append, Batch, Body, CostBy, CostQuery, FileQuery, Head, RunQuery, Store, TraceQuery,
+    Append, Batch, Body, CostBy, CostQuery, FileQuery, RunQuery, Store, StreamHead, TraceQuery,
 };
 use wharf_vocab::{
     AskId, CommitNo, Digest, Epoch, RunKey, RunStatus, Seq, ShardId, StreamId, StreamKind,
@@ -253,7 +253,7 @@ fn to_ask(n: usize, raise: bool) -> Append {
         stream: StreamId::Ask(id),
         expected: Seq(u64::from(!raise)),
         body: Body::Entries(vec![Entry::Ask(entry)]),
-        head: Head { open: raise, run: None },
+        head: StreamHead { open: raise, run: None },
     }
 }
 

@@ -11,11 +11,12 @@ use wharf_client::{Agents, Call, Client};
 use wharf_vocab::Code;
 use wharf_wire::rest_v1::{Agent, AgentHealth};
 
-use super::providers::{self, Kind, logs, pick, words as shared};
+use super::providers::{self, ProviderNoun, logs, pick, words as shared};
 use crate::commands::{Context, Exit, Output, Result, Table};
 use crate::{moment, plain};
 
-const AGENTS: Kind = Kind { word: "agent", command: "wharf agents", unknown: Code::AgentNotFound };
+const AGENTS: ProviderNoun =
+    ProviderNoun { word: "agent", command: "wharf agents", unknown: Code::AgentNotFound };
 
 /// What `wharf agents` takes.
 #[derive(Debug, clap::Args)]
@@ -29,35 +30,35 @@ Examples:
   wharf agents logs hello -f            read its log
 
 A unique beginning or end of an agent's id is enough.")]
-pub(crate) struct Args {
+pub(crate) struct AgentsArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<AgentsCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum AgentsCommand {
     /// List agents
     #[command(after_help = "Examples:\n  wharf agents\n  wharf agents list --json")]
     List,
     /// Add the agent in a folder, and show what it asks for
-    Add(add::Args),
+    Add(add::AgentsAddArgs),
     /// Show one agent: its state, its permissions and its tools
     #[command(after_help = "\
 Examples:
   wharf agents show dev.wharf.hello
   wharf agents show hello --json")]
-    Show(Which),
+    Show(AgentSelector),
     /// Find agents below a folder, without running anything
-    Scan(scan::Args),
+    Scan(scan::AgentsScanArgs),
     /// Approve all or some of what an agent asks for
-    Approve(approve::Args),
+    Approve(approve::AgentsApproveArgs),
     /// Revoke an approval, and stop the agent if it runs
     #[command(after_help = "\
 Examples:
   wharf agents revoke hello
 
 A running agent is stopped. It cannot be started until you approve it again.")]
-    Revoke(Which),
+    Revoke(AgentSelector),
     /// Start an agent and keep it running, also after a restart of the core
     #[command(after_help = "\
 Examples:
@@ -65,7 +66,7 @@ Examples:
   wharf agents start hello --detach     do not wait until it runs
 
 Exit code 1 if it does not start; see its log.")]
-    Start(start::Args),
+    Start(start::AgentsStartArgs),
     /// Stop an agent and everything it started
     #[command(after_help = "\
 Examples:
@@ -73,7 +74,7 @@ Examples:
 
 The agent is asked to end, and is killed with everything it started if it does not. It stays
 stopped, also after a restart of the core, until you start it.")]
-    Stop(Which),
+    Stop(AgentSelector),
     /// Restart an agent, or start it
     #[command(after_help = "\
 Examples:
@@ -81,7 +82,7 @@ Examples:
   wharf agents restart hello --timeout 2m
 
 Exit code 1 if it does not start; see its log.")]
-    Restart(start::Args),
+    Restart(start::AgentsStartArgs),
     /// Print an agent's log, even if it has ended
     #[command(after_help = "\
 Examples:
@@ -92,7 +93,7 @@ Examples:
 Each line is marked with its source: out and err are the agent's, log is the core's own.")]
     Logs {
         #[command(flatten)]
-        which: Which,
+        which: AgentSelector,
         #[command(flatten)]
         lines: logs::LogArgs,
     },
@@ -102,17 +103,17 @@ Examples:
   wharf agents remove hello
 
 Stop the agent first. Its approval and its tools are forgotten; its folder stays as it is.")]
-    Remove(Which),
+    Remove(AgentSelector),
 }
 
 /// Which agent is meant.
 #[derive(Debug, clap::Args)]
-struct Which {
+struct AgentSelector {
     /// The agent's id, or a unique beginning or end of it
     agent: String,
 }
 
-impl Which {
+impl AgentSelector {
     /// The whole id, and whom to ask about it.
     async fn find(&self, context: &Context) -> Result<(Client, String)> {
         let client = context.client()?;
@@ -122,28 +123,28 @@ impl Which {
 }
 
 /// Does what the subcommand says; lists agents when there is none.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
-    match args.command.unwrap_or(Command::List) {
-        Command::List => list(context).await,
-        Command::Add(args) => add::run(&args, context).await,
-        Command::Show(which) => show::run(&which, context).await,
-        Command::Scan(args) => scan::run(&args, context).await,
-        Command::Approve(args) => approve::run(args, context).await,
-        Command::Revoke(which) => {
+pub(crate) async fn run(args: AgentsArgs, context: &Context) -> Result<Exit> {
+    match args.command.unwrap_or(AgentsCommand::List) {
+        AgentsCommand::List => list(context).await,
+        AgentsCommand::Add(args) => add::run(&args, context).await,
+        AgentsCommand::Show(which) => show::run(&which, context).await,
+        AgentsCommand::Scan(args) => scan::run(&args, context).await,
+        AgentsCommand::Approve(args) => approve::run(args, context).await,
+        AgentsCommand::Revoke(which) => {
             let result = "is no longer approved; it is";
             steer(&which, context, "revoking", result, |agents, id| agents.revoke(id)).await
         }
-        Command::Start(args) => {
+        AgentsCommand::Start(args) => {
             start::run(&args, "starting", |agents, id| agents.start(id), context).await
         }
-        Command::Stop(which) => {
+        AgentsCommand::Stop(which) => {
             steer(&which, context, "stopping", "is", |agents, id| agents.stop(id)).await
         }
-        Command::Restart(args) => {
+        AgentsCommand::Restart(args) => {
             start::run(&args, "restarting", |agents, id| agents.restart(id), context).await
         }
-        Command::Logs { which, lines } => print_log(&which, &lines, context).await,
-        Command::Remove(which) => {
+        AgentsCommand::Logs { which, lines } => print_log(&which, &lines, context).await,
+        AgentsCommand::Remove(which) => {
             let (client, id) = which.find(context).await?;
             client.agents().remove(&id).await?;
             context.output.note(&format!("removed {}", plain::line(&id)));
@@ -180,7 +181,7 @@ async fn list(context: &Context) -> Result<Exit> {
 
 /// Asks something of an agent, and says in a line what came of it: the `result` and its state.
 async fn steer(
-    which: &Which,
+    which: &AgentSelector,
     context: &Context,
     doing: &str,
     result: &str,
@@ -194,7 +195,11 @@ async fn steer(
     .await
 }
 
-async fn print_log(which: &Which, lines: &logs::LogArgs, context: &Context) -> Result<Exit> {
+async fn print_log(
+    which: &AgentSelector,
+    lines: &logs::LogArgs,
+    context: &Context,
+) -> Result<Exit> {
     let (client, id) = which.find(context).await?;
     let agents = client.agents();
     if !lines.follow {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use wharf_vocab::{AskKind, NoAnswer};
 use wharf_wire::rest_v1::{AnswerQuestion, Ask};
 
-use crate::commands::{Context, Exit, Failure, Output, Result, asks};
+use crate::commands::{CliError, Context, Exit, Output, Result, asks};
 use crate::form::Form;
 use crate::{inputs, plain};
 
@@ -22,20 +22,20 @@ Examples:
   wharf answer c3 --text 'ask me again on Monday'
 
 A unique beginning of the id is enough; list open asks with: wharf inbox")]
-pub(crate) struct Args {
+pub(crate) struct AnswerArgs {
     /// The question's id, or its beginning
     id: String,
     /// The answer: one value, or key=value pairs, typed by the question's schema
     #[arg(value_name = "VALUE", conflicts_with = "instead")]
     words: Vec<String>,
     #[command(flatten)]
-    instead: Instead,
+    instead: AnswerChoice,
 }
 
 /// Other ways to answer; at most one of them.
 #[derive(Debug, clap::Args)]
 #[group(id = "instead", multiple = false)]
-struct Instead {
+struct AnswerChoice {
     /// The answer as JSON: as text, from a file, or from standard input
     #[arg(long, value_name = "JSON|@FILE|-")]
     value: Option<String>,
@@ -51,7 +51,7 @@ struct Instead {
 }
 
 /// Answers the question.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(args: AnswerArgs, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let ask = asks::find(&client, &args.id, AskKind::Question).await?;
     let Some(answer) = answer_of(&args, ask.as_ref(), context.output)? else {
@@ -66,14 +66,18 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn answer_of(args: &Args, ask: Option<&Ask>, output: Output) -> Result<Option<AnswerQuestion>> {
+fn answer_of(
+    args: &AnswerArgs,
+    ask: Option<&Ask>,
+    output: Output,
+) -> Result<Option<AnswerQuestion>> {
     let status = |status: NoAnswer, text: Option<String>| AnswerQuestion {
         value: None,
         status: Some(status),
         text,
     };
     let schema = ask.and_then(|ask| ask.schema.as_ref());
-    let Instead { value, decline, cancel, text } = &args.instead;
+    let AnswerChoice { value, decline, cancel, text } = &args.instead;
     let value = match (value, text) {
         (Some(json), _) => inputs::json(json)?,
         (None, Some(text)) => return Ok(Some(status(NoAnswer::OffScript, Some(text.clone())))),
@@ -95,9 +99,9 @@ fn form(ask: &Ask, output: Output) -> Result<Option<Value>> {
     if !output.can_ask() {
         let message =
             "there is no terminal to ask on; give the answer as VALUE, key=value or --value";
-        return Err(Failure::usage(message));
+        return Err(CliError::usage(message));
     }
     Form::new(io::stdin().lock(), io::stderr())
         .fill(&ask.title, ask.schema.as_ref())
-        .map_err(|error| Failure::unreadable("the terminal", &error))
+        .map_err(|error| CliError::unreadable("the terminal", &error))
 }

@@ -13,17 +13,17 @@ use crate::commands::{Context, Exit, Result};
 Examples:
   wharf artifacts list lab
   wharf artifacts trace lab /out/small.jpg")]
-pub(crate) struct Args {
+pub(crate) struct ArtifactsArgs {
     #[command(subcommand)]
-    command: Command,
+    command: ArtifactsCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ArtifactsCommand {
     /// List all files of a world
-    List(List),
+    List(ArtifactsListArgs),
     /// Show which runs wrote and read a file
-    Trace(trace::Args),
+    Trace(trace::ArtifactsTraceArgs),
 }
 
 /// What `wharf artifacts list` takes.
@@ -32,7 +32,7 @@ enum Command {
 Examples:
   wharf artifacts list lab
   wharf artifacts list lab /out/ --local --json")]
-struct List {
+struct ArtifactsListArgs {
     /// The world's id
     world: String,
     /// Only paths that begin with this
@@ -43,11 +43,11 @@ struct List {
 }
 
 /// Does what the subcommand says.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(args: ArtifactsArgs, context: &Context) -> Result<Exit> {
     match args.command {
-        Command::List(list) => {
+        ArtifactsCommand::List(list) => {
             worlds::everything(list.world, list.prefix.as_deref(), list.local, context).await
         }
-        Command::Trace(args) => trace::run(&args, context).await,
+        ArtifactsCommand::Trace(args) => trace::run(&args, context).await,
     }
 }

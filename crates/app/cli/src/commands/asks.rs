@@ -4,7 +4,7 @@ use wharf_client::Client;
 use wharf_vocab::{AskId, AskKind, Code};
 use wharf_wire::rest_v1::Ask;
 
-use crate::commands::{Failure, Result};
+use crate::commands::{CliError, Result};
 use crate::plain;
 
 /// The ask that `typed` means; `None` if no open one does but one may have, of which the core
@@ -19,9 +19,9 @@ pub(crate) async fn find(client: &Client, typed: &str, kind: AskKind) -> Result<
 }
 
 /// Nothing that is open is meant.
-pub(crate) fn not_open(typed: &str) -> Failure {
+pub(crate) fn not_open(typed: &str) -> CliError {
     let message = format!("no open ask begins with {typed:?}; see them with: wharf inbox");
-    Failure::new(Code::AskNotFound, message)
+    CliError::new(Code::AskNotFound, message)
 }
 
 fn pick(asks: Vec<Ask>, typed: &str, kind: AskKind) -> Result<Option<Ask>> {
@@ -39,14 +39,14 @@ fn pick(asks: Vec<Ask>, typed: &str, kind: AskKind) -> Result<Option<Ask>> {
         _ => {
             let ids: Vec<_> = fitting.iter().map(|ask| plain::line(&ask.ask_id)).collect();
             let message = format!("{typed} is ambiguous: {}; type more of it", ids.join(", "));
-            Err(Failure::usage(message))
+            Err(CliError::usage(message))
         }
     }
 }
 
-fn other_kind(ask: &Ask) -> Failure {
+fn other_kind(ask: &Ask) -> CliError {
     let id = plain::line(&ask.ask_id);
-    Failure::usage(match ask.kind {
+    CliError::usage(match ask.kind {
         AskKind::Question => format!("{id} is a question; answer it with: wharf answer {id}"),
         AskKind::Approval => {
             format!("{id} asks for an approval; use: wharf approve {id} or wharf deny {id}")

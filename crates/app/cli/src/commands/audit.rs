@@ -12,19 +12,19 @@ use crate::plain;
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[group(skip)]
-pub(crate) struct Args {
+pub(crate) struct AuditArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<AuditCommand>,
     #[command(flatten)]
-    tail: tail::Args,
+    tail: tail::AuditTailArgs,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum AuditCommand {
     /// Show the newest records
-    Tail(tail::Args),
+    Tail(tail::AuditTailArgs),
     /// Write all records, one JSON object per line
-    Export(export::Args),
+    Export(export::AuditExportArgs),
     /// Verify that no record was changed, removed or added
     #[command(after_help = "\
 Examples:
@@ -36,11 +36,11 @@ Needs the home, not a running core. Exit code 1 if anything is wrong.")]
 }
 
 /// Does what the subcommand says; shows the newest records when there is none.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
-    match args.command.unwrap_or(Command::Tail(args.tail)) {
-        Command::Tail(args) => tail::run(args, context).await,
-        Command::Export(args) => export::run(args, context).await,
-        Command::Verify => verify(context),
+pub(crate) async fn run(args: AuditArgs, context: &Context) -> Result<Exit> {
+    match args.command.unwrap_or(AuditCommand::Tail(args.tail)) {
+        AuditCommand::Tail(args) => tail::run(args, context).await,
+        AuditCommand::Export(args) => export::run(args, context).await,
+        AuditCommand::Verify => verify(context),
     }
 }
 

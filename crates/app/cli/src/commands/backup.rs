@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use wharf_server::backup::{self, Key, RestoreOptions, TakeOptions, Taken};
+use wharf_server::backup::{self, BackupSummary, Key, RestoreOptions, TakeOptions};
 
-use crate::commands::{Context, Exit, Failure, Output, Result};
-use crate::progress::Meter;
+use crate::commands::{CliError, Context, Exit, Output, Result};
+use crate::progress::TransferBar;
 use crate::{amount, moment, plain};
 
 /// What `wharf backup` takes.
@@ -23,16 +23,16 @@ Examples:
 The backup holds everything that a home needs: database, files of worlds, keys, secrets, settings.
 The core may be running; the backup is the state of one moment, and is complete only after it was
 read back. --incremental keeps the last complete one until then, and copies only what is new.")]
-pub(crate) struct Args {
+pub(crate) struct BackupArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<BackupCommand>,
     #[command(flatten)]
-    take: Take,
+    take: BackupTakeArgs,
 }
 
 #[derive(Debug, clap::Args)]
 #[group(skip)]
-struct Take {
+struct BackupTakeArgs {
     /// The folder of the backup; it must be empty or absent
     #[arg(required = true, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -45,7 +45,7 @@ struct Take {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum BackupCommand {
     /// Read a whole backup and say whether it can be restored
     Verify(VerifyArgs),
     /// Create a key for encrypted backups
@@ -53,20 +53,20 @@ enum Command {
 }
 
 /// Takes a backup, or does what the subcommand says.
-pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
+pub(crate) fn run(args: &BackupArgs, context: &Context) -> Result<Exit> {
     match &args.command {
-        Some(Command::Verify(args)) => verify(args, context),
-        Some(Command::Key(args)) => make_key(args, context),
+        Some(BackupCommand::Verify(args)) => verify(args, context),
+        Some(BackupCommand::Key(args)) => make_key(args, context),
         None => take(&args.take, context),
     }
 }
 
-fn take(args: &Take, context: &Context) -> Result<Exit> {
-    let Some(dir) = &args.dir else { return Err(Failure::usage("say where the backup goes")) };
+fn take(args: &BackupTakeArgs, context: &Context) -> Result<Exit> {
+    let Some(dir) = &args.dir else { return Err(CliError::usage("say where the backup goes")) };
     let (output, home) = (context.output, context.home()?);
     let options =
         TakeOptions { incremental: args.incremental, key: key_of(args.key_file.as_deref())? };
-    let mut shown = Shown { output, meter: None };
+    let mut shown = BackupProgress { output, meter: None };
     let taken = backup::take(&home, dir, options, &mut shown)?;
     drop(shown);
     // A file that is not there is no reason to have no backup, but one to look.
@@ -80,7 +80,7 @@ fn take(args: &Take, context: &Context) -> Result<Exit> {
     Ok(exit)
 }
 
-fn sentence(taken: &Taken) -> String {
+fn sentence(taken: &BackupSummary) -> String {
     let (dir, all) = (plain::line(&taken.dir.display().to_string()), amount::about(taken.bytes));
     let (objects, copied) = (taken.objects, amount::about(taken.copied_bytes));
     if taken.by_reference {
@@ -111,16 +111,16 @@ fn key_of(path: Option<&Path>) -> Result<Option<Key>> {
 }
 
 /// Shows on a terminal what passes.
-struct Shown {
+struct BackupProgress {
     output: Output,
-    meter: Option<Meter>,
+    meter: Option<TransferBar>,
 }
 
-impl backup::Watcher for Shown {
+impl backup::Watcher for BackupProgress {
     fn begin(&mut self, what: &str, bytes: Option<u64>) {
         // The one before it makes room first.
         self.meter = None;
-        self.meter = Some(Meter::new(self.output, what, bytes));
+        self.meter = Some(TransferBar::new(self.output, what, bytes));
     }
 
     fn add(&mut self, bytes: u64) {
@@ -174,7 +174,7 @@ struct VerifyArgs {
 /// Reads the backup and says what was found.
 fn verify(args: &VerifyArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
-    let mut shown = Shown { output, meter: None };
+    let mut shown = BackupProgress { output, meter: None };
     let found = backup::verify(&args.dir, key_of(args.key_file.as_deref())?, &mut shown)?;
     drop(shown);
     let exit = if found.findings.is_empty() { Exit::Done } else { Exit::Failed };
@@ -228,7 +228,7 @@ pub(crate) struct RestoreArgs {
 /// Restores the backup.
 pub(crate) fn restore(args: &RestoreArgs, context: &Context) -> Result<Exit> {
     let (output, home) = (context.output, context.home()?);
-    let mut shown = Shown { output, meter: None };
+    let mut shown = BackupProgress { output, meter: None };
     let options = RestoreOptions { replace: args.replace, key: key_of(args.key_file.as_deref())? };
     let restored = backup::restore(&args.dir, &home, options, &mut shown)?;
     drop(shown);

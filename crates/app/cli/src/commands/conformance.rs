@@ -10,7 +10,7 @@ use wharf_conformance::{Error, Options, Profile, Report, Row, Verdict};
 use wharf_testkit::sim::{self, SimOptions};
 use wharf_vocab::{Code, Object};
 
-use crate::commands::{Context, Exit, Failure, Result};
+use crate::commands::{CliError, Context, Exit, Result};
 use crate::{inputs, plain};
 
 /// What `wharf conformance` takes.
@@ -22,7 +22,7 @@ Examples:
   wharf conformance run-protocol http://127.0.0.1:8080
 
 Exit code 1 if a requirement is not met.")]
-pub(crate) struct Args {
+pub(crate) struct ConformanceArgs {
     #[command(subcommand)]
     protocol: Protocol,
 }
@@ -49,7 +49,7 @@ struct AgentArgs {
     dir: PathBuf,
     /// Whether Wharf's additions are checked too
     #[arg(long, value_enum, default_value = "full")]
-    profile: Checked,
+    profile: CheckProfile,
     /// The command that starts the agent
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<String>,
@@ -81,7 +81,7 @@ struct RunArgs {
     mode: RunMode,
     /// Whether Wharf's additions are checked too
     #[arg(long, value_enum, default_value = "full")]
-    profile: Checked,
+    profile: CheckProfile,
     /// Also run checks that take many seconds
     #[arg(long)]
     slow: bool,
@@ -94,24 +94,24 @@ enum RunMode {
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Checked {
+enum CheckProfile {
     /// All requirements
     Full,
     /// Those of the original protocol
     Seed,
 }
 
-impl From<Checked> for Profile {
-    fn from(checked: Checked) -> Self {
+impl From<CheckProfile> for Profile {
+    fn from(checked: CheckProfile) -> Self {
         match checked {
-            Checked::Full => Self::Full,
-            Checked::Seed => Self::Seed,
+            CheckProfile::Full => Self::Full,
+            CheckProfile::Seed => Self::Seed,
         }
     }
 }
 
 /// Checks the peer and prints the report.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(args: ConformanceArgs, context: &Context) -> Result<Exit> {
     let what = match &args.protocol {
         Protocol::AgentProtocol(_) => "agent",
         Protocol::RunProtocol(_) => "tool server",
@@ -185,11 +185,11 @@ fn options(args: RunArgs) -> Result<run::Options> {
 
 fn token(file: &Path) -> Result<String> {
     let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::unreadable(file.display(), &error))?;
+        .map_err(|error| CliError::unreadable(file.display(), &error))?;
     let token = text.trim();
     // It goes into a header, where nothing else may stand.
     if token.is_empty() || !token.chars().all(|c| c.is_ascii_graphic()) {
-        return Err(Failure::usage(format!("{} holds no token", file.display())));
+        return Err(CliError::usage(format!("{} holds no token", file.display())));
     }
     Ok(token.to_owned())
 }
@@ -197,20 +197,20 @@ fn token(file: &Path) -> Result<String> {
 fn object(text: &str, option: &str) -> Result<Object> {
     match inputs::json(text)? {
         Value::Object(object) => Ok(object),
-        _ => Err(Failure::usage(format!("{option} must be a JSON object"))),
+        _ => Err(CliError::usage(format!("{option} must be a JSON object"))),
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what an error is mapped with")]
-fn failure(error: Error) -> Failure {
+fn failure(error: Error) -> CliError {
     match error {
         Error::NoCommand
         | Error::Folder { .. }
         | Error::Start { .. }
         | Error::Address { .. }
-        | Error::Unreachable { .. } => Failure::usage(error.to_string()),
-        Error::Place(_) => Failure::new(Code::HomeUnwritable, error.to_string()),
-        Error::Http(_) => Failure::failed(Code::RequestInvalid, error.to_string()),
+        | Error::Unreachable { .. } => CliError::usage(error.to_string()),
+        Error::Place(_) => CliError::new(Code::HomeUnwritable, error.to_string()),
+        Error::Http(_) => CliError::failed(Code::RequestInvalid, error.to_string()),
     }
 }
 

@@ -25,7 +25,7 @@ Examples:
 
 A run counts once, on the day it was accepted (UTC), with the cost of its own attempts so far.
 Failed runs count; child runs count separately; removed runs do not count.")]
-pub(crate) struct Args {
+pub(crate) struct CostsArgs {
     /// How to group the rows
     #[arg(long, value_name = "WHAT", default_value = "tool")]
     #[arg(value_parser = PossibleValuesParser::new(["tool", "world", "agent", "day"]))]
@@ -42,7 +42,7 @@ pub(crate) struct Args {
 }
 
 /// Shows what runs have cost.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(args: CostsArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let call = context.client()?.costs().query("by", Some(&args.by));
     let call = call.query("since", args.since.as_deref()).query("until", args.until.as_deref());

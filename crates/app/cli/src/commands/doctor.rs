@@ -14,14 +14,14 @@ Examples:
   wharf doctor --home /srv/wharf --json
 
 Exit code 1 if a check fails; warnings do not count.")]
-pub(crate) struct Args {
+pub(crate) struct DoctorArgs {
     /// Also read every file of every world and verify its hash
     #[arg(long)]
     hash: bool,
 }
 
 /// Prints what was looked at and what was seen.
-pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
+pub(crate) fn run(args: &DoctorArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let home = context.home()?;
     let mut findings = doctor::check(&home, args.hash);

@@ -21,14 +21,14 @@ Examples:
   wharf inbox
   wharf inbox --watch
   wharf inbox --watch --json     one line for each new ask")]
-pub(crate) struct Args {
+pub(crate) struct InboxArgs {
     /// Keep watching and show changes
     #[arg(long, short)]
     watch: bool,
 }
 
 /// Shows the open asks.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(args: InboxArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
     let items = open_asks(&client).await?;

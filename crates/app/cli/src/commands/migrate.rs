@@ -11,13 +11,13 @@ use crate::commands::{Context, Exit, Output, Result, Table};
 Examples:
   wharf migrate
   wharf migrate up")]
-pub(crate) struct Args {
+pub(crate) struct MigrateArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<MigrateCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum MigrateCommand {
     /// Migrate the database to the newest version
     #[command(after_help = "Examples:\n  wharf migrate up\n\nThe core must be stopped.")]
     Up,
@@ -34,12 +34,12 @@ enum Command {
 }
 
 /// Does what the subcommand says; shows the version when there is none.
-pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
+pub(crate) fn run(args: &MigrateArgs, context: &Context) -> Result<Exit> {
     let home = context.home()?;
     let migrations = match args.command {
-        Some(Command::Up) => migrate::up(&home)?,
-        Some(Command::Down { to }) => migrate::down(&home, to)?,
-        Some(Command::Status) | None => migrate::status(&home)?,
+        Some(MigrateCommand::Up) => migrate::up(&home)?,
+        Some(MigrateCommand::Down { to }) => migrate::down(&home, to)?,
+        Some(MigrateCommand::Status) | None => migrate::status(&home)?,
     };
     print(&migrations, context.output)?;
     Ok(Exit::Done)

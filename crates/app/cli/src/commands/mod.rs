@@ -35,7 +35,7 @@ use wharf_vocab::Choice;
 // What every command is written with.
 use crate::cli::Context;
 use crate::exit::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::{CliError, Result};
 use crate::output::{Output, Paint};
 use crate::table::Table;
 use crate::{output, plain};

@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use self::name::{Kind, Name};
-use self::project::{Language, Project, Step, Words};
-use crate::commands::{Context, Exit, Failure, Output, Result};
+use self::name::{Name, ProjectKind};
+use self::project::{Language, NextStep, Project, TemplateWords};
+use crate::commands::{CliError, Context, Exit, Output, Result};
 use crate::plain;
 
 /// What `wharf new` takes.
@@ -32,10 +32,10 @@ Examples:
 
 No core and no network are needed. The project has a program, its manifest, tests that run offline
 and a README; the next commands are printed.")]
-pub(crate) struct Args {
+pub(crate) struct NewArgs {
     /// What to create
     #[arg(value_enum, value_name = "agent|tool|operative", hide_possible_values = true)]
-    kind: Kind,
+    kind: ProjectKind,
     /// Its name: greeter, or with a namespace dev.acme.greeter (agents), acme/shout (tools)
     name: String,
     /// The language it is written in
@@ -69,23 +69,23 @@ impl Lang {
 
 /// What was made, for programs.
 #[derive(Debug, Serialize)]
-struct Made<'a> {
+struct ProjectSummary<'a> {
     kind: &'a str,
     lang: &'a str,
     id: &'a str,
     folder: &'a str,
     files: Vec<&'a str>,
-    next: &'a [Step],
+    next: &'a [NextStep],
 }
 
 /// Writes the project, and says what to type next.
-pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
+pub(crate) fn run(args: &NewArgs, context: &Context) -> Result<Exit> {
     let name = Name::read(args.kind, &args.name)?;
     let folder = args.dir.clone().unwrap_or_else(|| PathBuf::from(&name.short));
     let project = project(args, &name, &folder)?;
     project.write(&folder)?;
     let folder = folder.display().to_string();
-    let made = Made {
+    let made = ProjectSummary {
         kind: args.kind.as_str(),
         lang: args.lang.language().word,
         id: &name.id,
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
 }
 
 /// All files and steps of a project.
-fn project(args: &Args, name: &Name, folder: &Path) -> Result<Project> {
+fn project(args: &NewArgs, name: &Name, folder: &Path) -> Result<Project> {
     let language = args.lang.language();
     let mut project = Project::default();
     language.prepare.iter().for_each(|command| project.step(*command));
@@ -113,10 +113,10 @@ fn project(args: &Args, name: &Name, folder: &Path) -> Result<Project> {
         (_, None) => String::new(),
         (_, Some(_)) => {
             let why = "only projects in Rust take --sdk; others bring the library along";
-            return Err(Failure::usage(why));
+            return Err(CliError::usage(why));
         }
     };
-    let words = Words(vec![
+    let words = TemplateWords(vec![
         ("id", name.id.clone()),
         ("name", name.short.clone()),
         ("title", name.title()),
@@ -131,27 +131,27 @@ fn project(args: &Args, name: &Name, folder: &Path) -> Result<Project> {
 }
 
 /// What is typed to use it with a core.
-fn use_it(project: &mut Project, kind: Kind, language: &Language, name: &Name) {
+fn use_it(project: &mut Project, kind: ProjectKind, language: &Language, name: &Name) {
     let id = &name.id;
     match kind {
-        Kind::Agent => {
+        ProjectKind::Agent => {
             project.step("wharf agents add .");
             project.step(format!("wharf agents approve {id} --all"));
             project.step(format!("wharf agents start {id}"));
             project.step(format!("wharf run {id}/greet name=Ada"));
         }
-        Kind::Tool => {
+        ProjectKind::Tool => {
             project.step("wharf tools add . --approve");
             project.step(format!("wharf run {id} text='to be or not to be'"));
         }
-        Kind::Operative => {
+        ProjectKind::Operative => {
             project.staying_step(language.start);
             project.step(format!("wharf run {id}/say text=hello"));
         }
     }
 }
 
-fn text_of(made: &Made<'_>, output: Output) -> String {
+fn text_of(made: &ProjectSummary<'_>, output: Output) -> String {
     let paint = output.out_paint();
     let id = paint.strong(&plain::line(made.id));
     let folder = plain::line(made.folder);

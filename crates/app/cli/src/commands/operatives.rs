@@ -16,13 +16,13 @@ Examples:
 
 A page or a program offers tools by connecting; it needs a token with the verb serve:
   wharf token create --verb serve --tool 'browser/*'")]
-pub(crate) struct Args {
+pub(crate) struct OperativesArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<OperativesCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum OperativesCommand {
     /// List operatives and their tools
     #[command(after_help = "Examples:\n  wharf operatives\n  wharf operatives list --json")]
     List,
@@ -35,9 +35,9 @@ enum Command {
 }
 
 /// Does what the subcommand says; lists operatives when there is none.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(args: OperativesArgs, context: &Context) -> Result<Exit> {
     let client = context.client()?;
-    let Some(Command::Forget { name }) = args.command else {
+    let Some(OperativesCommand::Forget { name }) = args.command else {
         let empty = "no operatives; a page or a program becomes one when it connects";
         return super::list(client.operatives().list(), empty, context.output, table_of).await;
     };

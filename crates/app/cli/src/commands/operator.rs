@@ -45,7 +45,7 @@ A worker's command is run by sh. It reads its prompt from standard input, and it
 an exit code other than 0 means failure. Its environment has WHARF_TASK_ID, WHARF_AGENT,
 WHARF_BASE_URL and WHARF_WORKER_HANDLE, with which it can also talk to the core. A new seat is
 closed when you leave, unless --keep is given. See docs/operators.md.")]
-pub(crate) struct Args {
+pub(crate) struct OperatorArgs {
     /// What the seat is for, in a few words
     #[arg(long, value_name = "TEXT", conflicts_with = "seat")]
     desc: Option<String>,
@@ -67,7 +67,7 @@ pub(crate) struct Args {
     keep: bool,
     /// Carry out jobs delegated to an agent (* for any) with a command; may be repeated
     #[arg(long = "execute", value_name = "AGENT=COMMAND", value_parser = command::rule)]
-    execute: Vec<command::Rule>,
+    execute: Vec<command::ExecuteRule>,
     /// Concurrent workers
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     jobs: u16,
@@ -79,7 +79,7 @@ pub(crate) struct Args {
     deny_all: bool,
 }
 
-impl Args {
+impl OperatorArgs {
     /// Whether anything is done without being typed.
     fn is_automatic(&self) -> bool {
         self.approve_all || self.deny_all || !self.execute.is_empty()
@@ -87,7 +87,7 @@ impl Args {
 }
 
 /// Sits on a seat until somebody leaves it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(args: OperatorArgs, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let taken = seat::take(&args, &client).await?;
     let ended = main_loop::run(&args, &client, &taken, context.output).await;

@@ -13,7 +13,7 @@ use wharf_wire::rest_v1::{Artifact, CreateRun, Run, RunContext, RunOperator};
 
 use crate::commands::runs::money_warnings;
 use crate::commands::tools;
-use crate::commands::{Context, Exit, Failure, Result, word};
+use crate::commands::{CliError, Context, Exit, Result, word};
 use crate::render::Renderer;
 use crate::{amount, inputs, plain};
 
@@ -35,7 +35,7 @@ name is key.world is written key..world.
 Text and progress go to standard error, the finished run to standard output as one JSON object.
 Ctrl-C cancels the run; a second Ctrl-C leaves at once.
 Exit codes: 0 succeeded, 1 failed, 2 usage, 3 refused, 4 canceled.")]
-pub(crate) struct Args {
+pub(crate) struct RunToolArgs {
     /// The tool, such as wharf/count
     tool: String,
     /// Inputs, each typed by the tool's schema; repeat a key to fill a list
@@ -90,7 +90,7 @@ pub(crate) struct Args {
 }
 
 /// Starts the run and, unless told otherwise, follows it to its end.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(args: RunToolArgs, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let output = context.output;
     let (detach, quiet) = (args.detach, args.quiet);
@@ -124,7 +124,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     warnings(&run).iter().for_each(|line| output.note(line));
     match output.json(&run) {
         // Whoever read the outcome has gone, but the exit code still says how the run ended.
-        Ok(()) | Err(Failure::ReaderGone) => Ok(Exit::of_run(status)),
+        Ok(()) | Err(CliError::ReaderGone) => Ok(Exit::of_run(status)),
         Err(failure) => Err(failure),
     }
 }
@@ -146,7 +146,7 @@ fn wrote(run: &Value) -> Vec<String> {
     written.map(line).collect()
 }
 
-async fn request(args: Args, client: &Client) -> Result<CreateRun> {
+async fn request(args: RunToolArgs, client: &Client) -> Result<CreateRun> {
     let tool = tools::tool_id(&args.tool)?;
     let inputs = read_inputs(&args, &tool, client).await?;
     let outputs = inputs::outputs(&args.outputs)?;
@@ -196,11 +196,11 @@ pub(crate) fn optional<T: FromStr<Err = IdError>>(
 
 /// An id that was typed, in the words with which a core refuses one.
 pub(crate) fn id<T: FromStr<Err = IdError>>(name: &str, typed: &str) -> Result<T> {
-    let misfit = |error| Failure::usage(format!("The field `{name}` does not fit; {error}."));
+    let misfit = |error| CliError::usage(format!("The field `{name}` does not fit; {error}."));
     typed.parse().map_err(misfit)
 }
 
-async fn read_inputs(args: &Args, tool: &ToolId, client: &Client) -> Result<Value> {
+async fn read_inputs(args: &RunToolArgs, tool: &ToolId, client: &Client) -> Result<Value> {
     let base = args.input.as_deref().map(inputs::json).transpose()?;
     if args.pairs.is_empty() {
         return Ok(base.unwrap_or_else(|| Value::Object(wharf_vocab::Object::new())));
@@ -209,7 +209,7 @@ async fn read_inputs(args: &Args, tool: &ToolId, client: &Client) -> Result<Valu
         None => wharf_vocab::Object::new(),
         Some(Value::Object(object)) => object,
         Some(_) => {
-            return Err(Failure::usage("key=value pairs need an --input that is a JSON object"));
+            return Err(CliError::usage("key=value pairs need an --input that is a JSON object"));
         }
     };
     let schema = schema_of(tool, client).await?;

@@ -15,21 +15,21 @@ use crate::plain;
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[group(skip)]
-pub(crate) struct Args {
+pub(crate) struct RunsArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<RunsCommand>,
     #[command(flatten)]
-    list: list::Args,
+    list: list::RunsListArgs,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum RunsCommand {
     /// List runs, the newest first
-    List(list::Args),
+    List(list::RunsListArgs),
     /// Show one run
-    Show(show::Args),
+    Show(show::RunsShowArgs),
     /// Follow a run from its start to its end
-    Watch(watch::Args),
+    Watch(watch::RunsWatchArgs),
     /// Cancel runs
     Cancel(CancelArgs),
     /// Remove finished runs permanently
@@ -37,13 +37,13 @@ enum Command {
 }
 
 /// Does what the subcommand says; lists runs when there is none.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
-    match args.command.unwrap_or(Command::List(args.list)) {
-        Command::List(args) => list::run(args, context).await,
-        Command::Show(args) => show::run(args, context).await,
-        Command::Watch(args) => watch::run(args, context).await,
-        Command::Cancel(args) => cancel(args, context).await,
-        Command::Purge(args) => purge(args, context).await,
+pub(crate) async fn run(args: RunsArgs, context: &Context) -> Result<Exit> {
+    match args.command.unwrap_or(RunsCommand::List(args.list)) {
+        RunsCommand::List(args) => list::run(args, context).await,
+        RunsCommand::Show(args) => show::run(args, context).await,
+        RunsCommand::Watch(args) => watch::run(args, context).await,
+        RunsCommand::Cancel(args) => cancel(args, context).await,
+        RunsCommand::Purge(args) => purge(args, context).await,
     }
 }
 

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use serde_json::json;
 use wharf_wire::rest_v1::Secret;
 
-use crate::commands::{Context, Exit, Failure, Output, Result, Table};
+use crate::commands::{CliError, Context, Exit, Output, Result, Table};
 use crate::{moment, plain, prompt};
 
 /// Largest secret.
@@ -22,13 +22,13 @@ Examples:
   wharf secret remove MAIL_KEY
 
 A provider gets a secret only if its manifest asks for it and you approved that.")]
-pub(crate) struct Args {
+pub(crate) struct SecretArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<SecretCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum SecretCommand {
     /// List the names of secrets
     #[command(after_help = "Examples:\n  wharf secret\n  wharf secret list --json")]
     List,
@@ -57,27 +57,27 @@ others could see it.")]
 }
 
 /// Does what the subcommand says; lists names when there is none.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(args: SecretArgs, context: &Context) -> Result<Exit> {
     // A core that is away is noticed before anything is typed.
     let client = context.client()?;
-    let (name, done) = match args.command.unwrap_or(Command::List) {
-        Command::List => {
+    let (name, done) = match args.command.unwrap_or(SecretCommand::List) {
+        SecretCommand::List => {
             let empty = "no secrets; keep one with: wharf secret set NAME";
             return super::list(client.secrets().list(), empty, context.output, table_of).await;
         }
-        Command::Set { name, keep_newline } => {
+        SecretCommand::Set { name, keep_newline } => {
             let bytes = if std::io::stdin().is_terminal() {
                 prompt::unseen(&format!("{}: ", plain::line(&name)))?.into_bytes()
             } else {
                 read(keep_newline)?
             };
             if bytes.is_empty() {
-                return Err(Failure::usage("a secret has at least one byte"));
+                return Err(CliError::usage("a secret has at least one byte"));
             }
             client.secrets().set(&name, bytes).await?;
             (name, "set")
         }
-        Command::Remove { name } => {
+        SecretCommand::Remove { name } => {
             client.secrets().remove(&name).await?;
             (name, "removed")
         }
@@ -98,12 +98,12 @@ fn read(keep_newline: bool) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = SECRET_BYTES_MAX as u64 + 2;
     let read = std::io::stdin().lock().take(most).read_to_end(&mut bytes);
-    read.map_err(|error| Failure::unreadable("standard input", &error))?;
+    read.map_err(|error| CliError::unreadable("standard input", &error))?;
     if !keep_newline {
         strip_line_end(&mut bytes);
     }
     if bytes.len() > SECRET_BYTES_MAX {
-        return Err(Failure::usage("a secret may have 64 KiB at most"));
+        return Err(CliError::usage("a secret may have 64 KiB at most"));
     }
     Ok(bytes)
 }

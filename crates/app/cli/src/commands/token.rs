@@ -8,7 +8,7 @@ use serde_json::json;
 use wharf_vocab::Code;
 use wharf_wire::rest_v1::{Keys, RotateKeys, Token};
 
-use crate::commands::{Context, Exit, Failure, Output, Result, Table};
+use crate::commands::{CliError, Context, Exit, Output, Result, Table};
 use crate::{amount, moment, plain, table};
 
 /// What `wharf token` takes.
@@ -21,18 +21,18 @@ Examples:
   wharf token revoke g-0193
   wharf token narrow --verb read < token.txt
   wharf token rotate")]
-pub(crate) struct Args {
+pub(crate) struct TokenArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<TokenCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum TokenCommand {
     /// List tokens, without their text
     #[command(after_help = "Examples:\n  wharf token\n  wharf token list --json")]
     List,
     /// Create a token, and print it once
-    Create(create::Args),
+    Create(create::TokenCreateArgs),
     /// Revoke a token, and all tokens narrowed from it
     #[command(after_help = "\
 Examples:
@@ -44,7 +44,7 @@ It takes effect at once, also for tokens narrowed from it. A unique beginning of
         id: String,
     },
     /// Derive a token with fewer rights, without a core
-    Narrow(narrow::Args),
+    Narrow(narrow::TokenNarrowArgs),
     /// Create a new signing key for tokens
     #[command(after_help = "\
 Examples:
@@ -60,16 +60,16 @@ The owner's token is not affected.")]
 }
 
 /// Does what the subcommand says; lists tokens when there is none.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
-    match args.command.unwrap_or(Command::List) {
-        Command::List => {
+pub(crate) async fn run(args: TokenArgs, context: &Context) -> Result<Exit> {
+    match args.command.unwrap_or(TokenCommand::List) {
+        TokenCommand::List => {
             let empty = "no tokens but the owner's; make one with: wharf token create --verb read";
             super::list(context.client()?.tokens().list(), empty, context.output, table_of).await
         }
-        Command::Create(args) => create::run(args, context).await,
-        Command::Revoke { id } => revoke(&id, context).await,
-        Command::Narrow(args) => narrow::run(args, context),
-        Command::Rotate { drop_old } => rotate(drop_old, context).await,
+        TokenCommand::Create(args) => create::run(args, context).await,
+        TokenCommand::Revoke { id } => revoke(&id, context).await,
+        TokenCommand::Narrow(args) => narrow::run(args, context),
+        TokenCommand::Rotate { drop_old } => rotate(drop_old, context).await,
     }
 }
 
@@ -131,11 +131,11 @@ fn pick(tokens: &[Token], typed: &str) -> Result<String> {
         // What was typed may be a token itself, so it is not repeated.
         (None, []) => {
             let message = "there is no token with this id; list them with: wharf token list";
-            Err(Failure::new(Code::GrantNotFound, message))
+            Err(CliError::new(Code::GrantNotFound, message))
         }
         (None, several) => {
             let message = format!("{} tokens have an id that begins so", several.len());
-            Err(Failure::usage(message))
+            Err(CliError::usage(message))
         }
     }
 }

@@ -17,7 +17,7 @@ use wharf_toolserver::worker::{Apart, ExecHandler, PythonHandler, WorkerSettings
 use wharf_vocab::{Code, ToolId};
 use wharf_wire::run_v1::ToolName;
 
-use crate::commands::{Context, Exit, Failure, Output, Result};
+use crate::commands::{CliError, Context, Exit, Output, Result};
 use crate::{amount, plain};
 
 /// What `wharf tool` takes.
@@ -26,13 +26,13 @@ use crate::{amount, plain};
 Examples:
   wharf tool serve --handler handler.py
   wharf tool serve --exec ./resize --listen 127.0.0.1:0")]
-pub(crate) struct Args {
+pub(crate) struct ToolArgs {
     #[command(subcommand)]
-    command: Command,
+    command: ToolCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum ToolCommand {
     /// Serve a tool until a signal stops it
     Serve(Box<ServeArgs>),
 }
@@ -51,7 +51,7 @@ The server answers GET /healthz and takes runs at /run. Callers on other machine
 from the token file. Ctrl-C or SIGTERM waits for runs in progress; a second one does not.")]
 struct ServeArgs {
     #[command(flatten)]
-    what: What,
+    what: ServedToolArgs,
     /// Where to listen: HOST:PORT (port 0 picks a free one) or unix:PATH; a core that launches the
     /// server hands it a socket as fd:NUMBER
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
@@ -70,7 +70,7 @@ struct ServeArgs {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
     #[command(flatten)]
-    files: Files,
+    files: FileArgs,
     #[command(flatten)]
     bounds: Bounds,
     /// A variable that runs may see; may be repeated
@@ -90,7 +90,7 @@ struct ServeArgs {
 /// The tool itself.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
-struct What {
+struct ServedToolArgs {
     /// A Python file with an `entry` function, run in a process of its own for each run
     #[arg(long, value_name = "FILE.py")]
     handler: Option<PathBuf>,
@@ -101,7 +101,7 @@ struct What {
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Files of runs")]
-struct Files {
+struct FileArgs {
     /// Storage that runs may read and write; may be repeated
     #[arg(long = "allow-origin", value_name = "URL")]
     origins: Vec<String>,
@@ -159,12 +159,12 @@ enum Dialect {
 }
 
 /// Serves until a signal comes.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
-    let Command::Serve(args) = args.command;
+pub(crate) async fn run(args: ToolArgs, context: &Context) -> Result<Exit> {
+    let ToolCommand::Serve(args) = args.command;
     begin_log(&args.log, context.output)?;
     let handler = handler(&args)?;
     let unable = |error: std::io::Error| {
-        Failure::failed(Code::CoreInternal, format!("cannot wait for signals: {error}"))
+        CliError::failed(Code::CoreInternal, format!("cannot wait for signals: {error}"))
     };
     let mut signals = Signals::new().map_err(unable)?;
     let digest = args.digest.clone().unwrap_or_else(|| handler.digest());
@@ -200,15 +200,15 @@ fn handler(args: &ServeArgs) -> Result<Arc<dyn Handler>> {
         return Ok(Arc::new(handler));
     }
     let command = args.what.exec.as_deref().unwrap_or_default();
-    let argv = split(command).map_err(|why| Failure::usage(format!("--exec: {why}")))?;
+    let argv = split(command).map_err(|why| CliError::usage(format!("--exec: {why}")))?;
     let cwd = std::env::current_dir()
-        .map_err(|error| Failure::unreadable("the current folder", &error))?;
+        .map_err(|error| CliError::unreadable("the current folder", &error))?;
     Ok(Arc::new(ExecHandler::new(argv, cwd, settings)))
 }
 
 fn options(args: ServeArgs) -> Options {
     let usual = Options::default();
-    let Files { origins, allow_private, artifacts, scratch, proxy, trust, .. } = args.files;
+    let FileArgs { origins, allow_private, artifacts, scratch, proxy, trust, .. } = args.files;
     let files = Policy::default();
     let proxy = match proxy.as_deref() {
         Some("env") => std::env::var("HTTP_PROXY").ok(),
@@ -257,13 +257,13 @@ fn greet(output: Output, address: &Listen, digest: &str) -> Result<()> {
     output.line(&format!("serving at {}", output.out_paint().strong(&address)))
 }
 
-fn refused(error: &Error) -> Failure {
+fn refused(error: &Error) -> CliError {
     match error {
         Error::Address(_) | Error::Open(_) | Error::File { .. } | Error::Files(_) => {
-            Failure::usage(error.to_string())
+            CliError::usage(error.to_string())
         }
         Error::Bind { .. } | Error::Handler(_) => {
-            Failure::failed(Code::ConfigInvalid, error.to_string())
+            CliError::failed(Code::ConfigInvalid, error.to_string())
         }
     }
 }
@@ -271,7 +271,7 @@ fn refused(error: &Error) -> Failure {
 /// Begins to log to standard error.
 fn begin_log(level: &str, output: Output) -> Result<()> {
     let filter = EnvFilter::try_new(level)
-        .map_err(|_| Failure::usage("--log takes error, warn, info, debug or trace"))?;
+        .map_err(|_| CliError::usage("--log takes error, warn, info, debug or trace"))?;
     let lines = fmt::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // An error means that somebody logs already, and that is well.
     let _ = if output.is_json() {

@@ -13,11 +13,12 @@ use wharf_client::{Call, Client, Tools};
 use wharf_vocab::{Code, ToolId};
 use wharf_wire::rest_v1::Tool;
 
-use crate::commands::providers::{self, Kind, logs, pick};
-use crate::commands::{Context, Exit, Failure, Result, Table};
+use crate::commands::providers::{self, ProviderNoun, logs, pick};
+use crate::commands::{CliError, Context, Exit, Result, Table};
 use crate::plain;
 
-const TOOLS: Kind = Kind { word: "tool", command: "wharf tools", unknown: Code::ToolNotFound };
+const TOOLS: ProviderNoun =
+    ProviderNoun { word: "tool", command: "wharf tools", unknown: Code::ToolNotFound };
 
 /// What `wharf tools` takes.
 #[derive(Debug, clap::Args)]
@@ -33,13 +34,13 @@ Examples:
 
 A tool with a version, such as text/shout@1, has its own server. Tools of agents are managed
 through their agents: see wharf agents. A unique beginning or end of a tool's id is enough.")]
-pub(crate) struct Args {
+pub(crate) struct ToolsArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<ToolsCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ToolsCommand {
     /// List all tools
     #[command(after_help = "Examples:\n  wharf tools\n  wharf tools list --json")]
     List,
@@ -53,30 +54,30 @@ Examples:
         tool: String,
     },
     /// Add the tool server in a folder, and show what it asks for
-    Add(add::Args),
+    Add(add::ToolsAddArgs),
     /// Approve a tool server, or the current definition of an agent's tool
-    Approve(approve::Args),
+    Approve(approve::ToolsApproveArgs),
     /// Allow calls of a tool, also after a restart of the core
     #[command(after_help = "\
 Examples:
   wharf tools enable text/shout@1
 
 Its server starts with the first call.")]
-    Enable(Which),
+    Enable(ToolSelector),
     /// Stop a tool's server and refuse all calls of it
     #[command(after_help = "\
 Examples:
   wharf tools disable text/shout@1
 
 Runs in progress are lost. The tool stays listed and approved.")]
-    Disable(Which),
+    Disable(ToolSelector),
     /// Restart a tool's server
     #[command(after_help = "\
 Examples:
   wharf tools restart text/shout@1
 
 Runs in progress are lost.")]
-    Restart(Which),
+    Restart(ToolSelector),
     /// Print the log of a tool's server, even if it has ended
     #[command(after_help = "\
 Examples:
@@ -87,7 +88,7 @@ Examples:
 Each line is marked with its source: out and err are the server's, log is the core's own.")]
     Logs {
         #[command(flatten)]
-        which: Which,
+        which: ToolSelector,
         #[command(flatten)]
         lines: logs::LogArgs,
     },
@@ -99,7 +100,7 @@ Examples:
 
 An enabled tool is disabled first, after confirmation. Its approval is forgotten; its folder, its
 runs and their files are not touched.")]
-    Remove(Remove),
+    Remove(ToolsRemoveArgs),
     /// Show how definitions differ from the approved ones
     #[command(after_help = "\
 Examples:
@@ -115,39 +116,39 @@ A tool whose definition changed cannot be called until it is approved again.")]
 
 /// Which tool is meant.
 #[derive(Debug, clap::Args)]
-struct Which {
+struct ToolSelector {
     /// The tool, or a unique beginning or end of its id
     tool: String,
 }
 
 #[derive(Debug, clap::Args)]
-struct Remove {
+struct ToolsRemoveArgs {
     #[command(flatten)]
-    which: Which,
+    which: ToolSelector,
     /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
 }
 
 /// Does what the subcommand says; lists tools when there is none.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
-    match args.command.unwrap_or(Command::List) {
-        Command::List => list(context).await,
-        Command::Show { tool } => show::run(&tool, context).await,
-        Command::Add(args) => add::run(args, context).await,
-        Command::Approve(args) => approve::run(args, context).await,
-        Command::Enable(which) => {
+pub(crate) async fn run(args: ToolsArgs, context: &Context) -> Result<Exit> {
+    match args.command.unwrap_or(ToolsCommand::List) {
+        ToolsCommand::List => list(context).await,
+        ToolsCommand::Show { tool } => show::run(&tool, context).await,
+        ToolsCommand::Add(args) => add::run(args, context).await,
+        ToolsCommand::Approve(args) => approve::run(args, context).await,
+        ToolsCommand::Enable(which) => {
             steer(&which, context, "enabling", |tools, id| tools.enable(id)).await
         }
-        Command::Disable(which) => {
+        ToolsCommand::Disable(which) => {
             steer(&which, context, "disabling", |tools, id| tools.disable(id)).await
         }
-        Command::Restart(which) => {
+        ToolsCommand::Restart(which) => {
             steer(&which, context, "restarting", |tools, id| tools.restart(id)).await
         }
-        Command::Logs { which, lines } => print_log(&which, &lines, context).await,
-        Command::Remove(args) => remove(&args, context).await,
-        Command::Diff { tool } => diff::run(tool.as_deref(), context).await,
+        ToolsCommand::Logs { which, lines } => print_log(&which, &lines, context).await,
+        ToolsCommand::Remove(args) => remove(&args, context).await,
+        ToolsCommand::Diff { tool } => diff::run(tool.as_deref(), context).await,
     }
 }
 
@@ -166,7 +167,7 @@ async fn list(context: &Context) -> Result<Exit> {
 
 /// Asks something of a tool's server, and says in a line how the tool fares.
 async fn steer(
-    which: &Which,
+    which: &ToolSelector,
     context: &Context,
     doing: &str,
     call: impl FnOnce(Tools<'_>, &ToolId) -> Call<Tool>,
@@ -180,7 +181,7 @@ async fn steer(
     .await
 }
 
-async fn print_log(which: &Which, lines: &logs::LogArgs, context: &Context) -> Result<Exit> {
+async fn print_log(which: &ToolSelector, lines: &logs::LogArgs, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let id = find(&client, &which.tool).await?;
     let tools = client.tools();
@@ -193,7 +194,7 @@ async fn print_log(which: &Which, lines: &logs::LogArgs, context: &Context) -> R
 }
 
 /// Forgets the tool's server.
-async fn remove(args: &Remove, context: &Context) -> Result<Exit> {
+async fn remove(args: &ToolsRemoveArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
     let id = find(&client, &args.which.tool).await?;
@@ -201,7 +202,7 @@ async fn remove(args: &Remove, context: &Context) -> Result<Exit> {
     if tool.server.is_some_and(|server| server.enabled) {
         if !args.yes && !output.can_ask() {
             let message = format!("{id} is enabled; disable it first, or confirm it with --yes");
-            return Err(Failure::new(Code::AgentRunning, message));
+            return Err(CliError::new(Code::AgentRunning, message));
         }
         if !args.yes && !output.confirm(&format!("{id} is enabled. Disable and remove it?")) {
             return Ok(Exit::Done);
@@ -240,6 +241,6 @@ pub(super) fn tool_id(id: &str) -> Result<ToolId> {
         let message = format!(
             "{id:?} is not a tool id such as wharf/count; list the tools with: wharf tools"
         );
-        Failure::new(Code::ToolNotFound, message)
+        CliError::new(Code::ToolNotFound, message)
     })
 }

@@ -16,7 +16,7 @@ Examples:
   wharf up --home ./my-home --demo   a separate home, with the example providers
   wharf up --allow-origin http://localhost:5173
                                      let pages of a development server connect")]
-pub(crate) struct Args {
+pub(crate) struct UpArgs {
     /// Where to listen; port 0 lets the system pick one
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
@@ -32,8 +32,8 @@ pub(crate) struct Args {
 }
 
 /// Runs the core until it is told to stop.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
-    let Args { listen, behind_proxy, allow_origin: origins, demo } = args;
+pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit> {
+    let UpArgs { listen, behind_proxy, allow_origin: origins, demo } = args;
     let output = context.output;
     let needs_home = context.locator.home.is_some();
     let options = UpOptions { home: context.home()?, listen, behind_proxy, origins, demo };

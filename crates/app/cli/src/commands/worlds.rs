@@ -28,18 +28,18 @@ Examples:
   wharf worlds put lab /in/photo.jpg photo.jpg
   wharf worlds ls lab
   wharf worlds get lab /out/small.jpg small.jpg")]
-pub(crate) struct Args {
+pub(crate) struct WorldsArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<WorldsCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum WorldsCommand {
     /// List worlds
     #[command(after_help = "Examples:\n  wharf worlds\n  wharf worlds list --json")]
     List,
     /// Create a world
-    Create(settings::Create),
+    Create(settings::WorldsCreateArgs),
     /// Show one world: its settings, its budget and its size
     #[command(after_help = "Examples:\n  wharf worlds show default")]
     Show {
@@ -47,11 +47,11 @@ enum Command {
         world: String,
     },
     /// Change a world's settings
-    Set(settings::Set),
+    Set(settings::WorldsSetArgs),
     /// Set a world's budget
-    Budget(settings::Budget),
+    Budget(settings::WorldsBudgetArgs),
     /// Correct the amount a world has spent
-    Correct(settings::Correct),
+    Correct(settings::WorldsCorrectArgs),
     /// Remove a world
     #[command(after_help = "\
 Examples:
@@ -71,13 +71,13 @@ world with open runs is never removed: cancel them first. Its history stays on r
         yes: bool,
     },
     /// List a world's files
-    Ls(ls::Args),
+    Ls(ls::WorldsLsArgs),
     /// Put a file into a world
-    Put(put::Args),
+    Put(put::WorldsPutArgs),
     /// Get a file out of a world
-    Get(get::Args),
+    Get(get::WorldsGetArgs),
     /// Remove files from a world
-    Rm(rm::Args),
+    Rm(rm::WorldsRmArgs),
     /// Show how much a world holds, by folder
     #[command(after_help = "\
 Examples:
@@ -88,25 +88,25 @@ Examples:
         world: String,
     },
     /// Remove files past their retention, and leftovers
-    Gc(gc::Args),
+    Gc(gc::WorldsGcArgs),
 }
 
 /// Does what the subcommand says; lists worlds when there is none.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
-    match args.command.unwrap_or(Command::List) {
-        Command::List => list(context).await,
-        Command::Create(args) => settings::create(args, context).await,
-        Command::Show { world } => show::run(&world, context).await,
-        Command::Set(args) => settings::set(args, context).await,
-        Command::Budget(args) => settings::budget(args, context).await,
-        Command::Correct(args) => settings::correct(args, context).await,
-        Command::Remove { world, force, yes } => remove(&world, force, yes, context).await,
-        Command::Ls(args) => ls::run(args, context).await,
-        Command::Put(args) => put::run(args, context).await,
-        Command::Get(args) => get::run(args, context).await,
-        Command::Rm(args) => rm::run(&args, context).await,
-        Command::Du { world } => du::run(&world, context).await,
-        Command::Gc(args) => gc::run(&args, context).await,
+pub(crate) async fn run(args: WorldsArgs, context: &Context) -> Result<Exit> {
+    match args.command.unwrap_or(WorldsCommand::List) {
+        WorldsCommand::List => list(context).await,
+        WorldsCommand::Create(args) => settings::create(args, context).await,
+        WorldsCommand::Show { world } => show::run(&world, context).await,
+        WorldsCommand::Set(args) => settings::set(args, context).await,
+        WorldsCommand::Budget(args) => settings::budget(args, context).await,
+        WorldsCommand::Correct(args) => settings::correct(args, context).await,
+        WorldsCommand::Remove { world, force, yes } => remove(&world, force, yes, context).await,
+        WorldsCommand::Ls(args) => ls::run(args, context).await,
+        WorldsCommand::Put(args) => put::run(args, context).await,
+        WorldsCommand::Get(args) => get::run(args, context).await,
+        WorldsCommand::Rm(args) => rm::run(&args, context).await,
+        WorldsCommand::Du { world } => du::run(&world, context).await,
+        WorldsCommand::Gc(args) => gc::run(&args, context).await,
     }
 }
 

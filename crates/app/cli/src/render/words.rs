@@ -8,7 +8,7 @@ use crate::amount;
 use crate::moment;
 use crate::output::Paint;
 use crate::plain;
-use crate::shape::Shape;
+use crate::shape::SchemaNode;
 
 /// What the bar says while an ask is open.
 pub(super) fn waiting(ask: &Ask) -> &'static str {
@@ -32,7 +32,7 @@ pub(super) fn ask(ask: &Ask, paint: Paint) -> String {
 /// What an answer looks like, short enough to be typed from.
 fn answer_hint(schema: Option<&Value>) -> String {
     let Some(schema) = schema else { return "VALUE".to_owned() };
-    let shape = Shape::new(schema);
+    let shape = SchemaNode::new(schema);
     let fields = shape.fields();
     if !shape.is_only("object") || fields.is_empty() {
         return hint(shape);
@@ -46,7 +46,7 @@ fn answer_hint(schema: Option<&Value>) -> String {
     if pairs.is_empty() { "key=value …".to_owned() } else { pairs.join(" ") }
 }
 
-fn hint(shape: Shape<'_>) -> String {
+fn hint(shape: SchemaNode<'_>) -> String {
     match shape.choices() {
         Some(_) => plain::cut(&shape.kind(), 60),
         None if shape.is_only("boolean") => "yes|no".to_owned(),

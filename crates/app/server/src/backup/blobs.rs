@@ -8,9 +8,9 @@ use wharf_vocab::{B3, Fault};
 
 use super::Watcher;
 use super::error::trouble;
-use super::manifest::Piece;
-use super::place::{Place, create};
-use super::seal::{Reader, Writer, hash};
+use super::manifest::ByteDigest;
+use super::place::{BackupFolder, create};
+use super::seal::{BackupReader, Writer, hash};
 use crate::files;
 
 /// How much is read at once.
@@ -18,25 +18,25 @@ const PIECE_BYTES: usize = 1024 * 1024;
 
 /// The content that a backup gets.
 pub(super) struct Blobs<'a> {
-    place: &'a Place,
+    place: &'a BackupFolder,
     /// Names of what a complete state has, so that it need not be read again.
     known: HashSet<String>,
     /// Names of what was written now.
-    written: Vec<(String, Piece)>,
+    written: Vec<(String, ByteDigest)>,
     /// Names of all that the new state needs.
     needed: HashSet<String>,
     copied_bytes: u64,
 }
 
 impl<'a> Blobs<'a> {
-    pub(super) fn new(place: &'a Place, known: HashSet<String>) -> Self {
+    pub(super) fn new(place: &'a BackupFolder, known: HashSet<String>) -> Self {
         let (written, needed) = (Vec::new(), HashSet::new());
         Self { place, known, written, needed, copied_bytes: 0 }
     }
 
     /// Whether content is there already. What a backup that was broken off has left is looked at
     /// before it is relied on.
-    pub(super) fn has(&mut self, content: &Piece) -> Result<bool, Fault> {
+    pub(super) fn has(&mut self, content: &ByteDigest) -> Result<bool, Fault> {
         let name = self.place.blob_name(&content.b3);
         if !self.known.contains(&name) {
             let path = self.place.blob(&name);
@@ -61,7 +61,7 @@ impl<'a> Blobs<'a> {
         from: &mut dyn Read,
         expected: Option<&B3>,
         watcher: &mut dyn Watcher,
-    ) -> Result<Piece, Fault> {
+    ) -> Result<ByteDigest, Fault> {
         let scratch = self.place.scratch();
         let failed = |error: io::Error| trouble("write", &scratch, &error);
         files::remove(&scratch).map_err(failed)?;
@@ -92,7 +92,7 @@ impl<'a> Blobs<'a> {
         from: &mut dyn Read,
         expected: Option<&B3>,
         watcher: &mut dyn Watcher,
-    ) -> io::Result<Piece> {
+    ) -> io::Result<ByteDigest> {
         let (scratch, key) = (self.place.scratch(), self.place.key());
         let guessed = expected.map_or_else(String::new, |b3| self.place.blob_name(b3));
         let content = copy(from, Writer::new(create(&scratch)?, key, &guessed), watcher)?;
@@ -100,8 +100,8 @@ impl<'a> Blobs<'a> {
         if name != guessed {
             let other = scratch.with_extension("other");
             files::remove(&other)?;
-            let mut reader = Reader::new(File::open(&scratch)?, key, &guessed)?;
-            copy(&mut reader, Writer::new(create(&other)?, key, &name), &mut Unseen)?;
+            let mut reader = BackupReader::new(File::open(&scratch)?, key, &guessed)?;
+            copy(&mut reader, Writer::new(create(&other)?, key, &name), &mut NoWatcher)?;
             fs::rename(&other, &scratch)?;
         }
         Ok(content)
@@ -139,9 +139,9 @@ impl<'a> Blobs<'a> {
 }
 
 /// Nobody watches.
-pub(super) struct Unseen;
+pub(super) struct NoWatcher;
 
-impl Watcher for Unseen {
+impl Watcher for NoWatcher {
     fn begin(&mut self, _: &str, _: Option<u64>) {}
 
     fn add(&mut self, _: u64) {}
@@ -152,7 +152,7 @@ pub(super) fn copy(
     from: &mut dyn Read,
     to: io::Result<Writer>,
     watcher: &mut dyn Watcher,
-) -> io::Result<Piece> {
+) -> io::Result<ByteDigest> {
     let mut to = to?;
     let mut piece = vec![0; PIECE_BYTES];
     loop {
@@ -163,7 +163,7 @@ pub(super) fn copy(
         };
         if read == 0 {
             let (bytes, b3) = to.finish()?;
-            return Ok(Piece { bytes, b3 });
+            return Ok(ByteDigest { bytes, b3 });
         }
         to.write_all(&piece[..read])?;
         watcher.add(read as u64);
@@ -172,19 +172,19 @@ pub(super) fn copy(
 
 /// Reads content and says whether it is what it should be.
 pub(super) fn read(
-    place: &Place,
-    content: &Piece,
+    place: &BackupFolder,
+    content: &ByteDigest,
     pass: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<bool> {
     let name = place.blob_name(&content.b3);
     let file = File::open(place.blob(&name))?;
-    pass_on(&mut Reader::new(file, place.key(), &name)?, content, pass)
+    pass_on(&mut BackupReader::new(file, place.key(), &name)?, content, pass)
 }
 
 /// Reads anything of a backup and says whether it is what it should be.
 pub(super) fn pass_on(
     from: &mut dyn Read,
-    content: &Piece,
+    content: &ByteDigest,
     pass: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<bool> {
     let (mut hasher, mut bytes, mut piece) = (blake3::Hasher::new(), 0, vec![0; PIECE_BYTES]);

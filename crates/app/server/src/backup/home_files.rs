@@ -13,7 +13,7 @@ use wharf_vocab::Fault;
 
 use super::Watcher;
 use super::blobs::Blobs;
-use super::manifest::{FileKind, HomeFile, Manifest, Piece};
+use super::manifest::{ByteDigest, FileKind, HomeFile, Manifest};
 use super::place::names;
 use crate::Home;
 use crate::anchors::is_anchor;
@@ -46,7 +46,7 @@ pub(super) fn anchors(home: &Home) -> Result<Vec<(String, Vec<u8>)>, Fault> {
 }
 
 /// Takes the files of a home into a backup.
-pub(super) struct Taker<'a, 'b> {
+pub(super) struct HomeFileBackup<'a, 'b> {
     pub(super) home: &'a Home,
     pub(super) blobs: &'a mut Blobs<'b>,
     /// What the last complete state says; files that were not changed since are not read again.
@@ -55,7 +55,7 @@ pub(super) struct Taker<'a, 'b> {
     pub(super) files: Vec<HomeFile>,
 }
 
-impl Taker<'_, '_> {
+impl HomeFileBackup<'_, '_> {
     /// Takes everything but the anchors, which are given.
     pub(super) fn take_all(&mut self, anchors: &[(String, Vec<u8>)]) -> Result<(), Fault> {
         self.watcher.begin("keys, settings and folders of providers", None);
@@ -152,7 +152,7 @@ impl Taker<'_, '_> {
         Ok(Some(FileKind::File { content, changed_ns }))
     }
 
-    fn unchanged(&self, path: &str, bytes: u64, changed: i64) -> Option<Piece> {
+    fn unchanged(&self, path: &str, bytes: u64, changed: i64) -> Option<ByteDigest> {
         let before = self.before?.files.iter().find(|file| file.path == path)?;
         match &before.kind {
             FileKind::File { content, changed_ns } => {

@@ -23,12 +23,12 @@ pub(super) struct Head {
     /// Which key opens it, if it is encrypted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) key: Option<String>,
-    pub(super) manifest: Piece,
+    pub(super) manifest: ByteDigest,
 }
 
 /// How many bytes something holds, and their hash; of the text, also if that is encrypted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Piece {
+pub(super) struct ByteDigest {
     pub(super) bytes: u64,
     pub(super) b3: B3,
 }
@@ -40,7 +40,7 @@ pub(super) struct Manifest {
     pub(super) wharf: String,
     /// When its database was copied.
     pub(super) taken_at: Timestamp,
-    pub(super) database: Piece,
+    pub(super) database: ByteDigest,
     pub(super) objects: Objects,
     /// Files and folders of the home; a folder stands before what it holds.
     pub(super) files: Vec<HomeFile>,
@@ -49,11 +49,11 @@ pub(super) struct Manifest {
 /// The objects that the database knows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Objects {
-    pub(super) kept: Kept,
+    pub(super) kept: BytesLocation,
     pub(super) count: u64,
     pub(super) bytes: u64,
     /// The list of them, one JSON object per line.
-    pub(super) list: Piece,
+    pub(super) list: ByteDigest,
     /// Keys of files that the database knew and the store did not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) missing: Vec<String>,
@@ -62,7 +62,7 @@ pub(super) struct Objects {
 /// Where the bytes of objects are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kept {
+pub(super) enum BytesLocation {
     /// In the backup.
     Here,
     /// In the S3 that the home's configuration names; the backup lists keys and hashes.
@@ -88,5 +88,5 @@ pub(super) enum FileKind {
     /// A link to this place.
     Link { to: String },
     /// A file with this content; when it was changed last tells whether it must be read again.
-    File { content: Piece, changed_ns: i64 },
+    File { content: ByteDigest, changed_ns: i64 },
 }

@@ -22,8 +22,8 @@ mod verify;
 
 pub use restore::{RestoreOptions, Restored, restore};
 pub use seal::Key;
-pub use take::{TakeOptions, Taken, take};
-pub use verify::{Verified, verify};
+pub use take::{BackupSummary, TakeOptions, take};
+pub use verify::{VerifyReport, verify};
 
 /// Sees how far a backup has come.
 pub trait Watcher {

@@ -18,18 +18,18 @@ use wharf_vocab::{B3, Fault, Timestamp};
 use super::Watcher;
 use super::blobs::Blobs;
 use super::error::trouble;
-use super::manifest::{Kept, OBJECTS, Objects, Piece};
-use super::place::Place;
+use super::manifest::{ByteDigest, BytesLocation, OBJECTS, Objects};
+use super::place::BackupFolder;
 use crate::{fault, files};
 
 /// How often the database is copied at most.
 const ROUNDS_MAX: usize = 8;
 
 /// Where a home keeps what is copied.
-pub(super) struct Source<'a> {
+pub(super) struct BackupSource<'a> {
     pub(super) database: &'a Path,
     pub(super) objects: PathBuf,
-    pub(super) kept: Kept,
+    pub(super) kept: BytesLocation,
 }
 
 /// What one moment of a core was.
@@ -42,7 +42,7 @@ pub(super) struct Moment {
 impl Moment {
     /// Copies the database to a place where nothing is yet, and the objects that it knows.
     pub(super) fn copy(
-        source: &Source<'_>,
+        source: &BackupSource<'_>,
         database: &Path,
         blobs: &mut Blobs<'_>,
         watcher: &mut dyn Watcher,
@@ -53,7 +53,7 @@ impl Moment {
             files::remove(database).map_err(|error| trouble("write", database, &error))?;
             let taken_at = wharf_ports::Clock::now(&wharf_ports::SystemClock);
             copy_database(source.database, database, watcher)?;
-            let mut round = Round::new(source, blobs, watcher);
+            let mut round = CopyRound::new(source, blobs, watcher);
             round.copy_all(database)?;
             let gone = round.gone_meanwhile()?;
             if !gone.is_empty() && round_no < ROUNDS_MAX {
@@ -61,7 +61,7 @@ impl Moment {
             }
             backup::forget(database, &gone).map_err(|error| fault::of_store(&error))?;
             let is_gone = |key: &String| gone.iter().any(|record| key_of(record) == *key);
-            let Round { mut objects, missing, .. } = round;
+            let CopyRound { mut objects, missing, .. } = round;
             objects.retain(|object| !is_gone(&object.key));
             let missing = missing.iter().map(key_of).filter(|key| !is_gone(key)).collect();
             return Ok(Self { taken_at, objects, missing });
@@ -69,7 +69,12 @@ impl Moment {
     }
 
     /// Writes the list of objects.
-    pub(super) fn write(&self, place: &Place, state: &str, kept: Kept) -> Result<Objects, Fault> {
+    pub(super) fn write(
+        &self,
+        place: &BackupFolder,
+        state: &str,
+        kept: BytesLocation,
+    ) -> Result<Objects, Fault> {
         let list = place.write(state, OBJECTS, &mut |writer| {
             for object in &self.objects {
                 serde_json::to_writer(&mut *writer, object).map_err(io::Error::other)?;
@@ -101,8 +106,8 @@ fn copy_database(from: &Path, to: &Path, watcher: &mut dyn Watcher) -> Result<()
 }
 
 /// One copy of the database, and what it knows.
-struct Round<'a, 'b> {
-    source: &'a Source<'a>,
+struct CopyRound<'a, 'b> {
+    source: &'a BackupSource<'a>,
     folder: ObjectFolder,
     blobs: &'a mut Blobs<'b>,
     watcher: &'a mut dyn Watcher,
@@ -113,8 +118,12 @@ struct Round<'a, 'b> {
     differing: Vec<FileRecord>,
 }
 
-impl<'a, 'b> Round<'a, 'b> {
-    fn new(source: &'a Source<'a>, blobs: &'a mut Blobs<'b>, watcher: &'a mut dyn Watcher) -> Self {
+impl<'a, 'b> CopyRound<'a, 'b> {
+    fn new(
+        source: &'a BackupSource<'a>,
+        blobs: &'a mut Blobs<'b>,
+        watcher: &'a mut dyn Watcher,
+    ) -> Self {
         let folder = ObjectFolder::at(&source.objects);
         let (objects, missing, differing) = (Vec::new(), Vec::new(), Vec::new());
         Self { source, folder, blobs, watcher, objects, missing, differing }
@@ -147,7 +156,7 @@ impl<'a, 'b> Round<'a, 'b> {
             media_type: file.media_type.clone(),
             written_at: record.at,
         });
-        if self.source.kept == Kept::S3 {
+        if self.source.kept == BytesLocation::S3 {
             // Without a hash it is known by its key alone; nothing is read to learn it.
             self.objects.extend(wanted);
             return Ok(());
@@ -174,7 +183,7 @@ impl<'a, 'b> Round<'a, 'b> {
     ) -> Result<Option<StoredObject>, Fault> {
         let failed = |error: io::Error| trouble("read", &self.source.objects, &error);
         if let Some(wanted) = wanted {
-            if self.blobs.has(&Piece { bytes: wanted.bytes, b3: wanted.b3.clone() })? {
+            if self.blobs.has(&ByteDigest { bytes: wanted.bytes, b3: wanted.b3.clone() })? {
                 self.watcher.add(wanted.bytes);
                 return Ok(Some(wanted));
             }
@@ -186,19 +195,19 @@ impl<'a, 'b> Round<'a, 'b> {
             }
         }
         let Some((object, file)) = self.folder.open(key).map_err(failed)? else { return Ok(None) };
-        let Piece { bytes, b3 } = self.put(file, &object.b3)?;
+        let ByteDigest { bytes, b3 } = self.put(file, &object.b3)?;
         // What is not what its own head says is damaged, and as good as missing.
         Ok((b3 == object.b3 && bytes == object.bytes).then_some(object))
     }
 
-    fn put(&mut self, mut file: File, expected: &B3) -> Result<Piece, Fault> {
+    fn put(&mut self, mut file: File, expected: &B3) -> Result<ByteDigest, Fault> {
         self.blobs.put(&mut file, Some(expected), self.watcher)
     }
 
     /// Copies what a run has staged, so that its publication can go on: what is not staged any
     /// more is in its place by now.
     fn copy_staged(&mut self, publication: &Publication) -> Result<(), Fault> {
-        if self.source.kept == Kept::S3 {
+        if self.source.kept == BytesLocation::S3 {
             return Ok(());
         }
         let world = &publication.run.world;

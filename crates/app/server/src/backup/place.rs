@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use wharf_vocab::{B3, Code, Fault};
 
 use super::error::{damaged, incomplete, occupied, trouble, wrong_key};
-use super::manifest::{FORMAT, Head, MANIFEST, Manifest, Piece, VERSION};
-use super::seal::{Key, Reader, Writer};
+use super::manifest::{ByteDigest, FORMAT, Head, MANIFEST, Manifest, VERSION};
+use super::seal::{BackupReader, Key, Writer};
 use crate::files;
 
 const HEAD: &str = "backup.json";
@@ -24,7 +24,7 @@ const STATE: &str = "state-";
 
 /// The folder of a backup, spoken for as long as this lives.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct BackupFolder {
     path: PathBuf,
     key: Option<Key>,
     _lock: File,
@@ -32,19 +32,19 @@ pub(super) struct Place {
 
 /// A state that is complete.
 #[derive(Debug)]
-pub(super) struct Complete {
+pub(super) struct CompleteBackup {
     pub(super) head: Head,
     pub(super) manifest: Manifest,
 }
 
-impl Place {
+impl BackupFolder {
     /// Speaks for a folder that a backup is written to: one that is empty or not there, or, when
     /// that is wanted, one with a backup that is to be brought up to date.
     pub(super) fn to_write(
         path: &Path,
         key: Option<Key>,
         incremental: bool,
-    ) -> Result<(Self, Option<Complete>), Fault> {
+    ) -> Result<(Self, Option<CompleteBackup>), Fault> {
         let failed = |error: io::Error| trouble("write", path, &error);
         let shown = path.display();
         let names = names(path).map_err(failed)?;
@@ -75,7 +75,7 @@ impl Place {
     }
 
     /// Speaks for a folder with a complete backup that is read.
-    pub(super) fn to_read(path: &Path, key: Option<Key>) -> Result<(Self, Complete), Fault> {
+    pub(super) fn to_read(path: &Path, key: Option<Key>) -> Result<(Self, CompleteBackup), Fault> {
         let names = names(path).map_err(|error| trouble("read", path, &error))?;
         if !names.iter().any(|name| name == LOCK || name == HEAD) {
             let message = format!("{} holds no backup.", path.display());
@@ -145,7 +145,7 @@ impl Place {
         state: &str,
         name: &str,
         value: &impl Serialize,
-    ) -> Result<Piece, Fault> {
+    ) -> Result<ByteDigest, Fault> {
         let text = serde_json::to_vec(value).unwrap_or_default();
         self.write(state, name, &mut |writer| writer.write_all(&text))
     }
@@ -156,7 +156,7 @@ impl Place {
         state: &str,
         name: &str,
         write: &mut dyn FnMut(&mut Writer) -> io::Result<()>,
-    ) -> Result<Piece, Fault> {
+    ) -> Result<ByteDigest, Fault> {
         let path = self.in_state(state, name);
         let mut put = || {
             let mut writer = Writer::new(create(&path)?, self.key(), name)?;
@@ -164,13 +164,13 @@ impl Place {
             writer.finish()
         };
         let (bytes, b3) = put().map_err(|error| trouble("write", &path, &error))?;
-        Ok(Piece { bytes, b3 })
+        Ok(ByteDigest { bytes, b3 })
     }
 
     /// Reads something of a state.
-    pub(super) fn open(&self, state: &str, name: &str) -> Result<Reader, Fault> {
+    pub(super) fn open(&self, state: &str, name: &str) -> Result<BackupReader, Fault> {
         let path = self.in_state(state, name);
-        let opened = File::open(&path).and_then(|file| Reader::new(file, self.key(), name));
+        let opened = File::open(&path).and_then(|file| BackupReader::new(file, self.key(), name));
         opened.map_err(|error| match error.kind() {
             ErrorKind::NotFound => damaged(&format!("{} is missing", path.display())),
             _ => trouble("read", &path, &error),
@@ -240,16 +240,16 @@ impl Place {
         }
     }
 
-    fn complete(&self, head: Head) -> Result<Complete, Fault> {
+    fn complete(&self, head: Head) -> Result<CompleteBackup, Fault> {
         let manifest = self.read_json(&head.state, MANIFEST, &head.manifest)?;
-        Ok(Complete { head, manifest })
+        Ok(CompleteBackup { head, manifest })
     }
 
     fn read_json<T: DeserializeOwned>(
         &self,
         state: &str,
         name: &str,
-        piece: &Piece,
+        piece: &ByteDigest,
     ) -> Result<T, Fault> {
         let mut text = Vec::new();
         let read = self.open(state, name)?.read_to_end(&mut text);

@@ -14,8 +14,8 @@ use wharf_vocab::{Code, DateTime, Fault};
 use super::Watcher;
 use super::blobs::{pass_on, read};
 use super::error::{damaged, occupied, trouble};
-use super::manifest::{DATABASE, FileKind, HomeFile, Kept, Manifest, Piece};
-use super::place::{Complete, Place, create, names};
+use super::manifest::{ByteDigest, BytesLocation, DATABASE, FileKind, HomeFile, Manifest};
+use super::place::{BackupFolder, CompleteBackup, create, names};
 use super::seal::Key;
 use super::verify::each_object;
 use crate::settings::Settings;
@@ -58,12 +58,12 @@ pub fn restore(
     options: RestoreOptions,
     watcher: &mut dyn Watcher,
 ) -> Result<Restored, Fault> {
-    let (place, Complete { head, manifest }) = Place::to_read(dir, options.key)?;
+    let (place, CompleteBackup { head, manifest }) = BackupFolder::to_read(dir, options.key)?;
     let aside = make_room(home, options.replace)?;
     let failed = |error: io::Error| trouble("write", home.path(), &error);
     let marker = home.restoring_file();
     files::make_folder(home.path()).and_then(|()| files::replace(&marker, b"")).map_err(failed)?;
-    let mut work = Work { place: &place, home, watcher };
+    let mut work = Restoration { place: &place, home, watcher };
     let result = work.files(&manifest.files).and_then(|()| {
         work.database(&head.state, &manifest.database)?;
         work.objects(&head.state, &manifest)
@@ -80,7 +80,7 @@ pub fn restore(
         taken_at: manifest.taken_at.into(),
         objects: manifest.objects.count,
         bytes: manifest.objects.bytes,
-        by_reference: manifest.objects.kept == Kept::S3,
+        by_reference: manifest.objects.kept == BytesLocation::S3,
         missing: manifest.objects.missing,
         aside,
     })
@@ -127,13 +127,13 @@ fn clear(home: &Home) {
     let _ = fs::remove_file(mark);
 }
 
-struct Work<'a> {
-    place: &'a Place,
+struct Restoration<'a> {
+    place: &'a BackupFolder,
     home: &'a Home,
     watcher: &'a mut dyn Watcher,
 }
 
-impl Work<'_> {
+impl Restoration<'_> {
     /// Files and folders. Modes of folders come last, since some may not be written to, and links
     /// behind all files, so that nothing is written through one.
     fn files(&mut self, all: &[HomeFile]) -> Result<(), Fault> {
@@ -168,7 +168,7 @@ impl Work<'_> {
     }
 
     /// The database, where the configuration that was restored says that it lies.
-    fn database(&mut self, state: &str, piece: &Piece) -> Result<(), Fault> {
+    fn database(&mut self, state: &str, piece: &ByteDigest) -> Result<(), Fault> {
         let (path, _) = Settings::places(self.home)?;
         let failed = |error: io::Error| trouble("write", &path, &error);
         if path.exists() {
@@ -200,14 +200,14 @@ impl Work<'_> {
     }
 
     fn objects(&mut self, state: &str, manifest: &Manifest) -> Result<(), Fault> {
-        if manifest.objects.kept == Kept::S3 {
+        if manifest.objects.kept == BytesLocation::S3 {
             return Ok(());
         }
         self.watcher.begin("files of worlds", Some(manifest.objects.bytes));
         let at = self.home.objects_folder();
         let folder = ObjectFolder::make(&at).map_err(|error| trouble("write", &at, &error))?;
         each_object(self.place, state, &mut |object| {
-            let content = Piece { bytes: object.bytes, b3: object.b3.clone() };
+            let content = ByteDigest { bytes: object.bytes, b3: object.b3.clone() };
             let mut outcome = Ok(());
             let filled = folder.fill(&object, &mut |to| {
                 outcome = self.content(&object.key, &content, to);
@@ -219,7 +219,7 @@ impl Work<'_> {
         })
     }
 
-    fn content(&mut self, name: &str, content: &Piece, to: &mut File) -> Result<(), Fault> {
+    fn content(&mut self, name: &str, content: &ByteDigest, to: &mut File) -> Result<(), Fault> {
         let watcher = &mut *self.watcher;
         let whole = read(self.place, content, &mut |bytes| {
             watcher.add(bytes.len() as u64);

@@ -182,7 +182,7 @@ impl Write for Writer {
 }
 
 /// Reads a file of a backup.
-pub(super) struct Reader {
+pub(super) struct BackupReader {
     file: File,
     pieces: Option<Pieces>,
     /// Text that was decrypted and not read yet.
@@ -193,7 +193,7 @@ pub(super) struct Reader {
     done: bool,
 }
 
-impl Reader {
+impl BackupReader {
     pub(super) fn new(mut file: File, key: Option<&Key>, name: &str) -> io::Result<Self> {
         let (mut pieces, mut ahead) = (None, Vec::new());
         if let Some(key) = key {
@@ -224,7 +224,7 @@ fn fill(file: &mut File, piece: &mut Vec<u8>) -> io::Result<()> {
     Read::by_ref(file).take(most).read_to_end(piece).map(drop)
 }
 
-impl Read for Reader {
+impl Read for BackupReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.pieces.is_none() {
             return self.file.read(into);
@@ -272,7 +272,7 @@ mod tests {
         let path = dir.join("opened");
         std::fs::write(&path, sealed)?;
         let mut text = Vec::new();
-        Reader::new(File::open(path)?, Some(key), name)?.read_to_end(&mut text)?;
+        BackupReader::new(File::open(path)?, Some(key), name)?.read_to_end(&mut text)?;
         Ok(text)
     }
 

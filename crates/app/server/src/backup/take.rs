@@ -12,12 +12,13 @@ use wharf_vocab::{Code, Fault};
 use super::Watcher;
 use super::blobs::{Blobs, copy, pass_on};
 use super::error::{damaged, occupied, trouble};
-use super::home_files::{self, Taker};
+use super::home_files::{self, HomeFileBackup};
 use super::manifest::{
-    DATABASE, FORMAT, FileKind, Head, Kept, MANIFEST, Manifest, OBJECTS, Piece, VERSION,
+    ByteDigest, BytesLocation, DATABASE, FORMAT, FileKind, Head, MANIFEST, Manifest, OBJECTS,
+    VERSION,
 };
-use super::objects::{Moment, Source};
-use super::place::{Complete, Place};
+use super::objects::{BackupSource, Moment};
+use super::place::{BackupFolder, CompleteBackup};
 use super::seal::{Key, Writer};
 use super::verify::each_object;
 use crate::settings::Settings;
@@ -34,7 +35,7 @@ pub struct TakeOptions {
 
 /// A backup that was taken.
 #[derive(Debug, Serialize)]
-pub struct Taken {
+pub struct BackupSummary {
     /// Where it is.
     pub dir: PathBuf,
     /// Files of worlds that it holds, or lists.
@@ -60,25 +61,26 @@ pub fn take(
     named: &Path,
     options: TakeOptions,
     watcher: &mut dyn Watcher,
-) -> Result<Taken, Fault> {
+) -> Result<BackupSummary, Fault> {
     let (database, kept) = Settings::places(home)?;
     if !database.exists() {
         let message = format!("There is no database in {} yet.", home.path().display());
         return Err(Fault::new(Code::StoreUnavailable, message));
     }
     let dir = apart(home, named)?;
-    let (place, before) = Place::to_write(&dir, options.key, options.incremental)?;
+    let (place, before) = BackupFolder::to_write(&dir, options.key, options.incremental)?;
     let known = before.as_ref().map(|before| contents(&place, before)).transpose()?;
     let mut blobs = Blobs::new(&place, known.unwrap_or_default());
     let state = place.next_state()?;
     let anchors = home_files::anchors(home)?;
     // Where the copy is encrypted, the text of the database never leaves the home.
-    let draft = Draft::of(home, &place, &state);
-    let kept = if kept { Kept::Here } else { Kept::S3 };
-    let source = Source { database: &database, objects: home.objects_folder(), kept };
+    let draft = DatabaseCopy::of(home, &place, &state);
+    let kept = if kept { BytesLocation::Here } else { BytesLocation::S3 };
+    let source = BackupSource { database: &database, objects: home.objects_folder(), kept };
     let moment = Moment::copy(&source, &draft.path, &mut blobs, watcher)?;
     let manifest = before.as_ref().map(|before| &before.manifest);
-    let mut taker = Taker { home, blobs: &mut blobs, before: manifest, watcher, files: Vec::new() };
+    let mut taker =
+        HomeFileBackup { home, blobs: &mut blobs, before: manifest, watcher, files: Vec::new() };
     taker.take_all(&anchors)?;
     let home_files = taker.files;
     check_database(home, &draft.path, &anchors)?;
@@ -93,14 +95,14 @@ pub fn take(
 }
 
 /// The copy of the database while it is looked at.
-struct Draft {
+struct DatabaseCopy {
     path: PathBuf,
     /// Whether it lies in the home, and goes when it was encrypted.
     passing: bool,
 }
 
-impl Draft {
-    fn of(home: &Home, place: &Place, state: &str) -> Self {
+impl DatabaseCopy {
+    fn of(home: &Home, place: &BackupFolder, state: &str) -> Self {
         match place.key() {
             Some(_) => Self { path: home.run_folder().join("backup.db"), passing: true },
             None => Self { path: place.in_state(state, DATABASE), passing: false },
@@ -108,7 +110,7 @@ impl Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for DatabaseCopy {
     fn drop(&mut self) {
         if self.passing {
             // One that stays is removed by the next backup, and is as private as the original.
@@ -117,17 +119,17 @@ impl Drop for Draft {
     }
 }
 
-fn taken(dir: PathBuf, manifest: Manifest, blobs: &Blobs<'_>) -> Taken {
+fn taken(dir: PathBuf, manifest: Manifest, blobs: &Blobs<'_>) -> BackupSummary {
     let is_file = |kind: &FileKind| matches!(kind, FileKind::File { .. });
     let (copied, copied_bytes) = blobs.copied();
-    Taken {
+    BackupSummary {
         dir,
         objects: manifest.objects.count,
         bytes: manifest.objects.bytes,
         files: manifest.files.iter().filter(|file| is_file(&file.kind)).count() as u64,
         copied,
         copied_bytes,
-        by_reference: manifest.objects.kept == Kept::S3,
+        by_reference: manifest.objects.kept == BytesLocation::S3,
         missing: manifest.objects.missing,
     }
 }
@@ -153,9 +155,9 @@ fn apart(home: &Home, dir: &Path) -> Result<PathBuf, Fault> {
 }
 
 /// Names of all content that a complete state needs.
-fn contents(place: &Place, before: &Complete) -> Result<HashSet<String>, Fault> {
+fn contents(place: &BackupFolder, before: &CompleteBackup) -> Result<HashSet<String>, Fault> {
     let mut names = HashSet::new();
-    if before.manifest.objects.kept == Kept::Here {
+    if before.manifest.objects.kept == BytesLocation::Here {
         each_object(place, &before.head.state, &mut |object| {
             names.insert(place.blob_name(&object.b3));
             Ok(())
@@ -187,18 +189,18 @@ fn check_database(home: &Home, copy: &Path, anchors: &[(String, Vec<u8>)]) -> Re
 
 /// Puts the copy of the database into the state.
 fn keep_database(
-    place: &Place,
+    place: &BackupFolder,
     state: &str,
     draft: &Path,
     watcher: &mut dyn Watcher,
-) -> Result<Piece, Fault> {
+) -> Result<ByteDigest, Fault> {
     let failed = |error: io::Error| trouble("write", draft, &error);
     let mut file = File::open(draft).map_err(failed)?;
     let path = place.in_state(state, DATABASE);
     if place.key().is_none() {
         let mut hasher = blake3::Hasher::new();
         let bytes = io::copy(&mut file, &mut hasher).map_err(failed)?;
-        return Ok(Piece { bytes, b3: super::seal::hash(&hasher) });
+        return Ok(ByteDigest { bytes, b3: super::seal::hash(&hasher) });
     }
     watcher.begin("encrypting the database", file.metadata().map(|found| found.len()).ok());
     let sealed = super::place::create(&path)
@@ -208,7 +210,7 @@ fn keep_database(
 
 /// Reads everything again that was written, and then says that the state is complete.
 fn complete(
-    place: &Place,
+    place: &BackupFolder,
     state: &str,
     manifest: &Manifest,
     (blobs, watcher): (&Blobs<'_>, &mut dyn Watcher),

@@ -10,8 +10,8 @@ use wharf_vocab::{DateTime, Fault};
 use super::Watcher;
 use super::blobs::{pass_on, read};
 use super::error::{damaged, trouble};
-use super::manifest::{DATABASE, FileKind, Kept, Manifest, OBJECTS, Piece};
-use super::place::{Complete, Place};
+use super::manifest::{ByteDigest, BytesLocation, DATABASE, FileKind, Manifest, OBJECTS};
+use super::place::{BackupFolder, CompleteBackup};
 use super::seal::Key;
 
 /// How much is told at most; a backup this broken needs no longer list.
@@ -19,7 +19,7 @@ const FINDINGS_MAX: usize = 100;
 
 /// What was found in a backup.
 #[derive(Debug, Serialize)]
-pub struct Verified {
+pub struct VerifyReport {
     /// When its database was copied.
     pub taken_at: DateTime,
     /// The version of Wharf that made it.
@@ -41,35 +41,39 @@ pub struct Verified {
 }
 
 /// Reads everything that a backup holds and compares it with its hashes.
-pub fn verify(dir: &Path, key: Option<Key>, watcher: &mut dyn Watcher) -> Result<Verified, Fault> {
-    let (place, Complete { head, manifest }) = Place::to_read(dir, key)?;
-    let mut check = Check { place: &place, watcher, findings: Vec::new() };
+pub fn verify(
+    dir: &Path,
+    key: Option<Key>,
+    watcher: &mut dyn Watcher,
+) -> Result<VerifyReport, Fault> {
+    let (place, CompleteBackup { head, manifest }) = BackupFolder::to_read(dir, key)?;
+    let mut check = Verification { place: &place, watcher, findings: Vec::new() };
     check.all(&head.state, &manifest)?;
     let findings = check.findings;
     let is_file = |kind: &FileKind| matches!(kind, FileKind::File { .. });
-    Ok(Verified {
+    Ok(VerifyReport {
         taken_at: manifest.taken_at.into(),
         wharf: manifest.wharf,
         objects: manifest.objects.count,
         bytes: manifest.objects.bytes,
         files: manifest.files.iter().filter(|file| is_file(&file.kind)).count() as u64,
         encrypted: place.key().is_some(),
-        by_reference: manifest.objects.kept == Kept::S3,
+        by_reference: manifest.objects.kept == BytesLocation::S3,
         missing: manifest.objects.missing,
         findings,
     })
 }
 
-struct Check<'a> {
-    place: &'a Place,
+struct Verification<'a> {
+    place: &'a BackupFolder,
     watcher: &'a mut dyn Watcher,
     findings: Vec<String>,
 }
 
-impl Check<'_> {
+impl Verification<'_> {
     fn all(&mut self, state: &str, manifest: &Manifest) -> Result<(), Fault> {
         let objects = &manifest.objects;
-        let stored = if objects.kept == Kept::Here { objects.bytes } else { 0 };
+        let stored = if objects.kept == BytesLocation::Here { objects.bytes } else { 0 };
         self.watcher.begin("reading the backup", Some(manifest.database.bytes + stored));
         self.part(state, DATABASE, &manifest.database)?;
         self.part(state, OBJECTS, &objects.list)?;
@@ -78,16 +82,16 @@ impl Check<'_> {
                 self.content(&file.path, content)?;
             }
         }
-        if objects.kept == Kept::Here && self.findings.is_empty() {
+        if objects.kept == BytesLocation::Here && self.findings.is_empty() {
             each_object(self.place, state, &mut |object| {
-                let content = Piece { bytes: object.bytes, b3: object.b3.clone() };
+                let content = ByteDigest { bytes: object.bytes, b3: object.b3.clone() };
                 self.content(&object.key, &content)
             })?;
         }
         Ok(())
     }
 
-    fn part(&mut self, state: &str, name: &str, piece: &Piece) -> Result<(), Fault> {
+    fn part(&mut self, state: &str, name: &str, piece: &ByteDigest) -> Result<(), Fault> {
         let mut reader = match self.place.open(state, name) {
             Ok(reader) => reader,
             Err(fault) => {
@@ -103,7 +107,7 @@ impl Check<'_> {
         self.tell(name, whole)
     }
 
-    fn content(&mut self, name: &str, content: &Piece) -> Result<(), Fault> {
+    fn content(&mut self, name: &str, content: &ByteDigest) -> Result<(), Fault> {
         if self.findings.len() >= FINDINGS_MAX {
             return Ok(());
         }
@@ -133,7 +137,7 @@ impl Check<'_> {
 
 /// Reads the list of objects.
 pub(super) fn each_object(
-    place: &Place,
+    place: &BackupFolder,
     state: &str,
     look: &mut dyn FnMut(StoredObject) -> Result<(), Fault>,
 ) -> Result<(), Fault> {

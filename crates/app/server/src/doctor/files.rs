@@ -12,7 +12,7 @@ use wharf_vocab::B3;
 
 use super::Check;
 use crate::settings::Settings;
-use crate::settings::artifacts::{Place, S3};
+use crate::settings::artifacts::{Location, S3};
 use crate::{Home, fault, storage};
 
 const FILES: &str = "files";
@@ -32,11 +32,11 @@ pub(super) fn checks(home: &Home, settings: &Settings, deep: bool) -> Vec<Check>
     if let Err(error) = backup::files(database, &mut |record| records.push(record)) {
         return vec![Check::fail(FILES, fault::of_store(&error).message)];
     }
-    if let Place::S3(s3) = &settings.artifacts.place {
+    if let Location::S3(s3) = &settings.artifacts.place {
         return vec![in_s3(s3, database, &records)];
     }
     let folder = ObjectFolder::at(&home.objects_folder());
-    let mut seen = Seen::default();
+    let mut seen = FileComparison::default();
     for record in &records {
         if let Err(error) = seen.compare(&folder, database, record, deep) {
             let text = format!("{} cannot be read: {error}", home.objects_folder().display());
@@ -48,7 +48,7 @@ pub(super) fn checks(home: &Home, settings: &Settings, deep: bool) -> Vec<Check>
 
 /// How files compare.
 #[derive(Debug, Default)]
-struct Seen {
+struct FileComparison {
     count: u64,
     bytes: u64,
     missing: Vec<String>,
@@ -56,7 +56,7 @@ struct Seen {
     damaged: Vec<String>,
 }
 
-impl Seen {
+impl FileComparison {
     fn compare(
         &mut self,
         folder: &ObjectFolder,
@@ -140,7 +140,7 @@ fn in_s3(s3: &S3, database: &Path, records: &[FileRecord]) -> Check {
         Ok(listed) => listed,
         Err(why) => return Check::warn(FILES, format!("the S3 cannot be asked: {why}")),
     };
-    let mut seen = Seen::default();
+    let mut seen = FileComparison::default();
     for record in records {
         let file = &record.artifact;
         let key = file.path.key(&file.world);

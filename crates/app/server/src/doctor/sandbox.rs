@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wharf_launcher::ProcessLauncher;
-use wharf_ports::launcher::{Achieved, Launcher};
+use wharf_ports::launcher::{FenceReport, Launcher};
 use wharf_vocab::{Keeping, SandboxLevel};
 
 use super::Check;
@@ -21,7 +21,8 @@ pub(super) fn check(settings: Option<&Settings>) -> Vec<Check> {
         return vec![Check::warn(NAME, "the available sandbox is unknown")];
     };
     let tried = runtime.block_on(async {
-        let launcher = ProcessLauncher::start(wharf_launcher::Options { shim_program: None });
+        let launcher =
+            ProcessLauncher::start(wharf_launcher::LauncherOptions { shim_program: None });
         let launcher = launcher.map_err(|error| error.to_string())?;
         let probe = tokio::time::timeout(PATIENCE, launcher.probe()).await;
         probe.map_err(|_| "it takes too long".to_owned())
@@ -33,7 +34,7 @@ pub(super) fn check(settings: Option<&Settings>) -> Vec<Check> {
 }
 
 /// How each limit of a provider would be kept.
-fn limits(achieved: &Achieved) -> Check {
+fn limits(achieved: &FenceReport) -> Check {
     let kept = |how: Keeping| {
         let is_so = |(name, kept): (&&'static str, &Keeping)| (*kept == how).then_some(*name);
         achieved.limits.iter().filter_map(is_so).collect::<Vec<_>>().join(", ")
@@ -49,7 +50,7 @@ fn limits(achieved: &Achieved) -> Check {
     Check::ok(LIMITS, text.join("; "))
 }
 
-fn verdict(achieved: &Achieved, settings: Option<&Settings>) -> Check {
+fn verdict(achieved: &FenceReport, settings: Option<&Settings>) -> Check {
     let level = achieved.level;
     let mut text = format!("{level} is available");
     for note in &achieved.notes {
@@ -78,7 +79,7 @@ mod tests {
 
     #[test]
     fn how_each_limit_is_kept_is_told() {
-        let mut achieved = Achieved::at(SandboxLevel::Standard);
+        let mut achieved = FenceReport::at(SandboxLevel::Standard);
         achieved.limits = [
             ("memory_bytes", Keeping::Measured),
             ("open_files", Keeping::Kernel),
@@ -94,7 +95,7 @@ mod tests {
     fn what_can_be_had_is_measured_by_what_is_wanted() {
         let achieved = |level| {
             let notes = vec!["There is no Landlock.".to_owned()];
-            Achieved { notes, ..Achieved::at(level) }
+            FenceReport { notes, ..FenceReport::at(level) }
         };
         let check = verdict(&achieved(SandboxLevel::Standard), None);
         assert_eq!(check.verdict, Verdict::Ok);

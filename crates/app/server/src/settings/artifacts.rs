@@ -15,7 +15,7 @@ const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Artifacts {
     /// In files of the home, or in an S3.
-    pub(crate) place: Place,
+    pub(crate) place: Location,
     /// What presigned addresses begin with, when tools reach the store by another name.
     pub(crate) public_url: Option<String>,
     /// Further origins that outputs may be written to.
@@ -24,7 +24,7 @@ pub(crate) struct Artifacts {
 
 /// Where the bytes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     /// In files of the home, served on an address of this machine.
     Files {
         /// Where it listens; port 0 for one that is picked once and kept.
@@ -61,7 +61,9 @@ impl Artifacts {
     /// Whether it may listen there: other machines are let in over TLS only.
     pub(super) fn check(&self, behind_proxy: bool) -> Result<(), Fault> {
         match &self.place {
-            Place::Files { listen, tls: None } if !listen.ip().is_loopback() && !behind_proxy => {
+            Location::Files { listen, tls: None }
+                if !listen.ip().is_loopback() && !behind_proxy =>
+            {
                 Err(invalid(format!(
                     "[artifacts] listen {listen} can be reached from other machines; set tls_cert \
                      and tls_key, or start with --behind-proxy if something in front provides \
@@ -77,7 +79,7 @@ impl Artifacts {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct File {
-    kind: Kind,
+    kind: StoreKind,
     listen: Option<SocketAddr>,
     public_url: Option<String>,
     tls_cert: Option<PathBuf>,
@@ -96,7 +98,7 @@ pub(super) struct File {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum StoreKind {
     #[default]
     Files,
     S3,
@@ -112,7 +114,7 @@ enum Style {
 impl File {
     /// Whether files are kept in the home.
     pub(super) fn is_in_the_home(&self) -> bool {
-        matches!(self.kind, Kind::Files)
+        matches!(self.kind, StoreKind::Files)
     }
 
     /// What was set; `var` reads the environment, and files lie relative to `home`.
@@ -126,13 +128,13 @@ impl File {
         }
         let (public_url, origins) = (self.public_url.clone(), self.origins.clone());
         let place = match self.kind {
-            Kind::Files => self.files(home)?,
-            Kind::S3 => Place::S3(self.s3(home, var)?),
+            StoreKind::Files => self.files(home)?,
+            StoreKind::S3 => Location::S3(self.s3(home, var)?),
         };
         Ok(Artifacts { place, public_url, origins })
     }
 
-    fn files(self, home: &Path) -> Result<Place, Fault> {
+    fn files(self, home: &Path) -> Result<Location, Fault> {
         let stray = [
             ("endpoint", self.endpoint.is_some()),
             ("bucket", self.bucket.is_some()),
@@ -147,7 +149,7 @@ impl File {
             (None, None) => None,
             _ => return Err(invalid("[artifacts] needs tls_cert and tls_key together.")),
         };
-        Ok(Place::Files { listen: self.listen.unwrap_or(LISTEN_DEFAULT), tls })
+        Ok(Location::Files { listen: self.listen.unwrap_or(LISTEN_DEFAULT), tls })
     }
 
     fn s3(self, home: &Path, var: impl Fn(&str) -> Option<String>) -> Result<S3, Fault> {
@@ -213,11 +215,11 @@ mod tests {
     #[test]
     fn files_are_kept_in_the_home_unless_an_s3_is_named() {
         let artifacts = settle("", &[]).expect("fits");
-        assert_eq!(artifacts.place, Place::Files { listen: LISTEN_DEFAULT, tls: None });
+        assert_eq!(artifacts.place, Location::Files { listen: LISTEN_DEFAULT, tls: None });
         let text = "kind = \"s3\"\nendpoint = \"https://s3.example.com\"\nbucket = \"b\"\n\
                     style = \"virtual-host\"\nkey_id = \"k\"";
         let vars = [("WHARF_S3_SECRET", "s"), ("WHARF_S3_SESSION_TOKEN", "t")];
-        let Place::S3(s3) = settle(text, &vars).expect("fits").place else { panic!("not S3") };
+        let Location::S3(s3) = settle(text, &vars).expect("fits").place else { panic!("not S3") };
         assert_eq!((s3.region.as_str(), s3.virtual_host), ("us-east-1", true));
         assert_eq!((s3.secret.as_str(), s3.session_token.as_deref()), ("s", Some("t")));
         assert!(!format!("{s3:?}").contains("\"s\""), "secrets are not shown");

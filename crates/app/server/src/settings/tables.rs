@@ -45,7 +45,7 @@ impl Runs {
 /// How tool servers are run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Tools {
+pub(crate) struct ToolServerSettings {
     /// The command that runs an image; without one images are not taken.
     pub(crate) container: Vec<String>,
     /// How long a server may have nothing to do before it is ended, when not as usual.

@@ -13,7 +13,7 @@ use wharf_vocab::Code;
 use super::incoming::Incoming;
 use super::partial::Partial;
 use super::remote::RemoteFile;
-use super::retry::Retry;
+use super::retry::RetryCounter;
 use super::upload::B3;
 use super::{Progress, Transfer};
 use crate::client::Client;
@@ -44,7 +44,7 @@ pub struct Downloaded {
 
 /// What the core says of a file before its first byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Head {
+struct FileHead {
     /// Which version of the file it is.
     etag: Option<String>,
     b3: Option<String>,
@@ -107,8 +107,8 @@ impl<'a> Download<'a> {
         checked(self.file, &head, &hasher)
     }
 
-    async fn begin(&self) -> Result<(Retry, Response, Head)> {
-        let mut retry = Retry::new(self.client.clone());
+    async fn begin(&self) -> Result<(RetryCounter, Response, FileHead)> {
+        let mut retry = RetryCounter::new(self.client.clone());
         let (response, head) = open(retry.client(), self.file, 0).await?;
         retry.worked();
         Ok((retry, response, head))
@@ -118,8 +118,8 @@ impl<'a> Download<'a> {
     /// back in any case.
     async fn pump<W: Write + Send + 'static>(
         &self,
-        mut retry: Retry,
-        head: &Head,
+        mut retry: RetryCounter,
+        head: &FileHead,
         mut response: Option<Response>,
         mut incoming: Incoming<W>,
     ) -> (Result<()>, Incoming<W>) {
@@ -154,7 +154,7 @@ impl<'a> Download<'a> {
     }
 
     /// Asks for the rest of the file; it must still be the same.
-    async fn reopen(&self, retry: &Retry, known: &Head, from: u64) -> Result<Response> {
+    async fn reopen(&self, retry: &RetryCounter, known: &FileHead, from: u64) -> Result<Response> {
         let (response, head) = open(retry.client(), self.file, from).await?;
         let continues = from == 0 || response.status() == StatusCode::PARTIAL_CONTENT;
         if head != *known || !continues {
@@ -167,7 +167,7 @@ impl<'a> Download<'a> {
     /// Takes what comes; `false` if nothing can be written any more.
     async fn take<W: Write + Send + 'static>(
         &self,
-        retry: &Retry,
+        retry: &RetryCounter,
         response: Response,
         incoming: &mut Incoming<W>,
     ) -> Result<bool> {
@@ -186,7 +186,7 @@ impl<'a> Download<'a> {
 }
 
 /// Asks for a file from a byte on.
-async fn open(client: &Client, file: &RemoteFile, from: u64) -> Result<(Response, Head)> {
+async fn open(client: &Client, file: &RemoteFile, from: u64) -> Result<(Response, FileHead)> {
     let mut request = file.request(client, Method::GET);
     if from > 0 {
         request = request.header(RANGE, format!("bytes={from}-"));
@@ -198,7 +198,7 @@ async fn open(client: &Client, file: &RemoteFile, from: u64) -> Result<(Response
     Ok((response, head))
 }
 
-fn head_of(status: StatusCode, headers: &HeaderMap) -> Head {
+fn head_of(status: StatusCode, headers: &HeaderMap) -> FileHead {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let bytes = if status == StatusCode::PARTIAL_CONTENT {
         // `bytes 5-9/10`
@@ -206,10 +206,10 @@ fn head_of(status: StatusCode, headers: &HeaderMap) -> Head {
     } else {
         text(CONTENT_LENGTH.as_str()).and_then(|bytes| bytes.parse().ok())
     };
-    Head { etag: text(ETAG.as_str()), b3: text(B3), bytes }
+    FileHead { etag: text(ETAG.as_str()), b3: text(B3), bytes }
 }
 
-fn checked(file: &RemoteFile, head: &Head, hasher: &Hasher) -> Result<Downloaded> {
+fn checked(file: &RemoteFile, head: &FileHead, hasher: &Hasher) -> Result<Downloaded> {
     let b3 = hasher.finalize().to_hex().to_string();
     if head.b3.as_ref().is_some_and(|theirs| *theirs != b3) {
         let message = format!("{} arrived damaged: its hash differs; try again", file.path);

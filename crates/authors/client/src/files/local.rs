@@ -72,15 +72,15 @@ impl LocalFile {
     }
 
     /// Begins to read a range.
-    pub(super) fn read(&self, range: Range, hasher: Hasher) -> Reading {
+    pub(super) fn read(&self, range: Range, hasher: Hasher) -> RangeReader {
         let (sender, pieces) = mpsc::channel(PIECES_MAX);
         let file = Arc::clone(&self.file);
         let hashed = tokio::task::spawn_blocking(move || pump(&file, range, hasher, &sender));
-        Reading { pieces, hashed }
+        RangeReader { pieces, hashed }
     }
 
     /// The hash of all that was read; an error if it could not be read to its end.
-    pub(super) async fn hashed(&self, hashed: Hashed) -> Result<Hasher> {
+    pub(super) async fn hashed(&self, hashed: HashTask) -> Result<Hasher> {
         let hashed =
             hashed.await.unwrap_or_else(|_| Err(io::Error::other("reading was abandoned")));
         hashed.map_err(|error| match error.kind() {
@@ -94,17 +94,17 @@ impl LocalFile {
 }
 
 /// The hash of a range, once it was read.
-type Hashed = JoinHandle<io::Result<Hasher>>;
+type HashTask = JoinHandle<io::Result<Hasher>>;
 
 /// A range that is being read.
-pub(super) struct Reading {
+pub(super) struct RangeReader {
     pieces: mpsc::Receiver<io::Result<Bytes>>,
-    hashed: Hashed,
+    hashed: HashTask,
 }
 
-impl Reading {
+impl RangeReader {
     /// The range as the body of a request, and the hash that is known when the body was sent.
-    pub(super) fn into_body(self, progress: &Progress) -> (reqwest::Body, Hashed) {
+    pub(super) fn into_body(self, progress: &Progress) -> (reqwest::Body, HashTask) {
         let state = (self.pieces, progress.clone());
         let pieces = stream::unfold(state, async |(mut pieces, progress)| {
             let piece = pieces.recv().await?;

@@ -15,13 +15,13 @@ const TRIES_MAX: u32 = 8;
 
 /// Counts how often something was tried. A core that never answered is not waited for.
 #[derive(Debug)]
-pub(super) struct Retry {
+pub(super) struct RetryCounter {
     client: Client,
     heard: bool,
     failed: u32,
 }
 
-impl Retry {
+impl RetryCounter {
     /// Nothing has failed yet.
     pub(super) fn new(client: Client) -> Self {
         Self { client, heard: false, failed: 0 }

@@ -15,7 +15,7 @@ use wharf_wire::rest_v1::{Artifact, Page};
 use super::local::{LocalFile, Range};
 use super::remote::RemoteFile;
 use super::resume::Memory;
-use super::retry::Retry;
+use super::retry::RetryCounter;
 use super::{Progress, Transfer};
 use crate::call::REQUEST_TIMEOUT;
 use crate::client::Client;
@@ -177,7 +177,7 @@ impl<'a> Upload<'a> {
             // Other bytes than those that were hashed are refused, and here is why.
             sent.or_else(|error| file.check_unchanged().and(Err(error)))
         };
-        let mut retry = Retry::new(self.client.clone());
+        let mut retry = RetryCounter::new(self.client.clone());
         verified(retry.until_done(&self.progress, send).await?, b3.as_str())
     }
 }

@@ -116,19 +116,21 @@ impl<I: Data, O: Data, P: Data, L: AnyLayer> Layer<I, O, P> for L {
     }
 }
 
-type Erased = Result<Box<dyn Any + Send>, Fault>;
+type ErasedOutput = Result<Box<dyn Any + Send>, Fault>;
 
 /// What a layer of any types does with a call.
-type Wrap = dyn Fn(Around, BoxFuture<'static, Erased>) -> BoxFuture<'static, Erased> + Send + Sync;
+type Wrap = dyn Fn(Around, BoxFuture<'static, ErasedOutput>) -> BoxFuture<'static, ErasedOutput>
+    + Send
+    + Sync;
 
 /// One layer that stands around many tools.
 #[derive(Clone)]
-pub(crate) struct ForAll {
+pub(crate) struct SharedLayer {
     around: Arc<Wrap>,
     sees_input: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
-impl ForAll {
+impl SharedLayer {
     pub(crate) fn new(layer: impl AnyLayer) -> Self {
         let layer = Arc::new(layer);
         let seeing = Arc::clone(&layer);
@@ -139,7 +141,7 @@ impl ForAll {
     }
 }
 
-impl<I: Data, O: Data, P: Data> Layer<I, O, P> for ForAll {
+impl<I: Data, O: Data, P: Data> Layer<I, O, P> for SharedLayer {
     fn call(&self, input: I, next: Next<I, O, P>) -> BoxFuture<'static, Result<O, Fault>> {
         let call = Around::of(next.cx(), (self.sees_input)().then_some(&input));
         let work = async move {

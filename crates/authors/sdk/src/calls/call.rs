@@ -48,11 +48,11 @@ use crate::{Cx, Data, Tool};
 #[must_use = "nothing is called before the call is awaited or its progress is read"]
 pub struct Call<O: Send + 'static, P: Send + Sync + 'static> {
     job: Arc<Job<O, P>>,
-    stage: Stage<O>,
+    stage: CallStage<O>,
     listening: bool,
 }
 
-enum Stage<O> {
+enum CallStage<O> {
     Fresh(Work<O>),
     Running,
     Done(Result<O, Fault>),
@@ -67,7 +67,7 @@ impl<O: Data, P: Data> Call<O, P> {
             let chain = called.state().place.chain(&tool);
             Chain::run(&chain, 0, input, Cx { called }).await
         });
-        Self { job, stage: Stage::Fresh(work), listening: false }
+        Self { job, stage: CallStage::Fresh(work), listening: false }
     }
 }
 
@@ -111,7 +111,7 @@ impl<O: Send + 'static, P: Send + Sync + 'static> Call<O, P> {
 
     fn poll_progress(&mut self, cx: &mut Context<'_>) -> Poll<Option<P>> {
         let turn = ready!(poll_proceed(cx));
-        if matches!(self.stage, Stage::Fresh(_)) {
+        if matches!(self.stage, CallStage::Fresh(_)) {
             self.job.state.queue.get_or_init(Queue::new);
             self.listening = true;
         }
@@ -140,16 +140,16 @@ impl<O: Send + 'static, P: Send + Sync + 'static> Call<O, P> {
 
     /// Lets the tool go on; `true` once it has ended.
     fn drive(&mut self, cx: &mut Context<'_>) -> bool {
-        if let Stage::Fresh(_) = self.stage
-            && let Stage::Fresh(work) = std::mem::replace(&mut self.stage, Stage::Running)
+        if let CallStage::Fresh(_) = self.stage
+            && let CallStage::Fresh(work) = std::mem::replace(&mut self.stage, CallStage::Running)
         {
             self.job.begin(work);
         }
-        if !matches!(self.stage, Stage::Running) {
+        if !matches!(self.stage, CallStage::Running) {
             return true;
         }
         let Poll::Ready(result) = self.job.poll(cx) else { return false };
-        self.stage = Stage::Done(result);
+        self.stage = CallStage::Done(result);
         true
     }
 
@@ -175,8 +175,8 @@ impl<O: Send + 'static, P: Send + Sync + 'static> Future for Call<O, P> {
             return Poll::Pending;
         }
         turn.made_progress();
-        match std::mem::replace(&mut this.stage, Stage::Taken) {
-            Stage::Done(result) => Poll::Ready(result),
+        match std::mem::replace(&mut this.stage, CallStage::Taken) {
+            CallStage::Done(result) => Poll::Ready(result),
             _ => panic!("a call was awaited after it had given its result"),
         }
     }
@@ -187,7 +187,7 @@ impl<O: Send + 'static, P: Send + Sync + 'static> Unpin for Call<O, P> {}
 impl<O: Send + 'static, P: Send + Sync + 'static> Drop for Call<O, P> {
     fn drop(&mut self) {
         self.ignore();
-        if let Stage::Running = self.stage {
+        if let CallStage::Running = self.stage {
             self.job.halt();
         }
     }

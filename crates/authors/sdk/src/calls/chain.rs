@@ -18,7 +18,7 @@ pub(crate) type Handler<I, O, P> =
 pub(crate) type Layers<I, O, P> = Vec<Arc<dyn Layer<I, O, P>>>;
 
 /// Whoever executes a tool.
-pub(crate) enum Core<I, O, P> {
+pub(crate) enum Callee<I, O, P> {
     /// The definition itself.
     Own(Function<I, O, P>),
     /// An implementation of a scope.
@@ -32,7 +32,7 @@ pub(crate) enum Core<I, O, P> {
 /// Layers in the order in which a call meets them, and what is behind them.
 pub(crate) struct Chain<I, O, P> {
     pub(crate) layers: Layers<I, O, P>,
-    pub(crate) core: Core<I, O, P>,
+    pub(crate) core: Callee<I, O, P>,
 }
 
 impl<I: Data, O: Data, P: Data> Chain<I, O, P> {
@@ -48,10 +48,10 @@ impl<I: Data, O: Data, P: Data> Chain<I, O, P> {
             return layer.call(input, next);
         }
         match &chain.core {
-            Core::Own(function) => function(input, cx),
-            Core::Local(handler) => handler(input, cx),
-            Core::Remote(remote) => remote.call(input, cx),
-            Core::Nobody(fault) => Box::pin(std::future::ready(Err(fault.clone()))),
+            Callee::Own(function) => function(input, cx),
+            Callee::Local(handler) => handler(input, cx),
+            Callee::Remote(remote) => remote.call(input, cx),
+            Callee::Nobody(fault) => Box::pin(std::future::ready(Err(fault.clone()))),
         }
     }
 }

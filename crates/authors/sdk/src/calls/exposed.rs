@@ -12,7 +12,7 @@ use super::scope::Place;
 use super::tool::Terms;
 use super::wire::Wire;
 use crate::error::Error;
-use crate::schema::{self, Shape};
+use crate::schema::{self, CheckedSchema};
 use crate::{Data, Tool};
 
 /// What is told of a tool: its name, its description and its schemas.
@@ -52,7 +52,7 @@ pub struct Definition {
     pub terms: Terms,
 }
 
-type Run = dyn Fn(Place, Value, Option<mpsc::Sender<Value>>) -> BoxFuture<'static, Result<Value, Fault>>
+type ExposedFn = dyn Fn(Place, Value, Option<mpsc::Sender<Value>>) -> BoxFuture<'static, Result<Value, Fault>>
     + Send
     + Sync;
 
@@ -60,9 +60,9 @@ type Run = dyn Fn(Place, Value, Option<mpsc::Sender<Value>>) -> BoxFuture<'stati
 pub struct ErasedTool {
     definition: Definition,
     pub(crate) wire: Wire,
-    input: Arc<Shape>,
-    output: Arc<Shape>,
-    run: Arc<Run>,
+    input: Arc<CheckedSchema>,
+    output: Arc<CheckedSchema>,
+    run: Arc<ExposedFn>,
 }
 
 impl ErasedTool {
@@ -87,7 +87,7 @@ impl ErasedTool {
             terms: *tool.terms(),
         };
         let typed = tool.erased();
-        let run: Arc<Run> = Arc::new(move |place, input, told| {
+        let run: Arc<ExposedFn> = Arc::new(move |place, input, told| {
             let input: I = match serde_path_to_error::deserialize(input) {
                 Ok(input) => input,
                 Err(error) => {

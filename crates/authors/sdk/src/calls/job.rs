@@ -39,7 +39,7 @@ pub(crate) struct CallState<P> {
     pub(crate) place: Arc<ScopeState>,
     /// Its number in its scope, once it is under way.
     number: AtomicUsize,
-    ends: Mutex<Ends>,
+    ends: Mutex<JobCleanup>,
     /// Where progress goes, if anybody listens; that has to be said before the work begins.
     pub(crate) queue: OnceLock<Queue<P>>,
     /// What the tool says that it has cost here.
@@ -49,13 +49,13 @@ pub(crate) struct CallState<P> {
 }
 
 struct Slot<O> {
-    stage: Stage,
+    stage: JobStage,
     work: Option<Work<O>>,
     waker: Option<Waker>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Stage {
+enum JobStage {
     /// The work is here, and nobody polls it.
     Idle,
     /// Somebody polls it.
@@ -68,7 +68,7 @@ enum Stage {
 
 /// What is to be done at the end.
 #[derive(Default)]
-struct Ends {
+struct JobCleanup {
     over: bool,
     work: Vec<BoxFuture<'static, ()>>,
     runtime: Option<Handle>,
@@ -104,7 +104,7 @@ impl<O, P> Job<O, P> {
             spent: AtomicU64::new(0),
             elsewhere: Mutex::default(),
         };
-        let slot = Slot { stage: Stage::Idle, work: None, waker: None };
+        let slot = Slot { stage: JobStage::Idle, work: None, waker: None };
         Self { state, slot: Mutex::new(slot) }
     }
 
@@ -142,7 +142,7 @@ impl<O: Send + 'static, P: Send + Sync + 'static> Job<O, P> {
             let mut slot = self.slot.lock();
             let work = slot.work.take();
             if work.is_some() {
-                slot.stage = Stage::Polled;
+                slot.stage = JobStage::Polled;
             }
             work
         };
@@ -153,17 +153,17 @@ impl<O: Send + 'static, P: Send + Sync + 'static> Job<O, P> {
             None => Poll::Ready(Err(too_deep(self.state.tool))),
         };
         let mut slot = self.slot.lock();
-        let halted = slot.stage == Stage::Halted;
+        let halted = slot.stage == JobStage::Halted;
         if polled.is_pending() && !halted {
             slot.work = Some(work);
-            slot.stage = Stage::Idle;
+            slot.stage = JobStage::Idle;
             let known = slot.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
             if !known {
                 slot.waker = Some(cx.waker().clone());
             }
             return Poll::Pending;
         }
-        slot.stage = Stage::Over;
+        slot.stage = JobStage::Over;
         drop(slot);
         self.finish(Some(work));
         match polled {
@@ -179,15 +179,15 @@ impl<O: Send, P: Send + Sync> Halt for Job<O, P> {
         let (work, waker) = {
             let mut slot = self.slot.lock();
             match slot.stage {
-                Stage::Idle => {}
-                Stage::Polled => {
+                JobStage::Idle => {}
+                JobStage::Polled => {
                     // Whoever polls it sees the mark and drops it.
-                    slot.stage = Stage::Halted;
+                    slot.stage = JobStage::Halted;
                     return;
                 }
-                Stage::Halted | Stage::Over => return,
+                JobStage::Halted | JobStage::Over => return,
             }
-            slot.stage = Stage::Over;
+            slot.stage = JobStage::Over;
             (slot.work.take(), slot.waker.take())
         };
         self.finish(work);

@@ -13,11 +13,11 @@ pub(crate) const WAITING_MAX: usize = 64;
 /// A bounded queue between a tool and whoever listens to it.
 #[derive(Debug)]
 pub(crate) struct Queue<P> {
-    state: Mutex<State<P>>,
+    state: Mutex<ProgressState<P>>,
 }
 
 #[derive(Debug)]
-struct State<P> {
+struct ProgressState<P> {
     pieces: VecDeque<P>,
     /// Tools that wait for room.
     senders: Vec<Waker>,
@@ -28,8 +28,12 @@ struct State<P> {
 
 impl<P> Queue<P> {
     pub(crate) fn new() -> Self {
-        let state =
-            State { pieces: VecDeque::new(), senders: Vec::new(), reader: None, deaf: false };
+        let state = ProgressState {
+            pieces: VecDeque::new(),
+            senders: Vec::new(),
+            reader: None,
+            deaf: false,
+        };
         Self { state: Mutex::new(state) }
     }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde::Serialize;
 use serde_json::Value;
-use wharf_protocol::tool::Answer;
+use wharf_protocol::tool::ToolAnswer;
 use wharf_vocab::{Code, Executed, Fault};
 
 use super::progress::passing_on;
 use super::reached::CoreTool;
 use super::wire::Wire;
-use crate::schema::{self, Shape};
+use crate::schema::{self, CheckedSchema};
 use crate::transport::{Exchange, Outgoing, Transport};
 use crate::{Cx, Data, Tool};
 
@@ -20,7 +20,7 @@ pub(crate) struct Remote {
     tool: &'static str,
     wire: Wire,
     transport: Arc<dyn Transport>,
-    output: Arc<Shape>,
+    output: Arc<CheckedSchema>,
     /// The tool of the core that the definition stands for.
     at: Option<Arc<CoreTool>>,
 }
@@ -64,10 +64,10 @@ impl Remote {
 }
 
 /// Waits for the answer and passes on what comes before it. `None` if the connection was lost.
-async fn answered<P: Data>(exchange: Exchange, cx: &Cx<P>) -> Option<Answer> {
+async fn answered<P: Data>(exchange: Exchange, cx: &Cx<P>) -> Option<ToolAnswer> {
     let Exchange { mut progress, answer, guard: _guard, cost: _ } = exchange;
     let answer = passing_on(answer, &mut progress, |piece| say(piece, cx)).await;
-    answer.ok().filter(|answer| *answer != Answer::Lost)
+    answer.ok().filter(|answer| *answer != ToolAnswer::Lost)
 }
 
 /// Passes a piece of progress on. One that is not what the definition says is nobody's.

@@ -44,13 +44,13 @@ use crate::{Active, Data, Implemented, Tool};
 /// # Ok(()) }
 /// ```
 pub struct Scope {
-    owner: Arc<Owner>,
+    owner: Arc<ScopeOwner>,
 }
 
 /// Whoever keeps a scope open.
-struct Owner(Arc<ScopeState>);
+struct ScopeOwner(Arc<ScopeState>);
 
-impl Drop for Owner {
+impl Drop for ScopeOwner {
     fn drop(&mut self) {
         self.0.signal();
     }
@@ -95,7 +95,7 @@ impl Scope {
     }
 
     fn of(inner: Arc<ScopeState>) -> Self {
-        Self { owner: Arc::new(Owner(inner)) }
+        Self { owner: Arc::new(ScopeOwner(inner)) }
     }
 
     /// Gives a tool an implementation in this scope and below. A scope gives a tool one

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::any_layer::ForAll;
-use super::chain::{Chain, Core, Handler, Layers, bad_name, nobody, other_types};
+use super::any_layer::SharedLayer;
+use super::chain::{Callee, Chain, Handler, Layers, bad_name, nobody, other_types};
 use super::exposed::{ErasedTool, check_name};
 use super::layer::{Lane, Layer};
 use super::life::{Identity, ScopeState};
@@ -51,9 +51,9 @@ pub(crate) enum LayerTarget {
     /// One tool: an `Arc<dyn Layer<I, O, P>>`.
     One(Key, Arc<dyn Any + Send + Sync>),
     /// These tools.
-    Each(Vec<Key>, ForAll),
+    Each(Vec<Key>, SharedLayer),
     /// All tools but the built-in ones.
-    All(ForAll),
+    All(SharedLayer),
 }
 
 impl LayerTarget {
@@ -66,11 +66,11 @@ impl LayerTarget {
     }
 
     pub(crate) fn each(tools: &[&dyn Named], layer: impl AnyLayer) -> Self {
-        Self::Each(tools.iter().map(|tool| tool.key()).collect(), ForAll::new(layer))
+        Self::Each(tools.iter().map(|tool| tool.key()).collect(), SharedLayer::new(layer))
     }
 
     pub(crate) fn all(layer: impl AnyLayer) -> Self {
-        Self::All(ForAll::new(layer))
+        Self::All(SharedLayer::new(layer))
     }
 }
 
@@ -96,12 +96,12 @@ impl Tables {
 #[derive(Default)]
 pub(crate) struct ChainCache {
     /// A quick hash will do for what is written in programs and not sent by peers.
-    chains: HashMap<Exactly, (u64, Arc<dyn Any + Send + Sync>), foldhash::fast::RandomState>,
+    chains: HashMap<DefinitionKey, (u64, Arc<dyn Any + Send + Sync>), foldhash::fast::RandomState>,
 }
 
 /// A definition to the last detail: two may have one name.
 #[derive(PartialEq, Eq, Hash)]
-struct Exactly {
+struct DefinitionKey {
     tool: Key,
     types: TypeId,
     /// Where its own implementation is.
@@ -115,7 +115,7 @@ impl ScopeState {
         self: &Arc<Self>,
         tool: &Tool<I, O, P>,
     ) -> Arc<Chain<I, O, P>> {
-        let exactly = Exactly {
+        let exactly = DefinitionKey {
             tool: tool.key(),
             types: TypeId::of::<(I, O, P)>(),
             own: tool.own.map_or(0, |own| own as usize),
@@ -145,7 +145,7 @@ impl ScopeState {
         tool: &Tool<I, O, P>,
     ) -> Chain<I, O, P> {
         if let Err(error) = check_name(tool.name(), tool.wire) {
-            return Chain { layers: Vec::new(), core: Core::Nobody(bad_name(&error)) };
+            return Chain { layers: Vec::new(), core: Callee::Nobody(bad_name(&error)) };
         }
         let lineage: Vec<&Arc<Self>> = self.lineage().collect();
         let agent = lineage.iter().find_map(|scope| scope.agent);
@@ -165,7 +165,7 @@ impl ScopeState {
         let core = match executed_by(&lineage, tool) {
             // Elsewhere only the name counts, so a definition of other types must not be a way
             // around the layers of that name.
-            Core::Remote(_) if others => Core::Nobody(other_types(tool.name())),
+            Callee::Remote(_) if others => Callee::Nobody(other_types(tool.name())),
             core => core,
         };
         Chain { layers, core }
@@ -233,28 +233,28 @@ impl ScopeState {
 fn executed_by<I: Data, O: Data, P: Data>(
     lineage: &[&Arc<ScopeState>],
     tool: &Tool<I, O, P>,
-) -> Core<I, O, P> {
+) -> Callee<I, O, P> {
     if let Some(own) = tool.own {
-        return Core::Own(own);
+        return Callee::Own(own);
     }
     let name = tool.name();
     let transport = match lineage.iter().find_map(|scope| scope.provided(tool.key())) {
         Some(Executor::Local(handler)) => {
             let typed = handler.downcast_ref::<Arc<Handler<I, O, P>>>();
             return typed.map_or_else(
-                || Core::Nobody(other_types(name)),
-                |handler| Core::Local(Arc::clone(handler)),
+                || Callee::Nobody(other_types(name)),
+                |handler| Callee::Local(Arc::clone(handler)),
             );
         }
         Some(Executor::Remote(Some(transport))) => Some(transport),
-        Some(Executor::Own) => return Core::Nobody(other_types(name)),
+        Some(Executor::Own) => return Callee::Nobody(other_types(name)),
         Some(Executor::Remote(None)) | None => {
             lineage.first().and_then(|scope| scope.nearest_transport())
         }
     };
     match transport {
         Some(transport) => Remote::new(tool, transport)
-            .map_or_else(Core::Nobody, |remote| Core::Remote(Arc::new(remote))),
-        None => Core::Nobody(nobody(name)),
+            .map_or_else(Callee::Nobody, |remote| Callee::Remote(Arc::new(remote))),
+        None => Callee::Nobody(nobody(name)),
     }
 }

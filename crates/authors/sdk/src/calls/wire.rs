@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::{Value, json};
-use wharf_protocol::tool::Answer;
+use wharf_protocol::tool::ToolAnswer;
 use wharf_vocab::{Code, Fault};
 use wharf_wire::tool_v1::{Kind, method};
 
@@ -41,15 +41,15 @@ impl Wire {
     }
 
     /// The output that an answer stands for.
-    pub(crate) fn output(self, answer: Answer) -> Result<Value, Fault> {
+    pub(crate) fn output(self, answer: ToolAnswer) -> Result<Value, Fault> {
         match (self, answer) {
-            (Self::Elicit, Answer::Accepted(content)) => {
+            (Self::Elicit, ToolAnswer::Accepted(content)) => {
                 Ok(json!({"status": "accepted", "content": content}))
             }
-            (Self::Elicit, Answer::Declined) => Ok(json!({"status": "declined"})),
-            (Self::Elicit, Answer::Cancelled) => Ok(json!({"status": "cancelled"})),
-            (Self::Elicit, Answer::Denied) => Ok(json!({"status": "denied"})),
-            (Self::Elicit, Answer::OffScript(text)) => {
+            (Self::Elicit, ToolAnswer::Declined) => Ok(json!({"status": "declined"})),
+            (Self::Elicit, ToolAnswer::Cancelled) => Ok(json!({"status": "cancelled"})),
+            (Self::Elicit, ToolAnswer::Denied) => Ok(json!({"status": "denied"})),
+            (Self::Elicit, ToolAnswer::OffScript(text)) => {
                 Ok(json!({"status": "off_script", "content": text}))
             }
             (_, answer) => answer.into_output(),
@@ -57,25 +57,25 @@ impl Wire {
     }
 
     /// The answer that an output stands for, at the side that executes.
-    pub(crate) fn answer(self, result: Result<Value, Fault>) -> Answer {
+    pub(crate) fn answer(self, result: Result<Value, Fault>) -> ToolAnswer {
         let output = match result {
             Ok(output) => output,
-            Err(fault) if fault.is(Code::ToolCanceled) => return Answer::Cancelled,
-            Err(fault) if fault.is(Code::ToolDeclined) => return Answer::Declined,
-            Err(fault) if fault.is(Code::PermissionDenied) => return Answer::Denied,
-            Err(fault) => return Answer::Failed(fault),
+            Err(fault) if fault.is(Code::ToolCanceled) => return ToolAnswer::Cancelled,
+            Err(fault) if fault.is(Code::ToolDeclined) => return ToolAnswer::Declined,
+            Err(fault) if fault.is(Code::PermissionDenied) => return ToolAnswer::Denied,
+            Err(fault) => return ToolAnswer::Failed(fault),
         };
         match self {
-            Self::Tool | Self::Sample => Answer::Accepted(output),
-            Self::Notify => Answer::Acknowledged,
+            Self::Tool | Self::Sample => ToolAnswer::Accepted(output),
+            Self::Notify => ToolAnswer::Acknowledged,
             Self::Elicit => {
                 let content = output.get("content").cloned().unwrap_or_default();
                 match output.get("status").and_then(Value::as_str) {
-                    Some("accepted") => Answer::Accepted(content),
-                    Some("declined") => Answer::Declined,
-                    Some("cancelled" | "expired") => Answer::Cancelled,
-                    Some("denied") => Answer::Denied,
-                    _ => Answer::OffScript(content.as_str().unwrap_or_default().to_owned()),
+                    Some("accepted") => ToolAnswer::Accepted(content),
+                    Some("declined") => ToolAnswer::Declined,
+                    Some("cancelled" | "expired") => ToolAnswer::Cancelled,
+                    Some("denied") => ToolAnswer::Denied,
+                    _ => ToolAnswer::OffScript(content.as_str().unwrap_or_default().to_owned()),
                 }
             }
         }

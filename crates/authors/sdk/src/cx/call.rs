@@ -30,10 +30,10 @@ pub struct CallBuilder<P> {
 #[must_use = "the call goes on only while it is awaited"]
 pub struct RunningCall {
     chunks: mpsc::Receiver<Chunk>,
-    stage: Stage,
+    stage: HostCallStage,
 }
 
-enum Stage {
+enum HostCallStage {
     Running(BoxFuture<'static, Result<Object, Fault>>),
     Ended(Result<Object, Fault>),
 }
@@ -123,7 +123,7 @@ impl<P> CallBuilder<P> {
             chunks: sender,
         };
         let work = Box::pin(async move { host.0.call(request).await });
-        Ok(RunningCall { chunks, stage: Stage::Running(work) })
+        Ok(RunningCall { chunks, stage: HostCallStage::Running(work) })
     }
 }
 
@@ -131,11 +131,11 @@ impl RunningCall {
     /// The next piece of output; `None` when the tool has ended. Pieces that come faster than
     /// they are taken are dropped.
     pub async fn next(&mut self) -> Option<Chunk> {
-        if let Stage::Running(work) = &mut self.stage {
+        if let HostCallStage::Running(work) = &mut self.stage {
             tokio::select! {
                 biased;
                 Some(chunk) = self.chunks.recv() => return Some(chunk),
-                result = work => self.stage = Stage::Ended(result),
+                result = work => self.stage = HostCallStage::Ended(result),
             }
         }
         self.chunks.try_recv().ok()
@@ -146,8 +146,8 @@ impl RunningCall {
         // Output that nobody reads need not be kept.
         self.chunks.close();
         let output = match self.stage {
-            Stage::Running(work) => work.await?,
-            Stage::Ended(result) => result?,
+            HostCallStage::Running(work) => work.await?,
+            HostCallStage::Ended(result) => result?,
         };
         // The reader's own text can quote the value, so only the place is told.
         serde_path_to_error::deserialize(Value::Object(output)).map_err(|error| {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
-use wharf_protocol::tool::Answer as Answered;
+use wharf_protocol::tool::ToolAnswer;
 use wharf_protocol::tool::value::Form;
 use wharf_vocab::{Code, Executed, Fault};
 use wharf_wire::tool_v1::{Kind, method};
@@ -41,15 +41,15 @@ impl Bridge {
 
 impl Transport for Bridge {
     fn request(&self, request: Outgoing) -> Exchange {
-        let wanted = match Wanted::of(request, &*self.host) {
+        let wanted = match HostRequest::of(request, &*self.host) {
             Ok(wanted) => wanted,
             Err(outgoing) => match &self.above {
                 Some(above) => return above.request(outgoing),
-                None => return Exchange::answered(Answered::Failed(unknown(&outgoing.method))),
+                None => return Exchange::answered(ToolAnswer::Failed(unknown(&outgoing.method))),
             },
         };
         let Ok(runtime) = Handle::try_current() else {
-            return Exchange::answered(Answered::Failed(no_runtime()));
+            return Exchange::answered(ToolAnswer::Failed(no_runtime()));
         };
         let (told, progress) = mpsc::channel(WAITING_MAX);
         let (sender, answer) = oneshot::channel();
@@ -65,7 +65,7 @@ impl Transport for Bridge {
 }
 
 /// What a tool wants of whoever serves it.
-enum Wanted {
+enum HostRequest {
     /// A tool of the core.
     Tool(CoreTool, Value),
     /// A completion by a model.
@@ -74,7 +74,7 @@ enum Wanted {
     Notice(Notice),
 }
 
-impl Wanted {
+impl HostRequest {
     /// What a request asks for, or the request itself if nobody here knows it.
     fn of(outgoing: Outgoing, host: &dyn Host) -> Result<Self, Outgoing> {
         let Outgoing { kind, method, payload, heard, at } = outgoing;
@@ -93,7 +93,7 @@ impl Wanted {
         }
     }
 
-    async fn done(self, host: Arc<dyn Host>, told: mpsc::Sender<Value>) -> Answered {
+    async fn done(self, host: Arc<dyn Host>, told: mpsc::Sender<Value>) -> ToolAnswer {
         let done = match self {
             Self::Tool(tool, input) => call(&*host, tool, input, told).await,
             Self::Sample(input) => {
@@ -102,12 +102,12 @@ impl Wanted {
                 let input = Form::Object.pack(input);
                 let request =
                     CallRequest { tool, input, timeout: None, idempotency_key: None, chunks };
-                host.call(request).await.map(Value::Object).map(Answered::Accepted)
+                host.call(request).await.map(Value::Object).map(ToolAnswer::Accepted)
             }
             Self::Question(question) => host.ask(question).await.and_then(answered),
-            Self::Notice(notice) => host.notify(notice).await.map(|()| Answered::Acknowledged),
+            Self::Notice(notice) => host.notify(notice).await.map(|()| ToolAnswer::Acknowledged),
         };
-        done.unwrap_or_else(Answered::Failed)
+        done.unwrap_or_else(ToolAnswer::Failed)
     }
 }
 
@@ -117,7 +117,7 @@ async fn call(
     tool: CoreTool,
     input: Value,
     told: mpsc::Sender<Value>,
-) -> Result<Answered, Fault> {
+) -> Result<ToolAnswer, Fault> {
     let (chunks, mut pieces) = mpsc::channel(WAITING_MAX);
     let request = CallRequest {
         tool: tool.id().to_owned(),
@@ -134,16 +134,16 @@ async fn call(
         }
     };
     let (output, ()) = futures::join!(host.call(request), pass_on);
-    output.map(|output| Answered::Accepted(tool.output(output)))
+    output.map(|output| ToolAnswer::Accepted(tool.output(output)))
 }
 
-fn answered(answer: Answer) -> Result<Answered, Fault> {
+fn answered(answer: Answer) -> Result<ToolAnswer, Fault> {
     Ok(match answer {
-        Answer::Accepted(value) => Answered::Accepted(value),
-        Answer::Declined => Answered::Declined,
-        Answer::Cancelled => Answered::Cancelled,
-        Answer::Denied => Answered::Denied,
-        Answer::OffScript(text) => Answered::OffScript(text),
+        Answer::Accepted(value) => ToolAnswer::Accepted(value),
+        Answer::Declined => ToolAnswer::Declined,
+        Answer::Cancelled => ToolAnswer::Cancelled,
+        Answer::Denied => ToolAnswer::Denied,
+        Answer::OffScript(text) => ToolAnswer::OffScript(text),
         // The wire has no word for it.
         Answer::Expired => {
             return Err(Fault::new(Code::AskExpired, "Nobody answered the question in time."));

@@ -12,10 +12,10 @@ use wharf_vocab::{Code, Executed, Fault};
 /// A call that is canceled is dropped where it waits. A tool that wants to end by itself asks its
 /// [`Cx`](crate::Cx) whether it is canceled; from then on it is given time to do so.
 #[derive(Debug, Clone)]
-pub struct Cancel(Arc<State>);
+pub struct Cancel(Arc<CancelState>);
 
 #[derive(Debug)]
-struct State {
+struct CancelState {
     token: CancellationToken,
     /// How long a tool may go on that ends by itself.
     grace_ms: AtomicU64,
@@ -28,7 +28,7 @@ impl Cancel {
     #[must_use]
     pub fn new(token: CancellationToken, grace_ms: u64) -> Self {
         let is_heeded = AtomicBool::new(false);
-        Self(Arc::new(State { token, grace_ms: grace_ms.into(), is_heeded }))
+        Self(Arc::new(CancelState { token, grace_ms: grace_ms.into(), is_heeded }))
     }
 
     /// Tells the call to stop within this time, so that its result is still wanted.

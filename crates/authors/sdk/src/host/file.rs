@@ -45,10 +45,10 @@ const WRITTEN: &str = "$written";
 /// }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File(Kind);
+pub struct File(FileContent);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
+enum FileContent {
     /// The name of an input, or text that was small enough to need no file.
     Text(String),
     /// An output that was written.
@@ -59,15 +59,15 @@ impl File {
     /// An output that a host has written.
     #[must_use]
     pub fn written(bytes: u64, b3: Option<String>) -> Self {
-        Self(Kind::Written { bytes, b3 })
+        Self(FileContent::Written { bytes, b3 })
     }
 
     /// How large a written output is.
     #[must_use]
     pub fn bytes(&self) -> Option<u64> {
         match &self.0 {
-            Kind::Written { bytes, .. } => Some(*bytes),
-            Kind::Text(_) => None,
+            FileContent::Written { bytes, .. } => Some(*bytes),
+            FileContent::Text(_) => None,
         }
     }
 
@@ -75,8 +75,8 @@ impl File {
     #[must_use]
     pub fn b3(&self) -> Option<&str> {
         match &self.0 {
-            Kind::Written { b3, .. } => b3.as_deref(),
-            Kind::Text(_) => None,
+            FileContent::Written { b3, .. } => b3.as_deref(),
+            FileContent::Text(_) => None,
         }
     }
 }
@@ -85,8 +85,8 @@ impl File {
 impl AsRef<str> for File {
     fn as_ref(&self) -> &str {
         match &self.0 {
-            Kind::Text(name) => name,
-            Kind::Written { .. } => "",
+            FileContent::Text(name) => name,
+            FileContent::Written { .. } => "",
         }
     }
 }
@@ -94,8 +94,8 @@ impl AsRef<str> for File {
 impl Serialize for File {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.0 {
-            Kind::Text(text) => serializer.serialize_str(text),
-            Kind::Written { .. } => json!({ WRITTEN: true }).serialize(serializer),
+            FileContent::Text(text) => serializer.serialize_str(text),
+            FileContent::Written { .. } => json!({ WRITTEN: true }).serialize(serializer),
         }
     }
 }
@@ -103,7 +103,7 @@ impl Serialize for File {
 impl<'de> Deserialize<'de> for File {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match Value::deserialize(deserializer)? {
-            Value::String(text) => Ok(Self(Kind::Text(text))),
+            Value::String(text) => Ok(Self(FileContent::Text(text))),
             Value::Object(mark) if mark.contains_key(WRITTEN) => Ok(Self::written(0, None)),
             _ => Err(D::Error::custom("a file is given by a text")),
         }
@@ -299,7 +299,7 @@ impl<P> Cx<P> {
         let host = self.hosted();
         let files = host.as_ref().and_then(|host| host.0.files());
         if files.is_none_or(|files| text.len() <= files.inline_bytes_max()) {
-            return Ok(File(Kind::Text(text)));
+            return Ok(File(FileContent::Text(text)));
         }
         self.write(output, text).await
     }

@@ -24,11 +24,11 @@ const WAITING_MAX: usize = 16;
 /// activated in: that is closed when it is dropped, and the agent with it.
 #[derive(Debug, Clone)]
 pub struct ServedTool {
-    inner: Arc<Parts>,
+    inner: Arc<ServedToolParts>,
 }
 
 #[derive(Debug)]
-struct Parts {
+struct ServedToolParts {
     tool: Arc<ErasedTool>,
     scope: Scope,
     input: (Form, Value),
@@ -60,7 +60,7 @@ impl ServedTool {
         let definition = tool.definition();
         let (input, output) = (formed(&definition.input), formed(&definition.output));
         let files = file::marked(&input.1);
-        Self { inner: Arc::new(Parts { tool, scope, input, output, files }) }
+        Self { inner: Arc::new(ServedToolParts { tool, scope, input, output, files }) }
     }
 
     /// Its name.
@@ -136,7 +136,7 @@ impl ServedTool {
     }
 }
 
-impl Parts {
+impl ServedToolParts {
     /// A scope of its own for one call: what the call begins ends with it.
     fn scope_of_call(&self, host: &Arc<dyn Host>) -> Scope {
         let above = self.scope.place().0;

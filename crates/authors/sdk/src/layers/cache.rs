@@ -35,21 +35,21 @@ pub struct Cache<O> {
 }
 
 struct Outputs<O> {
-    by_input: HashMap<Arc<Input>, Remembered<O>>,
+    by_input: HashMap<Arc<CacheKey>, CacheEntry<O>>,
     /// The inputs by when they were last used, the longest ago first.
-    by_use: BTreeMap<u64, Arc<Input>>,
+    by_use: BTreeMap<u64, Arc<CacheKey>>,
     uses: u64,
 }
 
 /// A call that can be told from others: the tool, the agent's instance, and the input as JSON.
 #[derive(PartialEq, Eq, Hash)]
-struct Input {
+struct CacheKey {
     tool: &'static str,
     instance: Option<u64>,
     input: String,
 }
 
-struct Remembered<O> {
+struct CacheEntry<O> {
     output: O,
     since: Instant,
     used: u64,
@@ -101,7 +101,7 @@ impl<O> Cache<O> {
 }
 
 impl<O: Clone> Outputs<O> {
-    fn get(&mut self, input: &Arc<Input>, age: Duration) -> Option<O> {
+    fn get(&mut self, input: &Arc<CacheKey>, age: Duration) -> Option<O> {
         let found = self.by_input.get_mut(input)?;
         if found.since.elapsed() >= age {
             self.forget(input);
@@ -114,7 +114,7 @@ impl<O: Clone> Outputs<O> {
         Some(found.output.clone())
     }
 
-    fn put(&mut self, input: Arc<Input>, output: O, size: usize) {
+    fn put(&mut self, input: Arc<CacheKey>, output: O, size: usize) {
         self.forget(&input);
         while self.by_input.len() >= size {
             let Some((_, oldest)) = self.by_use.pop_first() else { return };
@@ -122,11 +122,11 @@ impl<O: Clone> Outputs<O> {
         }
         self.uses += 1;
         self.by_use.insert(self.uses, Arc::clone(&input));
-        let remembered = Remembered { output, since: Instant::now(), used: self.uses };
+        let remembered = CacheEntry { output, since: Instant::now(), used: self.uses };
         self.by_input.insert(input, remembered);
     }
 
-    fn forget(&mut self, input: &Arc<Input>) {
+    fn forget(&mut self, input: &Arc<CacheKey>) {
         if let Some(former) = self.by_input.remove(input) {
             self.by_use.remove(&former.used);
         }
@@ -138,7 +138,7 @@ impl<I: Data, O: Data + Clone, P: Data> Layer<I, O, P> for Cache<O> {
         // By way of a value, so that the order of keys does not matter.
         let Ok(key) = serde_json::to_value(&input) else { return next.run(input) };
         let instance = next.cx().place().0.instance();
-        let key = Arc::new(Input { tool: next.tool(), instance, input: key.to_string() });
+        let key = Arc::new(CacheKey { tool: next.tool(), instance, input: key.to_string() });
         let cache = self.clone();
         Box::pin(async move {
             let known = cache.outputs.lock().get(&key, cache.age);

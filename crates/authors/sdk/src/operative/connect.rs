@@ -62,12 +62,12 @@ debug_only!(Connect: provider, patient);
 pub struct Operative {
     stop: DropGuard,
     task: JoinHandle<()>,
-    state: watch::Receiver<State>,
+    state: watch::Receiver<OperativeState>,
 }
 
 /// How it stands with the connection.
 #[derive(Debug, Clone, Default)]
-struct State {
+struct OperativeState {
     /// The ids of the tools, while there is a connection.
     tools: Option<Vec<String>>,
     /// Why there is none.
@@ -101,14 +101,14 @@ pub async fn connect(
     let address = Address::parse(core)?.at("/v1/tool/ws");
     let address = address.with("role", "operative").with("provider", &options.provider);
     let keeper = Keeper::new(within.place(), address, options);
-    let (state, watched) = watch::channel(State::default());
+    let (state, watched) = watch::channel(OperativeState::default());
     let first = match keeper.once().await {
         Ok(first) => Some(first),
         Err(error) if keeper.options.patient && error.is_passing() => None,
         Err(error) => return Err(error),
     };
     if let Some(first) = &first {
-        state.send_replace(State { tools: Some(first.tools.clone()), problem: None });
+        state.send_replace(OperativeState { tools: Some(first.tools.clone()), problem: None });
     }
     let stop = keeper.stop.clone().drop_guard();
     let task = tokio::spawn(keeper.keep(first, state));
@@ -155,7 +155,7 @@ impl Operative {
 }
 
 /// One connection on which the tools are served.
-struct Connection {
+struct OperativeConnection {
     link: Link,
     serving: Serving,
     tools: Vec<String>,
@@ -176,25 +176,25 @@ impl Keeper {
     }
 
     /// Connects, offers and serves, once.
-    async fn once(&self) -> Result<Connection, Error> {
+    async fn once(&self) -> Result<OperativeConnection, Error> {
         let link = ws::connect_to(&self.address, &self.options.transport).await?.of_core();
         let serving = serve_with(&self.place, &link, self.options.serving.clone());
         let wait = self.options.transport.connect_max;
         let offered = tokio::time::timeout(wait, link.offer(catalog::offer(&self.place))).await;
         let address = || self.address.authority();
         let tools = offered.map_err(|_| Error::Timeout { address: address() })??;
-        Ok(Connection { link, serving, tools })
+        Ok(OperativeConnection { link, serving, tools })
     }
 
-    async fn keep(self, first: Option<Connection>, state: watch::Sender<State>) {
+    async fn keep(self, first: Option<OperativeConnection>, state: watch::Sender<OperativeState>) {
         let mut connection = first;
         while !self.stop.is_cancelled() && !self.place.0.is_closed() {
             let current = match connection.take() {
                 Some(current) => Some(current),
                 None => self.again(&state).await,
             };
-            let Some(Connection { link, mut serving, tools }) = current else { return };
-            state.send_replace(State { tools: Some(tools), problem: None });
+            let Some(OperativeConnection { link, mut serving, tools }) = current else { return };
+            state.send_replace(OperativeState { tools: Some(tools), problem: None });
             tokio::select! {
                 () = &mut serving => {}
                 () = self.stop.cancelled() => {
@@ -208,12 +208,12 @@ impl Keeper {
                 }
             }
             let problem = Some("the connection was lost".to_owned());
-            state.send_replace(State { tools: None, problem });
+            state.send_replace(OperativeState { tools: None, problem });
         }
     }
 
     /// Connects again, however often it takes; `None` when told to stop.
-    async fn again(&self, state: &watch::Sender<State>) -> Option<Connection> {
+    async fn again(&self, state: &watch::Sender<OperativeState>) -> Option<OperativeConnection> {
         let mut backoff = Backoff::new(self.options.backoff, self.options.backoff_max);
         loop {
             tokio::select! {
@@ -225,7 +225,7 @@ impl Keeper {
                 Ok(connection) => return Some(connection),
                 Err(error) => {
                     let problem = Some(error.to_string());
-                    state.send_replace(State { tools: None, problem });
+                    state.send_replace(OperativeState { tools: None, problem });
                 }
             }
         }

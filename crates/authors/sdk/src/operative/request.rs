@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::tool::value::Form;
-use wharf_protocol::tool::{Answer, ToolRequest};
+use wharf_protocol::tool::{ToolAnswer, ToolRequest};
 use wharf_vocab::{Code, Executed, Fault, Micro, Object};
 use wharf_wire::agent_v1::Chunk;
 use wharf_wire::tool_v1::{Kind, method};
@@ -27,7 +27,7 @@ use crate::{ErasedTool, Place, Scope};
 const PROGRESS_WAITING_MAX: usize = 8;
 
 /// What all requests on a link share.
-pub(super) struct Server {
+pub(super) struct RequestServer {
     pub(super) place: Place,
     pub(super) link: Link,
     pub(super) served: LinkServer,
@@ -35,7 +35,7 @@ pub(super) struct Server {
     pub(super) given_up: CancellationToken,
 }
 
-impl Server {
+impl RequestServer {
     /// Works on a request and answers it, unless nobody waits for it any more. Returns when
     /// everything that belongs to it has cleaned up.
     pub(super) async fn handle(
@@ -55,7 +55,7 @@ impl Server {
         };
         if let Some(result) = result {
             let answer = match tool.wire.answer(result) {
-                Answer::Accepted(_) if kind == Kind::Notify => Answer::Acknowledged,
+                ToolAnswer::Accepted(_) if kind == Kind::Notify => ToolAnswer::Acknowledged,
                 answer => answer,
             };
             // A peer that reads nothing more is not waited for, once it has gone.
@@ -98,7 +98,7 @@ impl Server {
 
 /// One call that a peer of ours made. Files are not among what it can reach.
 struct PeerCall {
-    server: Arc<Server>,
+    server: Arc<RequestServer>,
     id: String,
     spent: AtomicU64,
     back: Arc<dyn Transport>,
@@ -113,7 +113,7 @@ impl PeerCall {
     async fn tell(&self, notice: Notice) -> Result<(), Fault> {
         let payload = serde_json::to_value(notice).unwrap_or_default();
         let told = self.request(Kind::Notify, method::NOTIFICATION, payload).answer.await;
-        told.unwrap_or(Answer::Lost).into_output().map(drop)
+        told.unwrap_or(ToolAnswer::Lost).into_output().map(drop)
     }
 
     async fn invoke(&self, request: CallRequest) -> Result<Object, Fault> {
@@ -124,7 +124,7 @@ impl PeerCall {
             let _ = chunks.try_send(Chunk::Partial { json: Form::Any.pack(piece) });
             std::future::ready(())
         });
-        let answer = answer.await.unwrap_or(Answer::Lost);
+        let answer = answer.await.unwrap_or(ToolAnswer::Lost);
         answer.into_output().map(|output| Form::Any.pack(output))
     }
 }
@@ -162,15 +162,15 @@ impl Host for PeerCall {
 }
 
 /// Nobody here knows the tool.
-pub(super) fn unknown(method: &str) -> Answer {
+pub(super) fn unknown(method: &str) -> ToolAnswer {
     let message = format!("There is no tool {method:?} here.");
-    Answer::Failed(Fault::new(Code::ToolNotFound, message).executed(Executed::No))
+    ToolAnswer::Failed(Fault::new(Code::ToolNotFound, message).executed(Executed::No))
 }
 
 /// Serving stops, and takes nothing more.
-pub(super) fn stopping() -> Answer {
+pub(super) fn stopping() -> ToolAnswer {
     let message = "Whoever serves the tool is about to stop.";
-    Answer::Failed(Fault::new(Code::ToolUnavailable, message).executed(Executed::No))
+    ToolAnswer::Failed(Fault::new(Code::ToolUnavailable, message).executed(Executed::No))
 }
 
 fn given_up() -> Fault {

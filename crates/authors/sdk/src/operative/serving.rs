@@ -10,7 +10,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Options;
 use super::catalog::find;
-use super::request::{Server, stopping, unknown};
+use super::request::{RequestServer, stopping, unknown};
 use crate::Place;
 use crate::transport::Link;
 
@@ -27,7 +27,8 @@ impl Serving {
     pub(super) fn begin(place: Place, link: Link, options: Options) -> Self {
         let stop = CancellationToken::new();
         let served = link.serving();
-        let server = Arc::new(Server { place, link, served, given_up: CancellationToken::new() });
+        let server =
+            Arc::new(RequestServer { place, link, served, given_up: CancellationToken::new() });
         let task = tokio::spawn(serve(server, options, stop.clone()));
         Self { stop: stop.drop_guard(), task }
     }
@@ -60,7 +61,7 @@ impl Future for Serving {
     }
 }
 
-async fn serve(server: Arc<Server>, options: Options, stop: CancellationToken) {
+async fn serve(server: Arc<RequestServer>, options: Options, stop: CancellationToken) {
     let mut calls = JoinSet::new();
     let calls_max = options.calls_max.max(1);
     loop {
@@ -82,7 +83,7 @@ async fn serve(server: Arc<Server>, options: Options, stop: CancellationToken) {
 }
 
 /// Refuses what still comes, and waits for what is under way as long as that may take.
-async fn drain(server: &Server, mut calls: JoinSet<()>, until: Instant) {
+async fn drain(server: &RequestServer, mut calls: JoinSet<()>, until: Instant) {
     server.served.refuse(&stopping());
     while !calls.is_empty() {
         tokio::select! {

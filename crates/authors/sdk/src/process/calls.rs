@@ -6,8 +6,8 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::Moment;
 use wharf_protocol::agent::{
-    AgentSession, Begin, CallOutcome, CallReceived, CallReport, Finished, IdempotencyKey,
-    IdempotencyTable, InvokeEnded, SendError,
+    AgentSession, Begin, CallOutcome, CallReceived, CallReport, IdempotencyKey, IdempotencyTable,
+    InvokeEnded, ReportResult, SendError,
 };
 use wharf_vocab::limits::CANCEL_GRACE_MS;
 use wharf_vocab::{Code, Executed, Fault};
@@ -24,20 +24,20 @@ pub(super) const KEYS_KEPT_MS: u64 = 10 * 60 * 1000;
 const KEYS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Who waits for the answer to a question.
-pub(super) type Waiter = oneshot::Sender<Result<QuestionAnswer, SendError>>;
+pub(super) type AnswerWaiter = oneshot::Sender<Result<QuestionAnswer, SendError>>;
 
 /// The calls that are open.
 #[derive(Debug)]
-pub(super) struct Calls {
-    open: HashMap<CallId, Open>,
+pub(super) struct ProcessCalls {
+    open: HashMap<CallId, OpenProcessCall>,
     /// Who waits for answers, and for calls that were made through the core.
-    pub(super) questions: HashMap<QuestionId, (CallId, Waiter)>,
+    pub(super) questions: HashMap<QuestionId, (CallId, AnswerWaiter)>,
     pub(super) invokes: HashMap<InvokeId, (CallId, InvokeWaiter)>,
     keys: Option<IdempotencyTable>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenProcessCall {
     cancel: Cancel,
     /// Set when other calls may wait for how this one ends.
     key: Option<IdempotencyKey>,
@@ -45,7 +45,7 @@ struct Open {
     executing: bool,
 }
 
-impl Calls {
+impl ProcessCalls {
     pub(super) fn new(keeps_keys: bool) -> Self {
         let keys =
             keeps_keys.then(|| IdempotencyTable::new(KEYS_MAX, KEYS_BYTES_MAX, KEYS_KEPT_MS));
@@ -68,12 +68,12 @@ impl Calls {
         };
         let outcome = match begin {
             Begin::Execute => {
-                let open = Open { cancel: cancel.clone(), key, executing: true };
+                let open = OpenProcessCall { cancel: cancel.clone(), key, executing: true };
                 self.open.insert(call.call_id.clone(), open);
                 return Some(cancel);
             }
             Begin::Wait => {
-                let open = Open { cancel, key: None, executing: false };
+                let open = OpenProcessCall { cancel, key: None, executing: false };
                 self.open.insert(call.call_id.clone(), open);
                 return None;
             }
@@ -103,7 +103,7 @@ impl Calls {
             return;
         };
         let outcome = match (finished, outcome) {
-            (Ok(Finished::TooLarge), _) => CallOutcome::Failed(
+            (Ok(ReportResult::TooLarge), _) => CallOutcome::Failed(
                 Fault::new(Code::ToolOutputTooLarge, "The output is larger than a frame may be.")
                     .executed(Executed::Yes),
             ),

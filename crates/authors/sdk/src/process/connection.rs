@@ -25,7 +25,7 @@ use wharf_wire::agent_v1::{CallId, Chunk, InvokeId, NoticeLevel, QuestionAsk, Sd
 
 use super::Endpoint;
 use super::agent::CheckedAgent;
-use super::calls::{Calls, KEYS_KEPT_MS, KEYS_MAX, Waiter};
+use super::calls::{AnswerWaiter, KEYS_KEPT_MS, KEYS_MAX, ProcessCalls};
 use super::host::InvokeWaiter;
 use crate::Error;
 
@@ -40,19 +40,19 @@ const STOP_MS: u64 = 3_000;
 const LAST_MS: u64 = 1_000;
 
 /// Who is told whether something could be sent.
-type Taken = oneshot::Sender<Result<(), SendError>>;
+type SendReceipt = oneshot::Sender<Result<(), SendError>>;
 
 /// What handlers want of the connection.
 #[derive(Debug)]
-pub(super) enum Command {
+pub(super) enum HandlerCommand {
     /// Send a piece of output.
-    Stream { call_id: CallId, chunk: Chunk, taken: Taken },
+    Stream { call_id: CallId, chunk: Chunk, taken: SendReceipt },
     /// Ask a question.
-    Ask { question: Box<QuestionAsk>, waiter: Waiter },
+    Ask { question: Box<QuestionAsk>, waiter: AnswerWaiter },
     /// Tell people something.
-    Notify { call_id: CallId, level: NoticeLevel, text: String, taken: Taken },
+    Notify { call_id: CallId, level: NoticeLevel, text: String, taken: SendReceipt },
     /// Call a tool through the core.
-    Invoke { request: Box<InvokeRequest>, waiter: InvokeWaiter, taken: Taken },
+    Invoke { request: Box<InvokeRequest>, waiter: InvokeWaiter, taken: SendReceipt },
     /// Call off a call that was made through the core.
     TakeBack { invoke_id: InvokeId },
     /// Tell what a call has cost so far.
@@ -62,13 +62,13 @@ pub(super) enum Command {
 }
 
 /// The connection and all it stands for.
-struct Connection {
+struct ProcessConnection {
     agent: CheckedAgent,
     session: AgentSession,
     clock: Clock,
-    calls: Calls,
-    commands: mpsc::Sender<Command>,
-    inbox: mpsc::Receiver<Command>,
+    calls: ProcessCalls,
+    commands: mpsc::Sender<HandlerCommand>,
+    inbox: mpsc::Receiver<HandlerCommand>,
     signals: [Signal; 2],
     workers: Handle,
     running: TaskTracker,
@@ -80,8 +80,8 @@ struct Connection {
 }
 
 /// What reaches the connection from inside.
-enum Inside {
-    Command(Command),
+enum ProcessMessage {
+    Command(HandlerCommand),
     /// The process is told to stop.
     Stop,
     /// Handlers had their time to end by themselves.
@@ -98,7 +98,7 @@ pub(super) async fn serve(
     let signals = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
     let stream = endpoint.connect().await.map_err(Error::Unreachable)?;
     let (mut source, mut sink) = split_bytes(stream, READ_BYTES);
-    let mut connection = Connection::new(agent, token, workers, signals);
+    let mut connection = ProcessConnection::new(agent, token, workers, signals);
     // How much a slow core may leave unread is the session's to judge.
     let last = Duration::from_millis(LAST_MS);
     let patience = Patience { write: None, close: last, lingers: false };
@@ -106,9 +106,9 @@ pub(super) async fn serve(
     connection.end().await
 }
 
-impl Owner for Connection {
+impl Owner for ProcessConnection {
     type Session = AgentSession;
-    type Command = Inside;
+    type Command = ProcessMessage;
 
     fn session(&mut self) -> &mut AgentSession {
         &mut self.session
@@ -123,22 +123,22 @@ impl Owner for Connection {
         ControlFlow::Continue(())
     }
 
-    async fn next(&mut self) -> Inside {
+    async fn next(&mut self) -> ProcessMessage {
         let has_room = self.session.queued_bytes() < QUEUED_BYTES_MAX;
         let [terminate, interrupt] = &mut self.signals;
         tokio::select! {
-            Some(command) = self.inbox.recv(), if has_room => Inside::Command(command),
-            Some(()) = terminate.recv() => Inside::Stop,
-            Some(()) = interrupt.recv() => Inside::Stop,
-            () = sleep_until(self.stop_at.map(|(at, _)| at)) => Inside::StopHandlers,
+            Some(command) = self.inbox.recv(), if has_room => ProcessMessage::Command(command),
+            Some(()) = terminate.recv() => ProcessMessage::Stop,
+            Some(()) = interrupt.recv() => ProcessMessage::Stop,
+            () = sleep_until(self.stop_at.map(|(at, _)| at)) => ProcessMessage::StopHandlers,
         }
     }
 
-    async fn obey(&mut self, inside: Inside) {
+    async fn obey(&mut self, inside: ProcessMessage) {
         match inside {
-            Inside::Command(command) => self.command(command),
-            Inside::Stop => self.stop(),
-            Inside::StopHandlers => {
+            ProcessMessage::Command(command) => self.command(command),
+            ProcessMessage::Stop => self.stop(),
+            ProcessMessage::StopHandlers => {
                 if let Some((_, within_ms)) = self.stop_at.take() {
                     self.calls.cancel_all(within_ms);
                 }
@@ -147,7 +147,7 @@ impl Owner for Connection {
     }
 }
 
-impl Connection {
+impl ProcessConnection {
     fn new(
         agent: CheckedAgent,
         token: SessionToken,
@@ -172,7 +172,7 @@ impl Connection {
         Self {
             session: AgentSession::new(now, config),
             clock,
-            calls: Calls::new(agent.keeps_keys),
+            calls: ProcessCalls::new(agent.keeps_keys),
             commands,
             inbox,
             signals,
@@ -185,10 +185,10 @@ impl Connection {
         }
     }
 
-    fn command(&mut self, command: Command) {
+    fn command(&mut self, command: HandlerCommand) {
         let now = self.now();
         match command {
-            Command::Stream { call_id, chunk, taken } => {
+            HandlerCommand::Stream { call_id, chunk, taken } => {
                 let sent = match self.session.stream(now, &call_id, chunk, false) {
                     // The core was told that the output was cut; the tool may go on.
                     Ok(_) | Err(SendError::BudgetSpent) => Ok(()),
@@ -197,17 +197,17 @@ impl Connection {
                 // A handler that no longer waits is no mistake, here and below.
                 let _ = taken.send(sent);
             }
-            Command::Ask { question, waiter } => {
+            HandlerCommand::Ask { question, waiter } => {
                 let (ask_id, call_id) = (question.ask_id.clone(), question.call_id.clone());
                 match self.session.ask(now, *question) {
                     Ok(()) => drop(self.calls.questions.insert(ask_id, (call_id, waiter))),
                     Err(error) => drop(waiter.send(Err(error))),
                 }
             }
-            Command::Notify { call_id, level, text, taken } => {
+            HandlerCommand::Notify { call_id, level, text, taken } => {
                 let _ = taken.send(self.session.notify(now, Some(&call_id), level, text));
             }
-            Command::Invoke { request, waiter, taken } => {
+            HandlerCommand::Invoke { request, waiter, taken } => {
                 let (invoke_id, call_id) =
                     (request.invoke_id.clone(), request.parent_call_id.clone());
                 let sent = self.session.invoke(now, *request);
@@ -216,16 +216,16 @@ impl Connection {
                 }
                 let _ = taken.send(sent);
             }
-            Command::TakeBack { invoke_id } => {
+            HandlerCommand::TakeBack { invoke_id } => {
                 self.calls.invokes.remove(&invoke_id);
                 // One that has ended meanwhile needs no canceling.
                 let _ = self.session.cancel_invoke(now, &invoke_id);
             }
-            Command::Cost { call_id, so_far_micro } => {
+            HandlerCommand::Cost { call_id, so_far_micro } => {
                 // A call that is over tells its cost with its result.
                 let _ = self.session.report_cost(now, &call_id, so_far_micro);
             }
-            Command::Finish { call_id, report } => {
+            HandlerCommand::Finish { call_id, report } => {
                 self.calls.finish(now, &mut self.session, &call_id, *report);
             }
         }

@@ -30,13 +30,13 @@ const AGENT_ID: &str = "OPENSENTIENCE_AGENT_ID";
 /// ```
 #[derive(Debug)]
 pub struct Endpoint {
-    place: Place,
+    place: EndpointAddress,
     token: SessionToken,
     agent_id: Option<String>,
 }
 
 #[derive(Debug)]
-enum Place {
+enum EndpointAddress {
     Unix(PathBuf),
     Tcp(SocketAddr),
     /// A connection that the process was started with.
@@ -44,9 +44,9 @@ enum Place {
 }
 
 /// A connection of either kind.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub(super) trait EndpointStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> EndpointStream for T {}
 
 impl Endpoint {
     /// A socket's path, `tcp:` and a loopback address, or `fd:` and the number of a descriptor
@@ -57,7 +57,7 @@ impl Endpoint {
             if number < 0 {
                 return Err(unusable(address));
             }
-            let (place, token) = (Place::Inherited(number), SessionToken::new(token));
+            let (place, token) = (EndpointAddress::Inherited(number), SessionToken::new(token));
             return Ok(Self { place, token, agent_id: None });
         }
         let place = match address.strip_prefix("tcp:") {
@@ -67,10 +67,10 @@ impl Endpoint {
                 if !parsed.ip().is_loopback() {
                     return Err(unusable(address));
                 }
-                Place::Tcp(parsed)
+                EndpointAddress::Tcp(parsed)
             }
             None if address.is_empty() => return Err(unusable(address)),
-            None => Place::Unix(PathBuf::from(address)),
+            None => EndpointAddress::Unix(PathBuf::from(address)),
         };
         Ok(Self { place, token: SessionToken::new(token), agent_id: None })
     }
@@ -102,11 +102,11 @@ impl Endpoint {
         }
     }
 
-    pub(super) async fn connect(&self) -> io::Result<Box<dyn Stream>> {
+    pub(super) async fn connect(&self) -> io::Result<Box<dyn EndpointStream>> {
         Ok(match &self.place {
-            Place::Unix(path) => Box::new(UnixStream::connect(path).await?),
-            Place::Inherited(number) => Box::new(inherited(*number)?),
-            Place::Tcp(address) => {
+            EndpointAddress::Unix(path) => Box::new(UnixStream::connect(path).await?),
+            EndpointAddress::Inherited(number) => Box::new(inherited(*number)?),
+            EndpointAddress::Tcp(address) => {
                 let stream = TcpStream::connect(address).await?;
                 stream.set_nodelay(true)?;
                 Box::new(stream)

@@ -25,7 +25,7 @@ pub(super) struct CallFiles {
 }
 
 /// Where an output goes.
-enum Target<'a> {
+enum OutputTarget<'a> {
     Path(PathBuf),
     Address(&'a str),
 }
@@ -39,17 +39,17 @@ impl CallFiles {
     }
 
     /// Where an output goes: where the core says, else a file in the folder it gave.
-    fn target(&self, output: &str) -> Result<Target<'_>, Fault> {
+    fn target(&self, output: &str) -> Result<OutputTarget<'_>, Fault> {
         match self.outputs.get(output) {
-            Some(place) if address::is_address(place) => return Ok(Target::Address(place)),
-            Some(place) => return Ok(Target::Path(place.into())),
+            Some(place) if address::is_address(place) => return Ok(OutputTarget::Address(place)),
+            Some(place) => return Ok(OutputTarget::Path(place.into())),
             None => {}
         }
         if !is_name(output, 128) || !output.starts_with(|c: char| c.is_ascii_alphanumeric()) {
             let message = "A file's name has letters, digits, dots, dashes and underscores.";
             return Err(Fault::new(Code::ToolInternal, message));
         }
-        Ok(Target::Path(self.folder()?.join(output)))
+        Ok(OutputTarget::Path(self.folder()?.join(output)))
     }
 
     async fn write_file(&self, output: &str, path: &Path) -> Result<File, Fault> {
@@ -57,20 +57,20 @@ impl CallFiles {
         let bytes = file.metadata().await.map_err(cannot_read)?.len();
         match self.target(output)? {
             // It was written where it belongs.
-            Target::Path(place) if place == path => Ok(File::written(bytes, None)),
+            OutputTarget::Path(place) if place == path => Ok(File::written(bytes, None)),
             target => write(target, Some(bytes), file).await,
         }
     }
 }
 
 async fn write(
-    target: Target<'_>,
+    target: OutputTarget<'_>,
     bytes: Option<u64>,
     mut body: impl AsyncRead + Send + Unpin,
 ) -> Result<File, Fault> {
     let path = match target {
-        Target::Path(path) => path,
-        Target::Address(address) => {
+        OutputTarget::Path(path) => path,
+        OutputTarget::Address(address) => {
             let bytes = bytes.ok_or_else(unknown_length)?;
             address::put(address, bytes, &mut body).await?;
             return Ok(File::written(bytes, None));

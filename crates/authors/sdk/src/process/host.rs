@@ -12,7 +12,7 @@ use wharf_protocol::agent::{CallOutcome, CallReceived, CallReport, InvokeRequest
 use wharf_vocab::{Code, Fault, Micro, Mode, Object};
 use wharf_wire::agent_v1::{AnswerStatus, Chunk, InvokeId, NoticeLevel, QuestionAsk, QuestionId};
 
-use super::connection::Command;
+use super::connection::HandlerCommand;
 use super::files::CallFiles;
 use crate::builtin::{Answer, Level, Notice, Question};
 use crate::host::file::Files;
@@ -31,7 +31,7 @@ pub(super) struct InvokeWaiter {
 
 /// One call that the core made.
 pub(super) struct CoreCall {
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<HandlerCommand>,
     call: CallReceived,
     cancel: Cancel,
     info: Arc<CallInfo>,
@@ -50,7 +50,7 @@ struct Tally {
 impl CoreCall {
     /// A call, without its input but for what refers to files.
     pub(super) fn new(
-        commands: mpsc::Sender<Command>,
+        commands: mpsc::Sender<HandlerCommand>,
         mut call: CallReceived,
         cancel: Cancel,
     ) -> Self {
@@ -104,13 +104,13 @@ impl CoreCall {
 
     async fn stream(&self, chunk: Chunk) -> Result<(), Fault> {
         let call_id = self.call.call_id.clone();
-        self.send(|taken| Command::Stream { call_id, chunk, taken }).await
+        self.send(|taken| HandlerCommand::Stream { call_id, chunk, taken }).await
     }
 
     /// Has the connection do something, and waits until it is done or the call is canceled.
     async fn send<T>(
         &self,
-        make: impl FnOnce(oneshot::Sender<Result<T, SendError>>) -> Command,
+        make: impl FnOnce(oneshot::Sender<Result<T, SendError>>) -> HandlerCommand,
     ) -> Result<T, Fault> {
         let (sender, receiver) = oneshot::channel();
         let done = self.cancel.token().run_until_cancelled(async {
@@ -132,7 +132,7 @@ impl CoreCall {
             schema: if usable { question.schema } else { json!({}) },
             deadline_ms,
         });
-        let answered = match self.send(|waiter| Command::Ask { question, waiter }).await {
+        let answered = match self.send(|waiter| HandlerCommand::Ask { question, waiter }).await {
             Err(fault) if fault.is(Code::PermissionDenied) => return Ok(Answer::Denied),
             answered => answered?,
         };
@@ -158,8 +158,8 @@ impl CoreCall {
             timeout_ms: request.timeout.map(whole_ms),
             idempotency_key: request.idempotency_key,
         });
-        let mut unwanted = TakeBack { invoke_id: Some(invoke_id), commands: &self.commands };
-        self.send(|taken| Command::Invoke { request, waiter, taken }).await?;
+        let mut unwanted = InvokeGuard { invoke_id: Some(invoke_id), commands: &self.commands };
+        self.send(|taken| HandlerCommand::Invoke { request, waiter, taken }).await?;
         let ended = self.cancel.token().run_until_cancelled(ended).await.ok_or_else(canceled)?;
         unwanted.invoke_id = None;
         // Without an end the connection is gone, or the core could not take the call.
@@ -172,16 +172,16 @@ impl CoreCall {
 }
 
 /// Calls off what nobody waits for any more.
-struct TakeBack<'a> {
+struct InvokeGuard<'a> {
     /// Gone once the end is known.
     invoke_id: Option<InvokeId>,
-    commands: &'a mpsc::Sender<Command>,
+    commands: &'a mpsc::Sender<HandlerCommand>,
 }
 
-impl Drop for TakeBack<'_> {
+impl Drop for InvokeGuard<'_> {
     fn drop(&mut self) {
         let Some(invoke_id) = self.invoke_id.take() else { return };
-        let command = Command::TakeBack { invoke_id };
+        let command = HandlerCommand::TakeBack { invoke_id };
         if let Err(mpsc::error::TrySendError::Full(command)) = self.commands.try_send(command)
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
@@ -226,7 +226,7 @@ impl Host for CoreCall {
         };
         let call_id = self.call.call_id.clone();
         // A connection that is full or gone loses nothing: the result has the sum.
-        let _ = self.commands.try_send(Command::Cost { call_id, so_far_micro });
+        let _ = self.commands.try_send(HandlerCommand::Cost { call_id, so_far_micro });
     }
 
     fn metric(&self, name: String, value: Value) {
@@ -262,7 +262,7 @@ impl Host for CoreCall {
                 let fraction = Some(fraction.clamp(0.0, 1.0));
                 self.stream(Chunk::Status { text: text.clone(), fraction }).await?;
             }
-            self.send(|taken| Command::Notify { call_id, level, text, taken }).await
+            self.send(|taken| HandlerCommand::Notify { call_id, level, text, taken }).await
         })
     }
 

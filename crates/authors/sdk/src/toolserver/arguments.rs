@@ -11,7 +11,7 @@ const ARTIFACTS: &str = "/artifacts";
 
 /// What a process is asked to do.
 #[derive(Debug)]
-pub(super) enum Command {
+pub(super) enum ProcessCommand {
     /// Serve, set up so.
     Serve(Box<Options>),
     /// Show its schemas.
@@ -23,7 +23,7 @@ pub(super) fn read(
     mut options: Options,
     arguments: impl IntoIterator<Item = String>,
     environment: impl Fn(&str) -> Option<String>,
-) -> Result<Command, Error> {
+) -> Result<ProcessCommand, Error> {
     if let Some(port) = environment("PORT") {
         options.listen = on_port(&port)?;
     }
@@ -43,7 +43,7 @@ pub(super) fn read(
             None => (word, None),
         };
         if name == "--schema" {
-            return Ok(Command::Schema);
+            return Ok(ProcessCommand::Schema);
         }
         let is_known = ["--port", "--listen", "--artifacts", "--allow-origin", "--token-file"];
         if !is_known.contains(&name.as_str()) {
@@ -59,7 +59,7 @@ pub(super) fn read(
             _ => options.token_file = Some(PathBuf::from(value)),
         }
     }
-    Ok(Command::Serve(Box::new(options)))
+    Ok(ProcessCommand::Serve(Box::new(options)))
 }
 
 fn on_port(text: &str) -> Result<Listen, Error> {
@@ -88,8 +88,8 @@ mod tests {
             all.find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };
         match read(Options::default(), arguments, environment)? {
-            Command::Serve(options) => Ok(*options),
-            Command::Schema => panic!("not asked for"),
+            ProcessCommand::Serve(options) => Ok(*options),
+            ProcessCommand::Schema => panic!("not asked for"),
         }
     }
 

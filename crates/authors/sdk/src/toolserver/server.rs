@@ -15,13 +15,13 @@ use wharf_toolserver::{Call, Done, Failure, Handler, Reporter};
 use wharf_vocab::{Object, ToolId};
 use wharf_wire::run_v1::code;
 
-use super::arguments::{self, Command};
+use super::arguments::{self, ProcessCommand};
 use super::host::RunHost;
 use super::hydrate::hydrate;
 use super::{Listen, Options};
 use crate::calls::tool::{TakesImplementation, ToolFn};
 use crate::host::{Host, ServedTool, served_by_name};
-use crate::schema::Shape;
+use crate::schema::CheckedSchema;
 use crate::{Data, Error, Implemented, Scope, Tool};
 
 /// Threads for connections and files; handlers have others.
@@ -156,8 +156,8 @@ impl ToolServer {
         let asked =
             arguments::read(self.options.clone(), arguments, |name| std::env::var(name).ok())?;
         let options = match asked {
-            Command::Serve(options) => *options,
-            Command::Schema => return self.show_schemas(),
+            ProcessCommand::Serve(options) => *options,
+            ProcessCommand::Schema => return self.show_schemas(),
         };
         let digest = digest_of_program()?;
         let workers = Builder::new_multi_thread().enable_all().thread_name("tool").build()?;
@@ -183,7 +183,7 @@ impl ToolServer {
             return Err(Error::Reference(self.reference));
         }
         let tool = self.tool?;
-        let fits = Shape::of(tool.input_schema().clone());
+        let fits = CheckedSchema::of(tool.input_schema().clone());
         if let Err(why) = &fits.validator {
             let (name, why) = (tool.name().to_owned(), why.clone());
             return Err(Error::Schema { name, what: "input", why });
@@ -203,7 +203,7 @@ impl ToolServer {
 struct ToolHandler {
     tool: ServedTool,
     /// What inputs are checked against.
-    fits: Arc<Shape>,
+    fits: Arc<CheckedSchema>,
     workers: Handle,
     digest: String,
     is_free: bool,
@@ -211,7 +211,7 @@ struct ToolHandler {
 
 async fn execute(
     tool: ServedTool,
-    fits: Arc<Shape>,
+    fits: Arc<CheckedSchema>,
     host: Arc<RunHost>,
 ) -> Result<Object, Failure> {
     let inputs = Value::Object(hydrate(tool.input_schema(), host.call()).await?);

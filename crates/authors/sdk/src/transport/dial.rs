@@ -8,12 +8,12 @@ use tokio::net::TcpStream;
 use super::{Address, Error, Options};
 
 /// A stream of bytes in both directions.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait DialStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> DialStream for T {}
 
 /// A stream whatever it is made of.
-pub(super) type Io = Box<dyn Stream>;
+pub(super) type Io = Box<dyn DialStream>;
 
 /// Connects to a host, encrypted if the address says so.
 pub(super) async fn dial(address: &Address, options: &Options) -> Result<Io, Error> {

@@ -8,7 +8,7 @@ use futures::{SinkExt as _, StreamExt as _};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::{Decoder, Encoder, Framed};
 
-use super::link::{Broken, Frames};
+use super::link::{Frames, LinkBroken};
 
 /// Bytes that may wait to be written before no more frames are taken.
 const WRITE_BYTES: usize = 64 * 1024;
@@ -82,16 +82,16 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Frames for Framed<S, Li
         self.poll_next_unpin(cx).map(|line| line?.ok())
     }
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
-        self.poll_ready_unpin(cx).map_err(|_| Broken)
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkBroken>> {
+        self.poll_ready_unpin(cx).map_err(|_| LinkBroken)
     }
 
-    fn send(&mut self, frame: String) -> Result<(), Broken> {
-        self.start_send_unpin(frame).map_err(|_| Broken)
+    fn send(&mut self, frame: String) -> Result<(), LinkBroken> {
+        self.start_send_unpin(frame).map_err(|_| LinkBroken)
     }
 
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
-        self.poll_flush_unpin(cx).map_err(|_| Broken)
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkBroken>> {
+        self.poll_flush_unpin(cx).map_err(|_| LinkBroken)
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<bool> {

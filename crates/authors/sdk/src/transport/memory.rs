@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tokio_util::sync::PollSender;
 
-use super::link::{Broken, Frames};
+use super::link::{Frames, LinkBroken};
 use super::{Link, Options};
 
 /// Frames that may wait in one direction.
@@ -58,15 +58,15 @@ impl Frames for Memory {
         self.receiver.poll_recv(cx)
     }
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
-        self.sender.poll_reserve(cx).map_err(|_| Broken)
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkBroken>> {
+        self.sender.poll_reserve(cx).map_err(|_| LinkBroken)
     }
 
-    fn send(&mut self, frame: String) -> Result<(), Broken> {
-        self.sender.send_item(frame).map_err(|_| Broken)
+    fn send(&mut self, frame: String) -> Result<(), LinkBroken> {
+        self.sender.send_item(frame).map_err(|_| LinkBroken)
     }
 
-    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkBroken>> {
         Poll::Ready(Ok(()))
     }
 

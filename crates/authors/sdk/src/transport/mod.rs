@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
-pub use wharf_protocol::tool::{Answer as Reply, Limits};
+pub use wharf_protocol::tool::{Limits, ToolAnswer as Reply};
 use wharf_vocab::Micro;
 pub use wharf_wire::tool_v1::{Kind, OfferedTool};
 

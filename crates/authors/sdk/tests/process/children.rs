@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use wharf_protocol::agent::{
-    Additions, CallOutcome, Cancel, CoreEvent, CoreLimits, InvokeReceived,
+    Additions, CallOutcome, CancelCall, CoreEvent, CoreLimits, InvokeReceived,
 };
 use wharf_vocab::{Code, Fault};
 use wharf_wire::agent_v1::{CallContext, Chunk, InvokeId, TextChannel};
@@ -78,7 +78,7 @@ fn r159_a_call_that_nobody_waits_for_is_taken_back() {
         }
         _ => None,
     });
-    core.session.cancel(core.now(), &id("c-2"), Cancel::default()).expect("open");
+    core.session.cancel(core.now(), &id("c-2"), CancelCall::default()).expect("open");
     assert!(matches!(core.end("c-2").outcome, CallOutcome::Canceled(_)));
     // The answer comes when the call has long ended, which is nobody's mistake.
     core.session.invoke_result(core.now(), &received.invoke_id, canceled).expect("open");

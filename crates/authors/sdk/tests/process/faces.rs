@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wharf_protocol::agent::{
-    Additions, CallOutcome, Cancel, CoreEvent, CoreLimits, InvokeReceived,
+    Additions, CallOutcome, CancelCall, CoreEvent, CoreLimits, InvokeReceived,
 };
 use wharf_sdk::builtin::{NOTIFY, Notice};
 use wharf_sdk::host::served_by_name;
@@ -358,7 +358,7 @@ fn k012_k026_a_canceled_call_is_dropped_and_cleans_up_before_it_is_answered() {
     let Joined { mut core, cleaned, root: _root, .. } = joined();
     core.call("c", "hang", &json!({}));
     core.wait("hanging", |event| matches!(event, CoreEvent::Notice { .. }).then_some(()));
-    core.session.cancel(core.now(), &id("c"), Cancel::default()).expect("open");
+    core.session.cancel(core.now(), &id("c"), CancelCall::default()).expect("open");
     let end = core.end("c");
     assert!(matches!(end.outcome, CallOutcome::Canceled(_)), "{end:?}");
     assert_eq!(cleaned.load(Ordering::SeqCst), 1);

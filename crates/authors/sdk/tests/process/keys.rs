@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
-use wharf_protocol::agent::{CallOutcome, Cancel, CoreLimits};
+use wharf_protocol::agent::{CallOutcome, CancelCall, CoreLimits};
 use wharf_sdk::Code;
 
 use crate::core::{Core, Listener, id};
@@ -42,7 +42,7 @@ fn r100_a_repeated_call_waits_while_the_first_runs() {
     call(&mut core, "again", &json!({"n": 1}));
     call(&mut core, "unwanted", &json!({"n": 1}));
     until(|| shared.executed.load(Ordering::SeqCst) == 1);
-    core.session.cancel(core.now(), &id("unwanted"), Cancel::default()).expect("open");
+    core.session.cancel(core.now(), &id("unwanted"), CancelCall::default()).expect("open");
     assert!(matches!(core.end("unwanted").outcome, CallOutcome::Canceled(_)));
     shared.gate.add_permits(1);
     assert_eq!(core.output("first"), json!({"n": 1}));

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::json;
-use wharf_protocol::agent::{CallOutcome, Cancel, CoreEvent, CoreLimits, Refusal};
+use wharf_protocol::agent::{AdmissionRefusal, CallOutcome, CancelCall, CoreEvent, CoreLimits};
 use wharf_sdk::process::Endpoint;
 use wharf_sdk::{Code, Error};
 use wharf_wire::agent_v1::CoreGoodbye;
@@ -19,7 +19,7 @@ const END: Duration = Duration::from_secs(5);
 fn r130_a_canceled_sleep_stops_before_its_deadline() {
     let (mut core, ..) = joined();
     core.call("s", "sleep", &json!({}));
-    let cancel = Cancel { reason: None, deadline_ms: Some(20_000) };
+    let cancel = CancelCall { reason: None, deadline_ms: Some(20_000) };
     core.session.cancel(core.now(), &id("s"), cancel).expect("open");
     let end = core.end("s");
     assert!(!end.unresponsive);
@@ -72,7 +72,7 @@ fn r061_an_agent_that_is_not_let_in_ends_with_an_error_at_once() {
     let (agent, _) = agent();
     let running = start(agent, &listener);
     let (mut core, _) = Core::greeted(&listener, CoreLimits::default());
-    core.session.refuse(core.now(), Refusal::Unauthorized).expect("a hello waits");
+    core.session.refuse(core.now(), AdmissionRefusal::Unauthorized).expect("a hello waits");
     core.flush();
     let error = running.ended_within(END).expect_err("refused");
     assert!(matches!(&error, Error::NotAdmitted { code } if code == "protocol.unauthorized"));

@@ -7,14 +7,14 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
-use wharf_protocol::run::server::{Credential, Next, RunServer, ServerEvent};
+use wharf_protocol::run::server::{Credential, NextFrames, RunServer, ServerEvent};
 use wharf_protocol::{Moment, Session as _};
 use wharf_socket::{Owner, Patience, pump, split_frames};
 use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_wire::run_v1::Refusal;
 
-use super::hub::{Hub, Joined, Seat};
-use super::metered::Metered;
+use super::hub::{Hub, JoinResult, RunSubscription};
+use super::metered::MeteredStream;
 
 const PATIENCE: Patience =
     Patience { write: Some(Duration::from_secs(30)), close: Duration::from_secs(2), lingers: true };
@@ -30,34 +30,34 @@ where
     config.max_frame_size = Some(bytes_max);
     config.read_buffer_size = SOCKET_READ_BYTES;
     config.max_write_buffer_size = bytes_max + SOCKET_SPARE_BYTES;
-    let stream = Metered::new(stream, Arc::clone(&hub.unfinished));
+    let stream = MeteredStream::new(stream, Arc::clone(&hub.unfinished));
     let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
     let (mut source, mut sink) = split_frames(socket);
     let session = RunServer::new(hub.clock.now(), &hub.options.limits, hub.profile());
     let session = session.serving(hub.options.tool.clone());
-    let mut connection = Connection { hub, credential, session, seat: None };
+    let mut connection = RunConnection { hub, credential, session, seat: None };
     pump(&mut source, &mut sink, &mut connection, PATIENCE).await;
 }
 
-struct Connection {
+struct RunConnection {
     hub: Arc<Hub>,
     credential: Credential,
     session: RunServer,
     /// Its place at the run, once it has named one.
-    seat: Option<Seat>,
+    seat: Option<RunSubscription>,
 }
 
 /// What a run has for its reader.
-enum Command {
+enum ReaderCommand {
     Say(Vec<String>),
     Close(Refusal),
     /// The reader is too slow.
     Cut,
 }
 
-impl Owner for Connection {
+impl Owner for RunConnection {
     type Session = RunServer;
-    type Command = Command;
+    type Command = ReaderCommand;
 
     fn session(&mut self) -> &mut RunServer {
         &mut self.session
@@ -73,12 +73,12 @@ impl Owner for Connection {
             match (event, &self.seat) {
                 (ServerEvent::Request { request, bytes }, _) => {
                     match self.hub.join(self.credential, request, bytes) {
-                        Joined::Seat(seat) => {
+                        JoinResult::Seat(seat) => {
                             self.session.ack(now);
                             self.seat = Some(seat);
                         }
-                        Joined::Unfit(unfit) => self.session.answer(now, &unfit),
-                        Joined::Refused(refusal) => self.session.close(refusal),
+                        JoinResult::Unfit(unfit) => self.session.answer(now, &unfit),
+                        JoinResult::Refused(refusal) => self.session.close(refusal),
                     }
                 }
                 (ServerEvent::Unfit(unfit), _) => self.session.answer(now, &unfit),
@@ -95,7 +95,7 @@ impl Owner for Connection {
 
     /// What the run says next, as soon as all that it said before is on its way: a reader that
     /// falls behind is known by what waits for it.
-    async fn next(&mut self) -> Command {
+    async fn next(&mut self) -> ReaderCommand {
         let Some(seat) = &self.seat else { return std::future::pending().await };
         let has_room = self.session.has_room();
         let said = async {
@@ -103,24 +103,24 @@ impl Owner for Connection {
                 let mut said = std::pin::pin!(seat.said.notified());
                 said.as_mut().enable();
                 match seat.next() {
-                    Next::Frames(texts) => return Command::Say(texts),
-                    Next::Close(refusal) => return Command::Close(refusal),
-                    Next::Wait => said.await,
+                    NextFrames::Frames(texts) => return ReaderCommand::Say(texts),
+                    NextFrames::Close(refusal) => return ReaderCommand::Close(refusal),
+                    NextFrames::Wait => said.await,
                 }
             }
         };
         tokio::select! {
             biased;
-            () = seat.cut.cancelled() => Command::Cut,
+            () = seat.cut.cancelled() => ReaderCommand::Cut,
             command = said, if has_room => command,
         }
     }
 
-    async fn obey(&mut self, command: Command) {
+    async fn obey(&mut self, command: ReaderCommand) {
         match command {
-            Command::Say(texts) => self.session.say(self.now(), texts),
-            Command::Close(refusal) => self.session.close(refusal),
-            Command::Cut => self.session.cut(),
+            ReaderCommand::Say(texts) => self.session.say(self.now(), texts),
+            ReaderCommand::Close(refusal) => self.session.close(refusal),
+            ReaderCommand::Cut => self.session.cut(),
         }
     }
 }

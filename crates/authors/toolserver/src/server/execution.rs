@@ -11,12 +11,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument as _, debug, info, info_span, warn};
-use wharf_protocol::run::server::{Ending, Overflow, Profile, RunNo, Said};
+use wharf_protocol::run::server::{Ending, Overflow, Profile, RunNo, RunReport};
 use wharf_socket::sleep_until;
 use wharf_vocab::{Micro, Object};
-use wharf_wire::run_v1::{LogLevel, Phase, Request, code};
+use wharf_wire::run_v1::{LogLevel, Phase, RunRequest, code};
 
-use super::hub::{Hub, Live};
+use super::hub::{Hub, LiveRun};
 use crate::transfer::RunFiles;
 use crate::worker::other_phase;
 use crate::{Call, Done, Failure, Report, Reporter};
@@ -28,14 +28,14 @@ const REPORTS_MAX: usize = 64;
 pub(super) fn execute(
     hub: Arc<Hub>,
     run: RunNo,
-    live: Arc<Live>,
-    request: Request,
+    live: Arc<LiveRun>,
+    request: RunRequest,
 ) -> impl Future<Output = ()> + Send {
     let control = &request.control;
     let span = info_span!("run", run_id = control.run_id, attempt = control.attempt);
     async move {
         let since = Instant::now();
-        let attempt = Attempt { hub: Arc::clone(&hub), run, live };
+        let attempt = RunAttempt { hub: Arc::clone(&hub), run, live };
         let ending = attempt.drive(request).await;
         let took_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         match &ending.result {
@@ -49,21 +49,21 @@ pub(super) fn execute(
     .instrument(span)
 }
 
-struct Attempt {
+struct RunAttempt {
     hub: Arc<Hub>,
     run: RunNo,
-    live: Arc<Live>,
+    live: Arc<LiveRun>,
 }
 
 /// What a handler says while it works.
-struct Heard {
+struct HandlerReports {
     reports: mpsc::Receiver<Report>,
     /// What it has cost so far.
     spent: watch::Receiver<Micro>,
 }
 
-impl Attempt {
-    async fn drive(self, request: Request) -> Ending {
+impl RunAttempt {
+    async fn drive(self, request: RunRequest) -> Ending {
         let wish = request.control.deadline_ms;
         let deadline = wish.map(|ms| Instant::now() + Duration::from_millis(ms.min(MONTH_MS)));
         let slots = Arc::clone(&self.hub.slots);
@@ -87,7 +87,7 @@ impl Attempt {
         if let Err(failure) = checked {
             return failed(failure);
         }
-        let started = Said::Event { phase: Phase::Started, progress: None };
+        let started = RunReport::Event { phase: Phase::Started, progress: None };
         if self.hub.say(self.run, started).is_err() {
             return overflowed();
         }
@@ -107,7 +107,7 @@ impl Attempt {
         let work = settled(self.hub.handler.run(call, reporter), Arc::clone(&files), required);
         // A handler at work ends with its supervisor.
         let work = AbortOnDropHandle::new(tokio::spawn(work.in_current_span()));
-        let heard = Heard { reports, spent };
+        let heard = HandlerReports { reports, spent };
         let mut ending = self.supervise(work, heard, wall, &stop).await;
         ending.written = files.written();
         ending
@@ -117,7 +117,7 @@ impl Attempt {
     async fn supervise(
         &self,
         mut work: AbortOnDropHandle<Ending>,
-        Heard { mut reports, mut spent }: Heard,
+        HandlerReports { mut reports, mut spent }: HandlerReports,
         wall: Instant,
         stop: &CancellationToken,
     ) -> Ending {
@@ -133,7 +133,7 @@ impl Attempt {
                 Ok(()) = spent.changed() => {
                     let so_far = *spent.borrow_and_update();
                     // There is always room for it.
-                    let _ = self.hub.say(self.run, Said::Cost(so_far));
+                    let _ = self.hub.say(self.run, RunReport::Cost(so_far));
                     continue;
                 }
                 Some(report) = reports.recv() => match self.report(report) {
@@ -171,15 +171,17 @@ impl Attempt {
     /// Passes on what the handler says. It never waits: readers that fall behind are cut.
     fn report(&self, report: Report) -> Result<(), Overflow> {
         let said = match report {
-            Report::Log { level, text, at } => Said::Log { level, text, at },
+            Report::Log { level, text, at } => RunReport::Log { level, text, at },
             Report::Event { phase: Phase::Checkpoint, progress } => {
-                Said::Event { phase: Phase::Checkpoint, progress }
+                RunReport::Event { phase: Phase::Checkpoint, progress }
             }
             // When it begins and ends is the server's to say; how far it is may still be news.
             Report::Event { progress: None, .. } => return Ok(()),
-            Report::Event { progress, .. } => Said::Event { phase: Phase::Checkpoint, progress },
-            Report::Partial(outputs) => Said::Partial(outputs),
-            Report::Text(text) => Said::Text(text),
+            Report::Event { progress, .. } => {
+                RunReport::Event { phase: Phase::Checkpoint, progress }
+            }
+            Report::Partial(outputs) => RunReport::Partial(outputs),
+            Report::Text(text) => RunReport::Text(text),
             Report::Other(frame) => return self.other(frame),
         };
         self.hub.say(self.run, said)
@@ -189,17 +191,19 @@ impl Attempt {
     /// frames; to others what it says of how far the run is.
     fn other(&self, frame: Object) -> Result<(), Overflow> {
         if self.hub.profile() == Profile::Upstream {
-            return self.hub.say(self.run, Said::Other(frame));
+            return self.hub.say(self.run, RunReport::Other(frame));
         }
         let Some((phase, progress)) = other_phase(&frame) else {
             debug!("a frame of a kind that the protocol does not have is left out");
             return Ok(());
         };
         let text = format!("The handler is {phase}.");
-        self.hub.say(self.run, Said::Log { level: LogLevel::Info, text, at: None })?;
+        self.hub.say(self.run, RunReport::Log { level: LogLevel::Info, text, at: None })?;
         match progress {
             None => Ok(()),
-            progress => self.hub.say(self.run, Said::Event { phase: Phase::Checkpoint, progress }),
+            progress => {
+                self.hub.say(self.run, RunReport::Event { phase: Phase::Checkpoint, progress })
+            }
         }
     }
 

@@ -11,14 +11,14 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use wharf_wire::run_v1::SUBPROTOCOL;
 
 /// Why an upgrade is refused: a status and one sentence.
-pub(super) type Refused = (StatusCode, &'static str);
+pub(super) type UpgradeRefusal = (StatusCode, &'static str);
 
 /// The headers that accept an upgrade, or why it is refused.
 pub(super) fn accept(
     method: &Method,
     version: Version,
     headers: &HeaderMap,
-) -> Result<[(HeaderName, HeaderValue); 4], Refused> {
+) -> Result<[(HeaderName, HeaderValue); 4], UpgradeRefusal> {
     if method != Method::GET {
         return Err((StatusCode::METHOD_NOT_ALLOWED, "Only GET is answered here."));
     }

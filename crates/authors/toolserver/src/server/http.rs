@@ -20,10 +20,10 @@ use super::handshake::accept;
 use super::hub::Hub;
 use super::{connection, handshake};
 
-type Answer = Response<Full<Bytes>>;
+type ServerResponse = Response<Full<Bytes>>;
 
 /// Answers requests.
-pub(super) struct Front {
+pub(super) struct HttpService {
     pub(super) hub: Arc<Hub>,
     pub(super) tokens: Option<Tokens>,
     pub(super) digest: String,
@@ -32,8 +32,8 @@ pub(super) struct Front {
     pub(super) over: CancellationToken,
 }
 
-impl Front {
-    pub(super) fn answer(&self, request: Request<Incoming>) -> Result<Answer, Infallible> {
+impl HttpService {
+    pub(super) fn answer(&self, request: Request<Incoming>) -> Result<ServerResponse, Infallible> {
         Ok(match request.uri().path() {
             HEALTH_PATH => self.health(request.method()),
             RUN_PATH => self.run(request).unwrap_or_else(refused),
@@ -41,7 +41,7 @@ impl Front {
         })
     }
 
-    fn health(&self, method: &Method) -> Answer {
+    fn health(&self, method: &Method) -> ServerResponse {
         if method != Method::GET {
             return refused((StatusCode::METHOD_NOT_ALLOWED, "Only GET is answered here."));
         }
@@ -51,7 +51,10 @@ impl Front {
     }
 
     /// Accepts a WebSocket, or refuses it before anything was accepted.
-    fn run(&self, mut request: Request<Incoming>) -> Result<Answer, handshake::Refused> {
+    fn run(
+        &self,
+        mut request: Request<Incoming>,
+    ) -> Result<ServerResponse, handshake::UpgradeRefusal> {
         let credential = self.credential(&request)?;
         let headers = accept(request.method(), request.version(), request.headers())?;
         let place = Arc::clone(&self.hub.connections)
@@ -77,7 +80,10 @@ impl Front {
         Ok(answer)
     }
 
-    fn credential(&self, request: &Request<Incoming>) -> Result<Credential, handshake::Refused> {
+    fn credential(
+        &self,
+        request: &Request<Incoming>,
+    ) -> Result<Credential, handshake::UpgradeRefusal> {
         match &self.tokens {
             Some(tokens) => tokens
                 .check(request.headers())
@@ -88,7 +94,7 @@ impl Front {
     }
 }
 
-fn refused((status, message): handshake::Refused) -> Answer {
+fn refused((status, message): handshake::UpgradeRefusal) -> ServerResponse {
     let mut answer = written(status, &json!({"error": {"message": message}}));
     let extra = match status {
         StatusCode::UNAUTHORIZED => (WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
@@ -100,7 +106,7 @@ fn refused((status, message): handshake::Refused) -> Answer {
     answer
 }
 
-fn written(status: StatusCode, value: &serde_json::Value) -> Answer {
+fn written(status: StatusCode, value: &serde_json::Value) -> ServerResponse {
     let mut answer = Response::new(Full::from(value.to_string()));
     *answer.status_mut() = status;
     let json = HeaderValue::from_static("application/json");

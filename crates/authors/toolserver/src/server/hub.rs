@@ -9,11 +9,11 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wharf_protocol::run::server::{
-    Book, Credential, Ending, Next, Opened, Overflow, RunNo, Said, WatcherNo,
+    Book, Credential, Ending, NextFrames, OpenResult, Overflow, RunNo, RunReport, WatcherNo,
 };
 use wharf_socket::Clock;
 use wharf_vocab::Micro;
-use wharf_wire::run_v1::{Refusal, Request, Unfit};
+use wharf_wire::run_v1::{Refusal, RunRequest, UnfitRequest};
 
 use super::execution::execute;
 use super::metered::UNFINISHED_KIB_MAX;
@@ -34,20 +34,20 @@ pub(super) struct Hub {
     /// Memory for messages that are not whole, in KiB.
     pub(super) unfinished: Arc<Semaphore>,
     is_draining: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<RunHubState>,
 }
 
-struct State {
+struct RunHubState {
     book: Book,
     /// Runs that are not over.
-    live: BTreeMap<RunNo, Arc<Live>>,
+    live: BTreeMap<RunNo, Arc<LiveRun>>,
     /// How a reader is told that it is too slow.
     cuts: BTreeMap<WatcherNo, CancellationToken>,
     /// How large the requests of live runs are together.
     request_bytes: usize,
 }
 
-impl State {
+impl RunHubState {
     /// Tells readers that they are too slow.
     fn cut(&self, slow: &[WatcherNo]) {
         for cut in slow.iter().filter_map(|watcher| self.cuts.get(watcher)) {
@@ -58,7 +58,7 @@ impl State {
 
 /// A run that is waited for or executed.
 #[derive(Default)]
-pub(super) struct Live {
+pub(super) struct LiveRun {
     /// Set when it is to stop.
     pub(super) cancel: CancellationToken,
     /// Why it is to stop, in a sentence.
@@ -69,7 +69,7 @@ pub(super) struct Live {
     said: Arc<Notify>,
 }
 
-impl Live {
+impl LiveRun {
     fn stop(&self, why: &'static str) {
         let _ = self.why.set(why);
         self.cancel.cancel();
@@ -82,7 +82,7 @@ impl Live {
 }
 
 /// A connection's place at a run.
-pub(super) struct Seat {
+pub(super) struct RunSubscription {
     hub: Arc<Hub>,
     run: RunNo,
     watcher: WatcherNo,
@@ -92,9 +92,9 @@ pub(super) struct Seat {
     pub(super) cut: CancellationToken,
 }
 
-impl Seat {
+impl RunSubscription {
     /// What comes next.
-    pub(super) fn next(&self) -> Next {
+    pub(super) fn next(&self) -> NextFrames {
         self.hub.state.lock().book.next(self.watcher)
     }
 
@@ -104,7 +104,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for RunSubscription {
     fn drop(&mut self) {
         let now = self.hub.clock.now();
         let mut state = self.hub.state.lock();
@@ -114,16 +114,17 @@ impl Drop for Seat {
 }
 
 /// What came of a request.
-pub(super) enum Joined {
-    Seat(Seat),
-    Unfit(Unfit),
+pub(super) enum JoinResult {
+    Seat(RunSubscription),
+    Unfit(UnfitRequest),
     Refused(Refusal),
 }
 
 impl Hub {
     pub(super) fn new(options: Options, handler: Arc<dyn Handler>, transfer: Transfer) -> Self {
         let book = Book::new(options.limits.clone(), options.profile);
-        let state = State { book, live: BTreeMap::new(), cuts: BTreeMap::new(), request_bytes: 0 };
+        let state =
+            RunHubState { book, live: BTreeMap::new(), cuts: BTreeMap::new(), request_bytes: 0 };
         Self {
             clock: Clock::start(),
             handler,
@@ -158,22 +159,22 @@ impl Hub {
     pub(super) fn join(
         self: &Arc<Self>,
         credential: Credential,
-        request: Request,
+        request: RunRequest,
         request_bytes: usize,
-    ) -> Joined {
+    ) -> JoinResult {
         let mut state = self.state.lock();
         let full = self.full(&state, request_bytes);
         let (run, watcher) = match state.book.open(credential, &request, full) {
-            Opened::Unfit(unfit) => return Joined::Unfit(unfit),
-            Opened::Refused(refusal) => return Joined::Refused(refusal),
-            Opened::Attached { run, watcher } => (run, watcher),
-            Opened::Started { run, watcher, superseded } => {
+            OpenResult::Unfit(unfit) => return JoinResult::Unfit(unfit),
+            OpenResult::Refused(refusal) => return JoinResult::Refused(refusal),
+            OpenResult::Attached { run, watcher } => (run, watcher),
+            OpenResult::Started { run, watcher, superseded } => {
                 for older in superseded {
                     if let Some(live) = state.live.get(&older) {
                         live.stop("A newer attempt took over.");
                     }
                 }
-                let live = Arc::new(Live { request_bytes, ..Live::default() });
+                let live = Arc::new(LiveRun { request_bytes, ..LiveRun::default() });
                 state.request_bytes += request_bytes;
                 state.live.insert(run, Arc::clone(&live));
                 self.runs.spawn(execute(Arc::clone(self), run, live, request));
@@ -183,11 +184,11 @@ impl Hub {
         let cut = CancellationToken::new();
         state.cuts.insert(watcher, cut.clone());
         let said = state.live.get(&run).map(|live| Arc::clone(&live.said)).unwrap_or_default();
-        Joined::Seat(Seat { hub: Arc::clone(self), run, watcher, said, cut })
+        JoinResult::Seat(RunSubscription { hub: Arc::clone(self), run, watcher, said, cut })
     }
 
     /// Why no further run is taken, if so.
-    fn full(&self, state: &State, request_bytes: usize) -> Option<&'static str> {
+    fn full(&self, state: &RunHubState, request_bytes: usize) -> Option<&'static str> {
         let room = self.options.concurrency.max(1) + self.options.queue;
         let bytes = state.request_bytes.saturating_add(request_bytes);
         if self.is_draining() {
@@ -200,7 +201,7 @@ impl Hub {
     }
 
     /// A run says something.
-    pub(super) fn say(&self, run: RunNo, said: Said) -> Result<(), Overflow> {
+    pub(super) fn say(&self, run: RunNo, said: RunReport) -> Result<(), Overflow> {
         let mut state = self.state.lock();
         let slow = state.book.say(self.clock.now(), run, said)?;
         state.cut(&slow);

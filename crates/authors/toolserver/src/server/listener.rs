@@ -19,7 +19,7 @@ use crate::worker::receive_with;
 
 /// A socket that is listened on.
 #[derive(Debug)]
-pub(super) enum Listener {
+pub(super) enum ServerListener {
     Tcp(TcpListener),
     Unix(UnixListener, SocketFile),
     /// One that somebody else has made, and its number there.
@@ -27,9 +27,9 @@ pub(super) enum Listener {
 }
 
 /// A connection, before anything was said.
-pub(super) type Stream = Either<TcpStream, UnixStream>;
+pub(super) type ClientStream = Either<TcpStream, UnixStream>;
 
-impl Listener {
+impl ServerListener {
     /// Begins to listen, and says what was handed over with the socket, if it was made by somebody
     /// else. Without a token only this machine may connect.
     pub(super) async fn bind(
@@ -73,17 +73,17 @@ impl Listener {
         }
     }
 
-    pub(super) async fn accept(&self) -> io::Result<Stream> {
+    pub(super) async fn accept(&self) -> io::Result<ClientStream> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
                 // A peer that vanished is noticed although nothing says so.
                 let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, 60_000);
-                Ok(Stream::Left(stream))
+                Ok(ClientStream::Left(stream))
             }
             Self::Unix(listener, _) | Self::Inherited(listener, _) => {
-                Ok(Stream::Right(listener.accept().await?.0))
+                Ok(ClientStream::Right(listener.accept().await?.0))
             }
         }
     }

@@ -17,14 +17,14 @@ use wharf_vocab::limits::SOCKET_READ_BYTES;
 pub(super) const UNFINISHED_KIB_MAX: usize = 64 * 1024;
 
 /// Such a stream.
-pub(super) struct Metered<S> {
+pub(super) struct MeteredStream<S> {
     stream: S,
     meter: FrameMeter,
     room: Arc<Semaphore>,
     taken: Option<OwnedSemaphorePermit>,
 }
 
-impl<S> Metered<S> {
+impl<S> MeteredStream<S> {
     pub(super) fn new(stream: S, room: Arc<Semaphore>) -> Self {
         Self { stream, meter: FrameMeter::default(), room, taken: None }
     }
@@ -51,7 +51,7 @@ impl<S> Metered<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -64,7 +64,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -92,7 +92,7 @@ mod tests {
     async fn connections_share_the_memory_for_messages_that_are_not_whole() {
         let room = Arc::new(Semaphore::new(100));
         let (mut peer, stream) = tokio::io::duplex(1024 * 1024);
-        let mut metered = Metered::new(stream, Arc::clone(&room));
+        let mut metered = MeteredStream::new(stream, Arc::clone(&room));
         // A frame of 200 KiB of which 80 have come.
         peer.write_all(&[0x82, 127, 0, 0, 0, 0, 0, 3, 0x20, 0]).await.expect("written");
         peer.write_all(&[0; 80 * 1024]).await.expect("written");

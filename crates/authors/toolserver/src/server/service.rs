@@ -20,9 +20,9 @@ use tracing::{debug, info, warn};
 use wharf_wire::run_v1::Handover;
 
 use super::access::Tokens;
-use super::http::Front;
+use super::http::HttpService;
 use super::hub::Hub;
-use super::listener::{Listener, Stream};
+use super::listener::{ClientStream, ServerListener};
 use super::{Error, Listen, Options, Profile, Tls};
 use crate::Handler;
 use crate::transfer::Transfer;
@@ -41,7 +41,7 @@ const GOODBYE: Duration = Duration::from_secs(5);
 /// A server that listens and serves nobody yet.
 pub struct Server {
     options: Options,
-    listener: Listener,
+    listener: ServerListener,
     tokens: Option<Tokens>,
     tls: Option<TlsAcceptor>,
     transfer: Transfer,
@@ -56,7 +56,7 @@ impl Server {
         // The control plane of that wire resolves paths itself and lists no references.
         files.any_run |= options.profile == Profile::Upstream;
         let transfer = Transfer::new(files).map_err(Error::Files)?;
-        let (listener, handover) = Listener::bind(&options.listen, tokens.is_some()).await?;
+        let (listener, handover) = ServerListener::bind(&options.listen, tokens.is_some()).await?;
         if let Some(Handover { secret, tool }) = handover {
             tokens.get_or_insert_default().add(&secret);
             options.tool = Some(tool);
@@ -90,7 +90,7 @@ impl Server {
         let hub = Arc::new(Hub::new(options, handler, transfer));
         let sockets = TaskTracker::new();
         let over = CancellationToken::new();
-        let front = Front {
+        let front = HttpService {
             hub: Arc::clone(&hub),
             tokens,
             digest,
@@ -136,7 +136,7 @@ async fn tick(hub: &Hub) {
 /// Accepts connections for as long as it is polled. When all places are taken, a new connection
 /// gets the place of the oldest that has not said what it wants: who means well needs no long time
 /// for that.
-async fn accept_all(listener: Listener, tls: Option<TlsAcceptor>, front: Arc<Front>) {
+async fn accept_all(listener: ServerListener, tls: Option<TlsAcceptor>, front: Arc<HttpService>) {
     let max = front.hub.options.connections_max + SPARE_CONNECTIONS;
     let places = Arc::new(Semaphore::new(max));
     // Connections that have not become a WebSocket yet, which end with this; the oldest first.
@@ -167,7 +167,7 @@ async fn accept_all(listener: Listener, tls: Option<TlsAcceptor>, front: Arc<Fro
     }
 }
 
-async fn greet(stream: Stream, tls: Option<TlsAcceptor>, front: Arc<Front>) {
+async fn greet(stream: ClientStream, tls: Option<TlsAcceptor>, front: Arc<HttpService>) {
     match tls {
         None => speak(stream, front).await,
         Some(tls) => match timeout(HEAD_TIMEOUT, tls.accept(stream)).await {
@@ -179,7 +179,7 @@ async fn greet(stream: Stream, tls: Option<TlsAcceptor>, front: Arc<Front>) {
 }
 
 /// Speaks HTTP until the connection is closed or has become a WebSocket.
-async fn speak<S>(stream: S, front: Arc<Front>)
+async fn speak<S>(stream: S, front: Arc<HttpService>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

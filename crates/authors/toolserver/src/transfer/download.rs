@@ -7,12 +7,12 @@ use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE};
 use reqwest::{Method, Response, StatusCode, Url};
 
 use super::Trouble;
-use super::wire::{Wire, lost};
+use super::wire::{StorageClient, lost};
 
 /// A file on its way here.
 #[derive(Debug)]
-pub(super) struct Download {
-    wire: Arc<Wire>,
+pub(super) struct FileDownload {
+    wire: Arc<StorageClient>,
     url: Url,
     answer: Option<Response>,
     /// Which version of the file it is, if the server says so in a way that can be relied on.
@@ -28,7 +28,7 @@ pub(super) struct Download {
 
 /// What comes next.
 #[derive(Debug)]
-pub(super) enum Piece {
+pub(super) enum DownloadPiece {
     /// Some bytes.
     Bytes(Bytes),
     /// What came so far is void; it begins anew.
@@ -37,9 +37,9 @@ pub(super) enum Piece {
     End,
 }
 
-impl Download {
+impl FileDownload {
     /// A file to be fetched.
-    pub(super) fn new(wire: Arc<Wire>, url: Url) -> Self {
+    pub(super) fn new(wire: Arc<StorageClient>, url: Url) -> Self {
         Self {
             wire,
             url,
@@ -69,7 +69,7 @@ impl Download {
     }
 
     /// The next piece, after as many tries as it takes.
-    pub(super) async fn next(&mut self) -> Result<Piece, Trouble> {
+    pub(super) async fn next(&mut self) -> Result<DownloadPiece, Trouble> {
         loop {
             let tried = match self.answer.take() {
                 Some(answer) => self.receive(answer).await,
@@ -89,7 +89,7 @@ impl Download {
     }
 
     /// Asks for what is missing.
-    async fn connect(&mut self) -> Result<Option<Piece>, Trouble> {
+    async fn connect(&mut self) -> Result<Option<DownloadPiece>, Trouble> {
         let resume = match &self.version {
             Some(version) if self.got > 0 => {
                 Some((format!("bytes={}-", self.got), version.clone()))
@@ -123,17 +123,17 @@ impl Download {
         self.total = answer.content_length();
         self.version = version;
         self.answer = Some(answer);
-        Ok(restart.then_some(Piece::Restart))
+        Ok(restart.then_some(DownloadPiece::Restart))
     }
 
-    async fn receive(&mut self, mut answer: Response) -> Result<Option<Piece>, Trouble> {
+    async fn receive(&mut self, mut answer: Response) -> Result<Option<DownloadPiece>, Trouble> {
         let pulse = self.wire.pulse();
         let received = pulse.watch(answer.chunk()).await;
         let received = received.ok_or(Trouble::passing("storage stopped half-way"))?;
         let Some(mut piece) = received.map_err(lost)? else {
             let is_whole = self.skip == 0 && self.total.is_none_or(|total| total == self.got);
             return if is_whole {
-                Ok(Some(Piece::End))
+                Ok(Some(DownloadPiece::End))
             } else {
                 Err(Trouble::passing("storage sent less than it said"))
             };
@@ -150,7 +150,7 @@ impl Download {
             self.best = self.got;
             self.failures = 0;
         }
-        Ok(Some(Piece::Bytes(piece)))
+        Ok(Some(DownloadPiece::Bytes(piece)))
     }
 }
 

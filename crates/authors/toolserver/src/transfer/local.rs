@@ -69,7 +69,7 @@ impl Folder {
     }
 
     /// Begins to write a file. It appears in its place when it is finished.
-    pub(super) fn draft(&self, path: &LocalPath) -> Result<Draft, Trouble> {
+    pub(super) fn draft(&self, path: &LocalPath) -> Result<LocalFileDraft, Trouble> {
         self.check(path)?;
         let folder = self.walk(path.folders(), true).map_err(writing)?;
         let temporary = format!(".{}.part", random_hex().map_err(writing)?);
@@ -79,7 +79,7 @@ impl Folder {
         let file = File::from(file.map_err(writing)?);
         let name = path.name().to_owned();
         let hasher = blake3::Hasher::new();
-        Ok(Draft { folder, temporary: Some(temporary), name, file, hasher, bytes: 0 })
+        Ok(LocalFileDraft { folder, temporary: Some(temporary), name, file, hasher, bytes: 0 })
     }
 
     fn walk(&self, folders: &[String], create: bool) -> Result<OwnedFd, Errno> {
@@ -104,7 +104,7 @@ impl Folder {
 
 /// A file that is being written beside its place. Dropped unfinished, it goes.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct LocalFileDraft {
     folder: OwnedFd,
     temporary: Option<String>,
     name: String,
@@ -113,7 +113,7 @@ pub(super) struct Draft {
     bytes: u64,
 }
 
-impl Draft {
+impl LocalFileDraft {
     /// Writes some bytes more.
     pub(super) fn write(&mut self, piece: &[u8]) -> Result<(), Trouble> {
         self.file.write_all(piece).map_err(|error| io_writing(&error))?;
@@ -135,7 +135,7 @@ impl Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for LocalFileDraft {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
             let _ = rustix::fs::unlinkat(&self.folder, temporary, AtFlags::empty());

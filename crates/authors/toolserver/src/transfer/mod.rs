@@ -35,13 +35,13 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::io::AsyncRead;
-use wharf_wire::run_v1::{Request, code};
+use wharf_wire::run_v1::{RunRequest, code};
 
 pub use run::RunFiles;
 
 use self::local::Folder;
 use self::trouble::Trouble;
-use self::wire::Wire;
+use self::wire::StorageClient;
 use crate::{Failure, Reporter};
 
 /// What all runs of a server share: which origins may be reached, and where files lie.
@@ -100,13 +100,13 @@ pub trait Resolve: Send + Sync + fmt::Debug + 'static {
 /// Transfers files for the runs of a server. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Transfer {
-    shared: Arc<Shared>,
+    shared: Arc<TransferState>,
 }
 
 /// What all runs share.
 #[derive(Debug)]
-struct Shared {
-    wire: Arc<Wire>,
+struct TransferState {
+    wire: Arc<StorageClient>,
     artifacts: Option<Arc<Folder>>,
     policy: Policy,
 }
@@ -134,14 +134,14 @@ impl Transfer {
         policy.scratch = std::fs::create_dir_all(&policy.scratch)
             .and_then(|()| policy.scratch.canonicalize())
             .map_err(|error| unfit("fetched files", &error))?;
-        let wire = Arc::new(Wire::new(&policy, resolve)?);
-        Ok(Self { shared: Arc::new(Shared { wire, artifacts, policy }) })
+        let wire = Arc::new(StorageClient::new(&policy, resolve)?);
+        Ok(Self { shared: Arc::new(TransferState { wire, artifacts, policy }) })
     }
 
     /// The files of one attempt of a run. With `refs` only those inputs are references; without,
     /// prefixes decide. Outputs must be addresses or paths.
     #[must_use]
-    pub fn for_run(&self, request: &Request, report: Reporter) -> RunFiles {
+    pub fn for_run(&self, request: &RunRequest, report: Reporter) -> RunFiles {
         RunFiles::new(Arc::clone(&self.shared), request, report)
     }
 }

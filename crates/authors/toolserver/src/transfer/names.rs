@@ -28,7 +28,7 @@ impl Resolve for System {
 /// A name leads to where nothing may be reached.
 #[derive(Debug, thiserror::Error)]
 #[error("the name leads to an address that may not be reached")]
-pub(super) struct Forbidden;
+pub(super) struct ForbiddenName;
 
 /// Resolves names and checks every address. The HTTP client connects to what comes from here,
 /// so nothing can change between check and connection.
@@ -69,7 +69,7 @@ impl Names {
             Zone::Never => false,
         };
         if !self.is_checked_elsewhere && !found.iter().all(is_good) {
-            return Err(io::Error::other(Forbidden));
+            return Err(io::Error::other(ForbiddenName));
         }
         if found.is_empty() {
             return Err(io::ErrorKind::NotFound.into());
@@ -103,12 +103,12 @@ pub(super) fn is_localhost(name: &str) -> bool {
 pub(super) fn is_forbidden(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
-        if error.is::<Forbidden>() {
+        if error.is::<ForbiddenName>() {
             return true;
         }
         // An I/O error gives the source of what it wraps, and not what it wraps.
         let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        if wrapped.is_some_and(|wrapped| wrapped.is::<Forbidden>()) {
+        if wrapped.is_some_and(|wrapped| wrapped.is::<ForbiddenName>()) {
             return true;
         }
         next = error.source();

@@ -14,7 +14,7 @@ const PART_BYTES_MAX: usize = 255;
 
 /// A place.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum FileAddress {
     /// An address of storage. It is a capability and never shown.
     Remote(Url),
     /// A file beneath the folder of artifacts.
@@ -27,7 +27,7 @@ pub(super) struct LocalPath {
     parts: Vec<String>,
 }
 
-impl Place {
+impl FileAddress {
     /// Reads a place.
     pub(super) fn parse(text: &str) -> Result<Self, Trouble> {
         if let Some(rest) = text.strip_prefix(ARTIFACTS) {
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     fn code_of(text: &str) -> Option<&'static str> {
-        Place::parse(text).err().map(|trouble| trouble.code)
+        FileAddress::parse(text).err().map(|trouble| trouble.code)
     }
 
     #[test]
@@ -138,8 +138,8 @@ mod tests {
 
     #[test]
     fn t026_a_file_belongs_to_a_run_of_a_world() {
-        let is_of = |path: &str, run_id, world| match Place::parse(path) {
-            Ok(Place::Local(path)) => path.is_of(run_id, world),
+        let is_of = |path: &str, run_id, world| match FileAddress::parse(path) {
+            Ok(FileAddress::Local(path)) => path.is_of(run_id, world),
             _ => panic!("{path} is no path"),
         };
         assert!(is_of("/artifacts/r/x", "r", None));

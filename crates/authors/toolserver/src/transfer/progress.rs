@@ -17,22 +17,22 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// How far one transfer is.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct TransferProgress {
     subject: Subject,
     report: Reporter,
-    state: Mutex<State>,
+    state: Mutex<LastReport>,
 }
 
 #[derive(Debug)]
-struct State {
+struct LastReport {
     bytes: u64,
     said_at: Instant,
 }
 
-impl Progress {
+impl TransferProgress {
     /// A transfer that begins now.
     pub(super) fn new(subject: Subject, report: Reporter) -> Self {
-        let state = State { bytes: 0, said_at: Instant::now() };
+        let state = LastReport { bytes: 0, said_at: Instant::now() };
         Self { subject, report, state: Mutex::new(state) }
     }
 
@@ -65,7 +65,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn t029_large_transfers_report_once_a_second_and_never_wait() {
         let (sender, mut reports) = mpsc::channel(2);
-        let progress = Progress::new(Subject::input("video"), Reporter::new(sender));
+        let progress = TransferProgress::new(Subject::input("video"), Reporter::new(sender));
         let mebibyte = 1024 * 1024;
         for _ in 0..16 {
             progress.moved(mebibyte, Some(64 << 20));
@@ -87,7 +87,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn t029_small_transfers_say_nothing() {
         let (sender, mut reports) = mpsc::channel(2);
-        let progress = Progress::new(Subject::output("text"), Reporter::new(sender));
+        let progress = TransferProgress::new(Subject::output("text"), Reporter::new(sender));
         tokio::time::advance(PERIOD * 2).await;
         progress.moved(4096, Some(4096));
         progress.moved(4096, None);

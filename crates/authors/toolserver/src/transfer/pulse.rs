@@ -8,12 +8,12 @@ use tokio::time::{Instant, sleep_until};
 
 /// Notices when nothing has moved for too long.
 #[derive(Debug, Clone)]
-pub(super) struct Pulse {
+pub(super) struct StallWatch {
     last: Arc<Mutex<Instant>>,
     patience: Duration,
 }
 
-impl Pulse {
+impl StallWatch {
     /// Patience that begins now.
     pub(super) fn new(patience: Duration) -> Self {
         Self { last: Arc::new(Mutex::new(Instant::now())), patience }
@@ -50,7 +50,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn t032_work_goes_on_while_something_moves() {
-        let pulse = Pulse::new(Duration::from_secs(30));
+        let pulse = StallWatch::new(Duration::from_secs(30));
         let moving = async {
             for _ in 0..10 {
                 sleep(Duration::from_secs(29)).await;

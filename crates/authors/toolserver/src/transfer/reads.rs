@@ -12,10 +12,10 @@ use tokio_util::io::StreamReader;
 use wharf_wire::run_v1::code;
 
 use super::content::PIECE_BYTES;
-use super::download::{Download, Piece};
+use super::download::{DownloadPiece, FileDownload};
 use super::local;
-use super::place::{LocalPath, Place};
-use super::progress::Progress;
+use super::place::{FileAddress, LocalPath};
+use super::progress::TransferProgress;
 use super::trouble::Subject;
 use super::{Fetched, Reading, RunFiles, Trouble};
 use crate::Failure;
@@ -41,10 +41,10 @@ impl RunFiles {
         let place = self.reference(key).map_err(|trouble| subject.failed(trouble))?;
         let path = self.new_path(place.name())?;
         let bytes = match place {
-            Place::Local(from) => self.copy_local(from, &path).await,
-            Place::Remote(url) => {
+            FileAddress::Local(from) => self.copy_local(from, &path).await,
+            FileAddress::Remote(url) => {
                 let progress = self.progress(subject.clone());
-                let download = Download::new(Arc::clone(&self.shared.wire), url);
+                let download = FileDownload::new(Arc::clone(&self.shared.wire), url);
                 save(download, &path, &progress).await
             }
         };
@@ -58,12 +58,12 @@ impl RunFiles {
         let subject = Subject::input(key);
         let failed = |trouble| subject.failed(trouble);
         match self.reference(key).map_err(failed)? {
-            Place::Local(path) => {
+            FileAddress::Local(path) => {
                 let file = self.open_local(path).await.map_err(failed)?;
                 Ok(Box::pin(plain_reader(file)))
             }
-            Place::Remote(url) => {
-                let mut download = Download::new(Arc::clone(&self.shared.wire), url);
+            FileAddress::Remote(url) => {
+                let mut download = FileDownload::new(Arc::clone(&self.shared.wire), url);
                 download.begin().await.map_err(failed)?;
                 let progress = self.progress(subject.clone());
                 Ok(Box::pin(StreamReader::new(streamed(download, subject, progress))))
@@ -114,7 +114,11 @@ pub(super) async fn blocking<T: Send + 'static>(
 }
 
 /// Saves a download as a file and says how large it is.
-async fn save(mut download: Download, path: &Path, progress: &Progress) -> Result<u64, Trouble> {
+async fn save(
+    mut download: FileDownload,
+    path: &Path,
+    progress: &TransferProgress,
+) -> Result<u64, Trouble> {
     // What storage says comes before anything is made on the disk.
     download.begin().await?;
     let broken = |error: io::Error| local::io_writing(&error);
@@ -124,19 +128,19 @@ async fn save(mut download: Download, path: &Path, progress: &Progress) -> Resul
     let mut bytes = 0;
     loop {
         match download.next().await? {
-            Piece::Bytes(piece) => {
+            DownloadPiece::Bytes(piece) => {
                 file.write_all(&piece).await.map_err(broken)?;
                 bytes += piece.len() as u64;
                 progress.moved(piece.len(), download.total());
             }
-            Piece::Restart => {
+            DownloadPiece::Restart => {
                 file.flush().await.map_err(broken)?;
                 file.get_mut().set_len(0).await.map_err(broken)?;
                 file.rewind().await.map_err(broken)?;
                 bytes = 0;
                 progress.restart();
             }
-            Piece::End => {
+            DownloadPiece::End => {
                 file.flush().await.map_err(broken)?;
                 return Ok(bytes);
             }
@@ -147,20 +151,20 @@ async fn save(mut download: Download, path: &Path, progress: &Progress) -> Resul
 /// A download as a stream of pieces. What was given away cannot be taken back, so a file that
 /// changes meanwhile is an error.
 fn streamed(
-    download: Download,
+    download: FileDownload,
     subject: Subject,
-    progress: Arc<Progress>,
+    progress: Arc<TransferProgress>,
 ) -> impl futures::Stream<Item = io::Result<Bytes>> + Send {
     let state = Some((download, subject, progress));
     let pieces = stream::unfold(state, |state| async move {
         let (mut download, subject, progress) = state?;
         match download.next().await {
-            Ok(Piece::Bytes(piece)) => {
+            Ok(DownloadPiece::Bytes(piece)) => {
                 progress.moved(piece.len(), download.total());
                 Some((Ok(piece), Some((download, subject, progress))))
             }
-            Ok(Piece::End) => None,
-            Ok(Piece::Restart) => {
+            Ok(DownloadPiece::End) => None,
+            Ok(DownloadPiece::Restart) => {
                 let changed =
                     Trouble::new(code::STORAGE, "its file cannot be read from the middle");
                 Some((Err(io::Error::other(subject.failed(changed))), None))

@@ -13,13 +13,13 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 use wharf_vocab::Object;
-use wharf_wire::run_v1::{Request, Written, code};
+use wharf_wire::run_v1::{RunRequest, Written, code};
 
 use super::content::Content;
-use super::place::{LocalPath, Place};
-use super::progress::Progress;
+use super::place::{FileAddress, LocalPath};
+use super::progress::TransferProgress;
 use super::trouble::Subject;
-use super::{Fetched, Shared, Source, Trouble};
+use super::{Fetched, Source, TransferState, Trouble};
 use crate::{Failure, Reporter};
 
 /// How many outputs are written at once.
@@ -29,14 +29,14 @@ const WRITES_AT_ONCE: usize = 4;
 ///
 /// What it holds are capabilities, so nothing of them is shown.
 pub struct RunFiles {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<TransferState>,
     pub(super) fetched: Mutex<BTreeMap<String, Arc<OnceCell<Fetched>>>>,
     run_id: String,
     world: Option<String>,
     /// The keys that are references, when they were listed.
     refs: Option<BTreeSet<String>>,
-    references: BTreeMap<String, Result<Place, Trouble>>,
-    targets: BTreeMap<String, Target>,
+    references: BTreeMap<String, Result<FileAddress, Trouble>>,
+    targets: BTreeMap<String, OutputAddress>,
     report: Reporter,
     folder: Mutex<Option<Arc<TempDir>>>,
     files: AtomicU64,
@@ -45,15 +45,15 @@ pub struct RunFiles {
 }
 
 /// Where an output goes.
-struct Target {
+struct OutputAddress {
     /// As the request says it.
     text: String,
-    place: Result<Place, Trouble>,
+    place: Result<FileAddress, Trouble>,
 }
 
 impl RunFiles {
-    pub(super) fn new(shared: Arc<Shared>, request: &Request, report: Reporter) -> Self {
-        let Request { control, inputs, outputs } = request;
+    pub(super) fn new(shared: Arc<TransferState>, request: &RunRequest, report: Reporter) -> Self {
+        let RunRequest { control, inputs, outputs } = request;
         let mut files = Self {
             shared,
             fetched: Mutex::default(),
@@ -178,13 +178,13 @@ impl RunFiles {
     }
 
     /// What an input refers to.
-    pub(super) fn reference(&self, key: &str) -> Result<Place, Trouble> {
+    pub(super) fn reference(&self, key: &str) -> Result<FileAddress, Trouble> {
         let nothing = Trouble::new(code::INPUTS, "it is no reference");
         self.references.get(key).cloned().unwrap_or(Err(nothing))
     }
 
     /// Where an output goes.
-    pub(super) fn place(&self, key: &str) -> Result<Place, Trouble> {
+    pub(super) fn place(&self, key: &str) -> Result<FileAddress, Trouble> {
         let nowhere = Trouble::new(code::INPUTS, "the request names no place for it");
         self.targets.get(key).map_or(Err(nowhere), |target| target.place.clone())
     }
@@ -204,22 +204,22 @@ impl RunFiles {
     }
 
     /// Reports of a transfer.
-    pub(super) fn progress(&self, subject: Subject) -> Arc<Progress> {
-        Arc::new(Progress::new(subject, self.report.clone()))
+    pub(super) fn progress(&self, subject: Subject) -> Arc<TransferProgress> {
+        Arc::new(TransferProgress::new(subject, self.report.clone()))
     }
 
     /// Marks an output as being written, until what is returned is dropped.
-    pub(super) fn begin_writing(&self, key: &str) -> Result<Writing<'_>, Trouble> {
+    pub(super) fn begin_writing(&self, key: &str) -> Result<OutputWriter<'_>, Trouble> {
         let mut writing = self.writing.lock();
         if !writing.insert(key.to_owned()) {
             return Err(Trouble::new(code::HANDLER, "it is being written already"));
         }
-        Ok(Writing { files: self, key: key.to_owned() })
+        Ok(OutputWriter { files: self, key: key.to_owned() })
     }
 
     /// Looks at an output that the handler says it has written by its own means.
     async fn look_at(&self, key: &str) -> Result<bool, Failure> {
-        let Ok(Place::Local(path)) = self.place(key) else { return Ok(true) };
+        let Ok(FileAddress::Local(path)) = self.place(key) else { return Ok(true) };
         let subject = Subject::output(key);
         let file = match self.open_local(path).await {
             Ok(file) => file,
@@ -240,31 +240,31 @@ impl RunFiles {
 
     /// Where an input is read from. Files of other runs are only for listed keys, those the core
     /// has resolved, unless the policy trusts whoever asks.
-    fn input_place(&self, key: &str, value: &Value) -> Result<Place, Trouble> {
+    fn input_place(&self, key: &str, value: &Value) -> Result<FileAddress, Trouble> {
         let Value::String(text) = value else {
             return Err(Trouble::new(code::INPUTS, "a reference has to be text"));
         };
-        let place = Place::parse(text)?;
+        let place = FileAddress::parse(text)?;
         let is_listed = self.refs.as_ref().is_some_and(|refs| refs.contains(key));
         let is_free = is_listed || self.shared.policy.any_run;
-        if matches!(&place, Place::Local(path) if !is_free && !self.is_own(path)) {
+        if matches!(&place, FileAddress::Local(path) if !is_free && !self.is_own(path)) {
             return Err(Trouble::path("it belongs to another run"));
         }
         Ok(place)
     }
 
-    fn target(&self, value: &Value) -> Target {
+    fn target(&self, value: &Value) -> OutputAddress {
         let Value::String(text) = value else {
             let place = Err(Trouble::new(code::INPUTS, "its place has to be text"));
-            return Target { text: String::new(), place };
+            return OutputAddress { text: String::new(), place };
         };
-        let place = Place::parse(text).and_then(|place| match &place {
-            Place::Local(path) if !self.is_own(path) => {
+        let place = FileAddress::parse(text).and_then(|place| match &place {
+            FileAddress::Local(path) if !self.is_own(path) => {
                 Err(Trouble::path("its place belongs to another run"))
             }
             _ => Ok(place),
         });
-        Target { text: text.clone(), place }
+        OutputAddress { text: text.clone(), place }
     }
 
     fn is_own(&self, path: &LocalPath) -> bool {
@@ -290,12 +290,12 @@ impl Drop for RunFiles {
 
 /// An output that is being written.
 #[derive(Debug)]
-pub(super) struct Writing<'a> {
+pub(super) struct OutputWriter<'a> {
     files: &'a RunFiles,
     key: String,
 }
 
-impl Drop for Writing<'_> {
+impl Drop for OutputWriter<'_> {
     fn drop(&mut self) {
         let mut writing = self.files.writing.lock();
         writing.remove(&self.key);

@@ -11,9 +11,9 @@ use wharf_wire::run_v1::{Written, code};
 
 use super::Trouble;
 use super::content::Content;
-use super::progress::Progress;
-use super::pulse::Pulse;
-use super::wire::Wire;
+use super::progress::TransferProgress;
+use super::pulse::StallWatch;
+use super::wire::StorageClient;
 
 /// How much may still be on its way when the last piece was handed over.
 const UNDERWAY_BYTES_MAX: u64 = 8 * 1024 * 1024;
@@ -27,19 +27,19 @@ struct Tally {
     hasher: blake3::Hasher,
 }
 
-type Shared<T> = Arc<Mutex<T>>;
+type SharedCell<T> = Arc<Mutex<T>>;
 
 /// Some bytes and the address they go to.
 #[derive(Clone, Copy)]
-pub(super) struct Upload<'a> {
-    pub(super) wire: &'a Wire,
+pub(super) struct OutputUpload<'a> {
+    pub(super) wire: &'a StorageClient,
     pub(super) url: &'a Url,
     pub(super) media_type: &'static str,
     pub(super) content: &'a Content,
-    pub(super) progress: &'a Arc<Progress>,
+    pub(super) progress: &'a Arc<TransferProgress>,
 }
 
-impl Upload<'_> {
+impl OutputUpload<'_> {
     /// Writes the bytes to the address. It is done when storage says so.
     pub(super) async fn run(self) -> Result<Written, Trouble> {
         let mut tried = 0;
@@ -57,9 +57,9 @@ impl Upload<'_> {
     async fn once(self) -> Result<Written, Trouble> {
         let pulse = self.wire.pulse();
         // A redirect sends all of it again, so the tally of the last sending counts.
-        let last: Mutex<Shared<Tally>> = Mutex::default();
+        let last: Mutex<SharedCell<Tally>> = Mutex::default();
         let complete = |request: RequestBuilder| {
-            let tally = Shared::<Tally>::default();
+            let tally = SharedCell::<Tally>::default();
             *last.lock() = Arc::clone(&tally);
             self.progress.restart();
             pulse.beat(Duration::ZERO);
@@ -83,7 +83,7 @@ impl Upload<'_> {
     }
 
     /// The pieces on their way out, counted and hashed as they go.
-    fn body(self, tally: Shared<Tally>, pulse: Pulse) -> Body {
+    fn body(self, tally: SharedCell<Tally>, pulse: StallWatch) -> Body {
         let (total, progress) = (self.content.len(), Arc::clone(self.progress));
         let pieces = self.content.pieces().inspect_ok(move |piece| {
             let mut tally = tally.lock();

@@ -11,7 +11,7 @@ use wharf_wire::run_v1::code;
 
 use super::names::{self, FORBIDDEN, Names};
 use super::origin::{self, Origins};
-use super::pulse::Pulse;
+use super::pulse::StallWatch;
 use super::{Policy, Resolve, Trouble};
 use crate::Failure;
 
@@ -26,7 +26,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The way to storage.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(super) struct StorageClient {
     pub(super) origins: Origins,
     client: Client,
     names: Names,
@@ -35,7 +35,7 @@ pub(super) struct Wire {
     pause: Duration,
 }
 
-impl Wire {
+impl StorageClient {
     /// Gets ready; nothing is sent yet.
     pub(super) fn new(policy: &Policy, resolve: Arc<dyn Resolve>) -> Result<Self, Failure> {
         let names = Names::new(resolve, policy.private_names, policy.proxy.is_some());
@@ -59,8 +59,8 @@ impl Wire {
     }
 
     /// Patience for one request.
-    pub(super) fn pulse(&self) -> Pulse {
-        Pulse::new(self.byte_timeout)
+    pub(super) fn pulse(&self) -> StallWatch {
+        StallWatch::new(self.byte_timeout)
     }
 
     /// Makes a request and takes the head of its answer, which is one that says yes. Redirects
@@ -69,7 +69,7 @@ impl Wire {
         &self,
         method: Method,
         url: &Url,
-        pulse: &Pulse,
+        pulse: &StallWatch,
         complete: impl Fn(RequestBuilder) -> RequestBuilder,
     ) -> Result<Response, Trouble> {
         let mut target = url.clone();

@@ -12,11 +12,11 @@ use wharf_wire::run_v1::{Written, code};
 
 use super::content::{Content, PIECE_BYTES};
 use super::local::{Folder, io_writing};
-use super::place::{LocalPath, Place};
-use super::progress::Progress;
+use super::place::{FileAddress, LocalPath};
+use super::progress::TransferProgress;
 use super::reads::blocking;
 use super::trouble::Subject;
-use super::upload::Upload;
+use super::upload::OutputUpload;
 use super::{RunFiles, Source, Trouble};
 use crate::Failure;
 
@@ -34,11 +34,11 @@ impl RunFiles {
 
     async fn check_target(&self, key: &str, hosts: &mut BTreeSet<String>) -> Result<(), Trouble> {
         match self.place(key)? {
-            Place::Local(path) => {
+            FileAddress::Local(path) => {
                 let folder = self.artifacts()?;
                 blocking(move || folder.check(&path)).await
             }
-            Place::Remote(url) => {
+            FileAddress::Remote(url) => {
                 self.shared.wire.origins.check(&url)?;
                 if hosts.insert(url.origin().ascii_serialization()) {
                     self.shared.wire.check(&url).await?;
@@ -76,12 +76,12 @@ impl RunFiles {
         let place = self.place(key).map_err(failed)?;
         let _writing = self.begin_writing(key).map_err(failed)?;
         let written = match place {
-            Place::Local(path) => {
+            FileAddress::Local(path) => {
                 let progress = self.progress(subject.clone());
                 let pieces = std::pin::pin!(pieces_of(reader));
                 self.write_local(path, pieces, None, &progress).await.map_err(failed)?
             }
-            place @ Place::Remote(_) => {
+            place @ FileAddress::Remote(_) => {
                 let path = self.new_path("gathered")?;
                 let content = gather(reader, &path).await.map_err(failed)?;
                 let written = self.write(place, content, &subject).await;
@@ -96,18 +96,20 @@ impl RunFiles {
 
     async fn write(
         &self,
-        place: Place,
+        place: FileAddress,
         content: Content,
         subject: &Subject,
     ) -> Result<Written, Trouble> {
         let progress = self.progress(subject.clone());
         let media_type = media::of_name(place.name());
         match place {
-            Place::Remote(url) => {
+            FileAddress::Remote(url) => {
                 let (wire, url) = (&*self.shared.wire, &url);
-                Upload { wire, url, media_type, content: &content, progress: &progress }.run().await
+                OutputUpload { wire, url, media_type, content: &content, progress: &progress }
+                    .run()
+                    .await
             }
-            Place::Local(path) => {
+            FileAddress::Local(path) => {
                 self.write_local(path, content.pieces(), Some(content.len()), &progress).await
             }
         }
@@ -118,7 +120,7 @@ impl RunFiles {
         path: LocalPath,
         mut pieces: impl Stream<Item = io::Result<Bytes>> + Send + Unpin,
         total: Option<u64>,
-        progress: &Progress,
+        progress: &TransferProgress,
     ) -> Result<Written, Trouble> {
         let folder = self.artifacts()?;
         let mut draft = blocking(move || folder.draft(&path)).await?;

@@ -11,11 +11,11 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::message::Walls;
+use super::message::FolderView;
 use super::settings::WorkerSettings;
 use crate::Call;
 
-impl Walls {
+impl FolderView {
     /// What a run's worker sees of the folders that runs share.
     pub(super) fn of(call: &Call, settings: &WorkerSettings) -> Option<Self> {
         let apart = settings.apart.as_ref()?;

@@ -17,14 +17,14 @@ use wharf_protocol::run::judge_cost;
 use wharf_socket::sleep_until;
 use wharf_wire::run_v1::{self as wire, LogLevel, code, read_envelope};
 
-use super::ending::{self, Answer, Cut};
+use super::ending::{self, CutReason, WorkerAnswer};
 use super::frames;
-use super::lines::{Line, Lines};
+use super::lines::{LineReader, NextLine};
 use super::logs;
 use super::memory;
-use super::message::{Exit, FromWorker, KILL, News, Payload, STOP, ToWorker, Walls};
+use super::message::{FolderView, FromWorker, KILL, News, Payload, ProcessExit, STOP, ToWorker};
 use super::settings::WorkerSettings;
-use super::ways::Ours;
+use super::ways::ServerEnds;
 use crate::transfer::Source;
 use crate::{Call, Done, Failure, Reporter};
 
@@ -44,7 +44,7 @@ const NEWS_BYTES_MAX: usize = 4 << 10;
 /// Sees a run through. When it returns, or is dropped, nothing is left of the run, or its keeper is
 /// seeing to that.
 pub(super) async fn drive(
-    started: Result<Ours, impl Display>,
+    started: Result<ServerEnds, impl Display>,
     call: Call,
     report: Reporter,
     settings: &WorkerSettings,
@@ -60,10 +60,10 @@ pub(super) async fn drive(
     let (lines, waiting) = mpsc::channel(LINES_WAITING_MAX);
     let (channel, writing) = ours.channel.into_split();
     let _ = lines.try_send(start(&call, settings));
-    let mut run = Run {
-        channel: Lines::new(channel, settings.line_bytes_max),
+    let mut run = WorkerRun {
+        channel: LineReader::new(channel, settings.line_bytes_max),
         channel_ended: false,
-        control: Control::new(ours.control),
+        control: KeeperLink::new(ours.control),
         lines,
         requests: FuturesUnordered::new(),
         report: report.clone(),
@@ -108,7 +108,7 @@ fn start(call: &Call, settings: &WorkerSettings) -> Vec<u8> {
         refs: call.inputs.iter().filter(is_reference).map(|(key, _)| key.as_str()).collect(),
         folder: call.files.folder().ok(),
         line_bytes_max: settings.line_bytes_max,
-        apart: Walls::of(call, settings),
+        apart: FolderView::of(call, settings),
     })
 }
 
@@ -130,19 +130,19 @@ async fn write(mut channel: OwnedWriteHalf, mut lines: mpsc::Receiver<Vec<u8>>) 
 }
 
 /// What the keeper says and is told.
-struct Control {
-    news: Lines<OwnedReadHalf>,
+struct KeeperLink {
+    news: LineReader<OwnedReadHalf>,
     orders: OwnedWriteHalf,
     pid: Option<i32>,
     keeper: Option<i32>,
-    exit: Option<Exit>,
+    exit: Option<ProcessExit>,
     ended: bool,
 }
 
-impl Control {
+impl KeeperLink {
     fn new(socket: UnixStream) -> Self {
         let (news, orders) = socket.into_split();
-        let news = Lines::new(news, NEWS_BYTES_MAX);
+        let news = LineReader::new(news, NEWS_BYTES_MAX);
         Self { news, orders, pid: None, keeper: None, exit: None, ended: false }
     }
 
@@ -153,7 +153,7 @@ impl Control {
 
     async fn next(&mut self) {
         match self.news.next().await {
-            Line::Whole(line) => match serde_json::from_slice(&line) {
+            NextLine::Whole(line) => match serde_json::from_slice(&line) {
                 Ok(News::Started { pid, keeper }) => {
                     (self.pid, self.keeper) = (Some(pid), Some(keeper));
                 }
@@ -161,7 +161,7 @@ impl Control {
                 Ok(News::Lost(why)) => tracing::warn!(why, "a worker could not be started"),
                 Err(error) => tracing::warn!(%error, "a keeper said something else than news"),
             },
-            Line::Cut(_) | Line::End => self.end(),
+            NextLine::Cut(_) | NextLine::End => self.end(),
         }
     }
 
@@ -178,31 +178,31 @@ impl Control {
 
 /// What happens next when a run has to end.
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum StopStep {
     Terminate { kill_after: Duration },
     Kill,
     GiveUp,
 }
 
-struct Run<'a> {
+struct WorkerRun<'a> {
     call: Call,
     report: Reporter,
     settings: &'a WorkerSettings,
-    channel: Lines<OwnedReadHalf>,
+    channel: LineReader<OwnedReadHalf>,
     channel_ended: bool,
-    control: Control,
+    control: KeeperLink,
     lines: mpsc::Sender<Vec<u8>>,
     requests: FuturesUnordered<BoxFuture<'static, Vec<u8>>>,
-    answer: Option<Answer>,
+    answer: Option<WorkerAnswer>,
     /// Whether it was said that a reported cost is none.
     cost_warned: bool,
-    cut: Option<Cut>,
+    cut: Option<CutReason>,
     /// Ends when the run uses too much memory.
     memory: Option<BoxFuture<'static, ()>>,
-    deadline: Option<(Instant, Step)>,
+    deadline: Option<(Instant, StopStep)>,
 }
 
-impl Run<'_> {
+impl WorkerRun<'_> {
     async fn until_end(&mut self) {
         while self.step().await {}
     }
@@ -229,11 +229,11 @@ impl Run<'_> {
         true
     }
 
-    async fn take(&mut self, line: Line) {
+    async fn take(&mut self, line: NextLine) {
         let line = match line {
-            Line::Whole(line) => line,
-            Line::Cut(_) => return self.cut(Cut::Line(self.settings.line_bytes_max)),
-            Line::End => {
+            NextLine::Whole(line) => line,
+            NextLine::Cut(_) => return self.cut(CutReason::Line(self.settings.line_bytes_max)),
+            NextLine::End => {
                 self.channel_ended = true;
                 self.requests.clear();
                 return;
@@ -246,7 +246,7 @@ impl Run<'_> {
             Ok(message) => self.hear(message).await,
             Err(error) => {
                 tracing::warn!(run = self.call.run_id, %error, "a worker sent what is no message");
-                self.cut(Cut::Nonsense);
+                self.cut(CutReason::Nonsense);
             }
         }
     }
@@ -301,28 +301,28 @@ impl Run<'_> {
     }
 
     fn answered(&mut self, result: Result<wharf_vocab::Object, Failure>, cost: Option<Value>) {
-        let late = self.cut == Some(Cut::Canceled);
-        self.answer = Some(Answer { result, cost, late });
-        self.after(LEAVE, Step::Kill);
+        let late = self.cut == Some(CutReason::Canceled);
+        self.answer = Some(WorkerAnswer { result, cost, late });
+        self.after(LEAVE, StopStep::Kill);
     }
 
     fn cancel(&mut self) {
-        self.cut = Some(Cut::Canceled);
+        self.cut = Some(CutReason::Canceled);
         let _ = self.lines.try_send(line(&ToWorker::Cancel));
         let half = self.settings.cancel_grace / 2;
-        self.after(half, Step::Terminate { kill_after: half });
+        self.after(half, StopStep::Terminate { kill_after: half });
     }
 
     fn over(&mut self) {
         self.memory = None;
-        self.cut(Cut::Memory(self.settings.memory_bytes_max.unwrap_or_default()));
+        self.cut(CutReason::Memory(self.settings.memory_bytes_max.unwrap_or_default()));
     }
 
     /// Ends the run at once.
-    fn cut(&mut self, why: Cut) {
+    fn cut(&mut self, why: CutReason) {
         self.cut.get_or_insert(why);
         self.control.order(KILL);
-        self.after(SWEEP, Step::GiveUp);
+        self.after(SWEEP, StopStep::GiveUp);
     }
 
     /// When the keeper is gone, so is every process, and little can still arrive.
@@ -334,28 +334,28 @@ impl Run<'_> {
             self.memory = Some(Box::pin(memory::until_over(keeper, bytes_max)));
         }
         if self.control.ended || self.control.exit.is_some() {
-            self.after(DRAIN, Step::GiveUp);
+            self.after(DRAIN, StopStep::GiveUp);
         }
     }
 
-    fn after(&mut self, time: Duration, step: Step) {
+    fn after(&mut self, time: Duration, step: StopStep) {
         self.deadline = Some((Instant::now() + time, step));
     }
 
     /// Does what is due. False when the run is given up: its keeper sees the end of its socket.
     fn press(&mut self) -> bool {
         match self.deadline.take() {
-            Some((_, Step::Terminate { kill_after })) => {
+            Some((_, StopStep::Terminate { kill_after })) => {
                 self.control.order(STOP);
-                self.after(kill_after, Step::Kill);
+                self.after(kill_after, StopStep::Kill);
                 true
             }
-            Some((_, Step::Kill)) => {
+            Some((_, StopStep::Kill)) => {
                 self.control.order(KILL);
-                self.after(SWEEP, Step::GiveUp);
+                self.after(SWEEP, StopStep::GiveUp);
                 true
             }
-            Some((_, Step::GiveUp)) | None => false,
+            Some((_, StopStep::GiveUp)) | None => false,
         }
     }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 use wharf_vocab::Object;
 use wharf_wire::run_v1::code;
 
-use super::message::Exit;
+use super::message::ProcessExit;
 use crate::{Done, Failure};
 
 /// The longest message and code that callers get.
@@ -13,7 +13,7 @@ const CODE_CHARACTERS_MAX: usize = 64;
 
 /// Why the server ended a run before its worker did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum CutReason {
     /// It was canceled.
     Canceled,
     /// It used too much memory.
@@ -24,7 +24,7 @@ pub(super) enum Cut {
     Nonsense,
 }
 
-impl Cut {
+impl CutReason {
     fn failure(self) -> Failure {
         match self {
             Self::Canceled => canceled(),
@@ -61,7 +61,7 @@ pub(super) fn given(code: &str, message: &str) -> Failure {
 
 /// What a worker answered.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct WorkerAnswer {
     pub(super) result: Result<Object, Failure>,
     pub(super) cost: Option<Value>,
     /// Whether the run had been canceled before.
@@ -69,7 +69,11 @@ pub(super) struct Answer {
 }
 
 /// How a run ended: an answer that came in time counts before everything else.
-pub(super) fn done(answer: Option<Answer>, cut: Option<Cut>, exit: Option<Exit>) -> Done {
+pub(super) fn done(
+    answer: Option<WorkerAnswer>,
+    cut: Option<CutReason>,
+    exit: Option<ProcessExit>,
+) -> Done {
     match (answer, cut) {
         // What was done before a cancel was noticed may still have cost something.
         (Some(answer), _) if answer.late => Done { result: Err(canceled()), cost: answer.cost },
@@ -79,10 +83,12 @@ pub(super) fn done(answer: Option<Answer>, cut: Option<Cut>, exit: Option<Exit>)
     }
 }
 
-fn vanished(exit: Option<Exit>) -> Failure {
+fn vanished(exit: Option<ProcessExit>) -> Failure {
     let how = match exit {
-        Some(Exit::Code(number)) => format!("ended with status {number} and without an answer"),
-        Some(Exit::Signal(number)) => format!("was killed by signal {number}"),
+        Some(ProcessExit::Code(number)) => {
+            format!("ended with status {number} and without an answer")
+        }
+        Some(ProcessExit::Signal(number)) => format!("was killed by signal {number}"),
         None => "was lost".to_owned(),
     };
     Failure::new(code::WORKER, format!("The worker {how}."))
@@ -102,8 +108,8 @@ mod tests {
 
     #[test]
     fn t019_an_answer_after_a_cancel_is_a_canceled_run_that_keeps_its_cost() {
-        let answer = Answer { result: Ok(Object::new()), cost: Some(7.into()), late: true };
-        let done = done(Some(answer), Some(Cut::Canceled), None);
+        let answer = WorkerAnswer { result: Ok(Object::new()), cost: Some(7.into()), late: true };
+        let done = done(Some(answer), Some(CutReason::Canceled), None);
         assert_eq!(done, Done { result: Err(canceled()), cost: Some(7.into()) });
     }
 }

@@ -16,9 +16,9 @@ use wharf_wire::run_v1::code;
 
 use super::drive::drive;
 use super::keeper;
-use super::message::{Order, Walls};
+use super::message::{FolderView, KeeperOrder};
 use super::settings::WorkerSettings;
-use super::ways::{Ours, send_with, ways};
+use super::ways::{ServerEnds, send_with, ways};
 use crate::{Call, Done, Failure, Handler, Reporter};
 
 /// Starts a program for each run and speaks with it over its descriptor 3.
@@ -57,7 +57,7 @@ impl ExecHandler {
     }
 
     /// Starts a keeper and tells it what to start.
-    async fn start(order: Order, keeper: PathBuf) -> io::Result<Ours> {
+    async fn start(order: KeeperOrder, keeper: PathBuf) -> io::Result<ServerEnds> {
         let (ours, theirs) = ways()?;
         // Who drops the child's handle leaves it to the runtime to take note of its end.
         Command::new(keeper)
@@ -72,16 +72,16 @@ impl ExecHandler {
         let mut line = serde_json::to_vec(&order)?;
         line.push(b'\n');
         let passed = [theirs.channel.as_fd(), theirs.out.as_fd(), theirs.err.as_fd()];
-        let Ours { mut control, channel, out, err } = ours;
+        let ServerEnds { mut control, channel, out, err } = ours;
         let sent = send_with(&control, &line, &passed).await?;
         control.write_all(&line[sent..]).await?;
-        Ok(Ours { control, channel, out, err })
+        Ok(ServerEnds { control, channel, out, err })
     }
 }
 
 impl Handler for ExecHandler {
     fn run(&self, call: Call, report: Reporter) -> BoxFuture<'static, Done> {
-        let apart = Walls::of(&call, &self.settings);
+        let apart = FolderView::of(&call, &self.settings);
         let mut environment = self.settings.variables();
         if let Ok(folder) = call.files.folder()
             && apart.is_some()
@@ -89,7 +89,7 @@ impl Handler for ExecHandler {
             environment.push(("TMPDIR".into(), folder.into()));
         }
         let (argv, cwd) = (self.argv.clone(), self.cwd.clone());
-        let order = Order { argv, cwd, environment, apart };
+        let order = KeeperOrder { argv, cwd, environment, apart };
         let (keeper, settings) = (self.keeper.clone(), Arc::clone(&self.settings));
         Box::pin(
             async move { drive(Self::start(order, keeper).await, call, report, &settings).await },

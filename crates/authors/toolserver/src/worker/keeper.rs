@@ -28,7 +28,7 @@ use rustix::process::{
 };
 use wharf_vocab::Backoff;
 
-use super::message::{Exit, News, Order, STOP, Walls};
+use super::message::{FolderView, KeeperOrder, News, ProcessExit, STOP};
 use super::ways::receive_with;
 
 /// The hidden first argument.
@@ -80,7 +80,7 @@ fn keep() -> io::Result<()> {
     };
     let pid = program.as_raw_nonzero().get();
     tell(&mut control, &News::Started { pid, keeper: getpid().as_raw_nonzero().get() })?;
-    let mut watch = Watch { control: &control, program, exit: None };
+    let mut watch = ProcessWatch { control: &control, program, exit: None };
     watch.until_end()?;
     match watch.exit {
         Some(exit) => tell(&mut control, &News::Exited(exit)),
@@ -88,7 +88,7 @@ fn keep() -> io::Result<()> {
     }
 }
 
-fn receive(control: &UnixStream) -> io::Result<(Order, Vec<OwnedFd>)> {
+fn receive(control: &UnixStream) -> io::Result<(KeeperOrder, Vec<OwnedFd>)> {
     let mut buffer = vec![0; 4 << 10];
     let (read, descriptors) = receive_with(control, &mut buffer)?;
     buffer.truncate(read);
@@ -104,7 +104,7 @@ fn receive(control: &UnixStream) -> io::Result<(Order, Vec<OwnedFd>)> {
 }
 
 /// Starts the program with the run's channel, output and errors.
-fn start(order: &Order, descriptors: Vec<OwnedFd>) -> io::Result<Pid> {
+fn start(order: &KeeperOrder, descriptors: Vec<OwnedFd>) -> io::Result<Pid> {
     let Ok([channel, out, err]) = <[OwnedFd; 3]>::try_from(descriptors) else {
         return Err(io::ErrorKind::InvalidData.into());
     };
@@ -129,7 +129,7 @@ fn enter(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
     let keeper =
         arguments.next().and_then(|text| text.to_str()?.parse().ok()).ok_or_else(invalid)?;
     let walls = arguments.next().ok_or_else(invalid)?;
-    let walls: Option<Walls> = serde_json::from_slice(walls.as_encoded_bytes())?;
+    let walls: Option<FolderView> = serde_json::from_slice(walls.as_encoded_bytes())?;
     let program = arguments.next().ok_or_else(invalid)?;
     setsid()?;
     set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -167,13 +167,13 @@ fn tell(control: &mut UnixStream, news: &News) -> io::Result<()> {
 }
 
 /// Waits for the end of one process, then ends all that is left of it.
-struct Watch<'a> {
+struct ProcessWatch<'a> {
     control: &'a UnixStream,
     program: Pid,
-    exit: Option<Exit>,
+    exit: Option<ProcessExit>,
 }
 
-impl Watch<'_> {
+impl ProcessWatch<'_> {
     fn until_end(&mut self) -> io::Result<()> {
         let process = pidfd_open(self.program, PidfdFlags::empty())?;
         loop {
@@ -235,10 +235,10 @@ impl Watch<'_> {
     }
 }
 
-fn exit(status: WaitStatus) -> Exit {
+fn exit(status: WaitStatus) -> ProcessExit {
     match status.terminating_signal() {
-        Some(signal) => Exit::Signal(signal),
-        None => Exit::Code(status.exit_status().unwrap_or_default()),
+        Some(signal) => ProcessExit::Signal(signal),
+        None => ProcessExit::Code(status.exit_status().unwrap_or_default()),
     }
 }
 

@@ -8,7 +8,7 @@ const PIECE_BYTES: usize = 16 << 10;
 
 /// What is next in a stream of lines.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum NextLine {
     /// A line without its end.
     Whole(Vec<u8>),
     /// The beginning of a line that is longer than allowed.
@@ -19,7 +19,7 @@ pub(super) enum Line {
 
 /// Reads lines. Waiting for the next can be given up without losing anything.
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub(super) struct LineReader<R> {
     reader: R,
     buffer: Vec<u8>,
     /// How much of the buffer is known to hold no end of a line.
@@ -30,7 +30,7 @@ pub(super) struct Lines<R> {
     ended: bool,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> LineReader<R> {
     pub(super) fn new(reader: R, bytes_max: usize) -> Self {
         Self { reader, buffer: Vec::new(), searched: 0, bytes_max, skipping: false, ended: false }
     }
@@ -41,7 +41,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// The next line. Trouble while reading counts as the end.
-    pub(super) async fn next(&mut self) -> Line {
+    pub(super) async fn next(&mut self) -> NextLine {
         loop {
             if let Some(line) = self.take() {
                 return line;
@@ -62,7 +62,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         (&mut self.reader).take(room).read_buf(&mut self.buffer).await
     }
 
-    fn take(&mut self) -> Option<Line> {
+    fn take(&mut self) -> Option<NextLine> {
         loop {
             let found = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n');
             let Some(end) = found.map(|at| at + self.searched) else { break };
@@ -82,27 +82,27 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             let mut line = std::mem::take(&mut self.buffer);
             line.truncate(self.bytes_max);
             self.clear();
-            return Some(Line::Cut(line));
+            return Some(NextLine::Cut(line));
         }
         None
     }
 
     /// What came after the last end of a line.
-    fn rest(&mut self) -> Line {
+    fn rest(&mut self) -> NextLine {
         if self.buffer.is_empty() || self.skipping {
-            return Line::End;
+            return NextLine::End;
         }
         self.searched = 0;
         let line = std::mem::take(&mut self.buffer);
         self.measured(line)
     }
 
-    fn measured(&self, mut line: Vec<u8>) -> Line {
+    fn measured(&self, mut line: Vec<u8>) -> NextLine {
         if line.len() <= self.bytes_max {
-            return Line::Whole(line);
+            return NextLine::Whole(line);
         }
         line.truncate(self.bytes_max);
-        Line::Cut(line)
+        NextLine::Cut(line)
     }
 
     fn clear(&mut self) {
@@ -115,12 +115,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 mod tests {
     use super::*;
 
-    async fn all(text: &[u8], bytes_max: usize) -> Vec<Line> {
-        let mut lines = Lines::new(text, bytes_max);
+    async fn all(text: &[u8], bytes_max: usize) -> Vec<NextLine> {
+        let mut lines = LineReader::new(text, bytes_max);
         let mut found = Vec::new();
         loop {
             match lines.next().await {
-                Line::End => return found,
+                NextLine::End => return found,
                 line => found.push(line),
             }
         }
@@ -128,15 +128,18 @@ mod tests {
 
     #[tokio::test]
     async fn lines_come_whole_also_without_a_last_end() {
-        let expected =
-            [Line::Whole(b"one".into()), Line::Whole(vec![]), Line::Whole(b"two".into())];
+        let expected = [
+            NextLine::Whole(b"one".into()),
+            NextLine::Whole(vec![]),
+            NextLine::Whole(b"two".into()),
+        ];
         assert_eq!(all(b"one\n\ntwo", 10).await, expected);
     }
 
     #[tokio::test]
     async fn a_long_line_is_cut_once_and_the_next_is_whole() {
         let text = [vec![b'x'; 100_000], b"\nnext\n".to_vec()].concat();
-        let expected = [Line::Cut(vec![b'x'; 8]), Line::Whole(b"next".into())];
+        let expected = [NextLine::Cut(vec![b'x'; 8]), NextLine::Whole(b"next".into())];
         assert_eq!(all(&text, 8).await, expected);
     }
 }

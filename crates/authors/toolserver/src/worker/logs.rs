@@ -6,7 +6,7 @@ use std::time::Instant;
 use tokio::io::AsyncRead;
 use wharf_wire::run_v1::LogLevel;
 
-use super::lines::{Line, Lines};
+use super::lines::{LineReader, NextLine};
 use super::settings::WorkerSettings;
 use crate::Reporter;
 
@@ -47,8 +47,8 @@ pub(super) async fn pass_on(
     report: &Reporter,
     settings: &WorkerSettings,
 ) {
-    let mut out = Lines::new(out, settings.log_line_bytes_max);
-    let mut err = Lines::new(err, settings.log_line_bytes_max);
+    let mut out = LineReader::new(out, settings.log_line_bytes_max);
+    let mut err = LineReader::new(err, settings.log_line_bytes_max);
     let (mut out_ended, mut err_ended) = (false, false);
     let mut allowance = Allowance::new(settings);
     while !(out_ended && err_ended) {
@@ -61,16 +61,16 @@ pub(super) async fn pass_on(
             }
         };
         let (bytes, end) = match line {
-            Line::End if level == LogLevel::Info => {
+            NextLine::End if level == LogLevel::Info => {
                 out_ended = true;
                 continue;
             }
-            Line::End => {
+            NextLine::End => {
                 err_ended = true;
                 continue;
             }
-            Line::Whole(bytes) => (bytes, ""),
-            Line::Cut(bytes) => (bytes, " … (cut)"),
+            NextLine::Whole(bytes) => (bytes, ""),
+            NextLine::Cut(bytes) => (bytes, " … (cut)"),
         };
         if allowance.take() {
             let text = String::from_utf8_lossy(&bytes);

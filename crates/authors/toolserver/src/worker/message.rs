@@ -24,7 +24,7 @@ pub(super) enum ToWorker<'a> {
         line_bytes_max: usize,
         /// How it is kept apart from others, if it is.
         #[serde(skip_serializing_if = "Option::is_none")]
-        apart: Option<Walls>,
+        apart: Option<FolderView>,
     },
     /// Stop soon.
     Cancel,
@@ -38,7 +38,7 @@ pub(super) enum ToWorker<'a> {
 
 /// What a worker sees of folders that runs share.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Walls {
+pub(super) struct FolderView {
     /// Nothing in these,
     pub(super) hidden: Vec<PathBuf>,
     /// but all of these,
@@ -110,7 +110,7 @@ pub(super) enum News {
     /// The run's process exists.
     Started { pid: i32, keeper: i32 },
     /// It ended, and nothing is left of the run.
-    Exited(Exit),
+    Exited(ProcessExit),
     /// It could not be made.
     Lost(String),
 }
@@ -118,7 +118,7 @@ pub(super) enum News {
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Exit {
+pub(super) enum ProcessExit {
     /// By itself.
     Code(i32),
     /// By a signal.
@@ -128,7 +128,7 @@ pub(super) enum Exit {
 /// What the parent of workers tells the server.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Greeting {
+pub(super) enum ParentGreeting {
     /// It has imported the handler and can fork.
     Ready {
         python: String,
@@ -142,12 +142,12 @@ pub(super) enum Greeting {
 
 /// What a keeper is asked to start.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Order {
+pub(super) struct KeeperOrder {
     pub(super) argv: Vec<OsString>,
     pub(super) cwd: PathBuf,
     pub(super) environment: Vec<(OsString, OsString)>,
     /// How it is kept apart from others, if it is.
-    pub(super) apart: Option<Walls>,
+    pub(super) apart: Option<FolderView>,
 }
 
 /// Tells a keeper to send SIGTERM to the run's processes. Any other byte, and the end of the

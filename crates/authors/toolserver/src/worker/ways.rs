@@ -18,7 +18,7 @@ const DESCRIPTORS_MAX: usize = 4;
 
 /// The server's ends. Dropping them makes the keeper kill the run's processes.
 #[derive(Debug)]
-pub(super) struct Ours {
+pub(super) struct ServerEnds {
     /// To the keeper.
     pub(super) control: UnixStream,
     /// To the worker.
@@ -31,7 +31,7 @@ pub(super) struct Ours {
 
 /// The other ends.
 #[derive(Debug)]
-pub(super) struct Theirs {
+pub(super) struct WorkerEnds {
     pub(super) control: OwnedFd,
     pub(super) channel: OwnedFd,
     pub(super) out: OwnedFd,
@@ -39,18 +39,18 @@ pub(super) struct Theirs {
 }
 
 /// Makes all of them. No process inherits any by accident.
-pub(super) fn ways() -> io::Result<(Ours, Theirs)> {
+pub(super) fn ways() -> io::Result<(ServerEnds, WorkerEnds)> {
     let (control, their_control) = socket()?;
     let (channel, their_channel) = socket()?;
     let (out, their_out) = io::pipe()?;
     let (err, their_err) = io::pipe()?;
-    let ours = Ours {
+    let ours = ServerEnds {
         control,
         channel,
         out: pipe::Receiver::from_owned_fd(out.into())?,
         err: pipe::Receiver::from_owned_fd(err.into())?,
     };
-    let theirs = Theirs {
+    let theirs = WorkerEnds {
         control: their_control,
         channel: their_channel,
         out: their_out.into(),

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wharf_artifacts::{
-    Credentials, EmbeddedObjects, Endpoint, EndpointOptions, FileObjects, Serving,
+    Credentials, EmbeddedObjects, Endpoint, EndpointOptions, FileObjects, RunningEndpoint,
 };
 use wharf_ports::{Method, ObjectStore as _};
 use wharf_toolserver::transfer::Source;
 
 use crate::support::Bench;
 
-async fn storage(folder: &std::path::Path) -> (Arc<EmbeddedObjects>, Serving) {
+async fn storage(folder: &std::path::Path) -> (Arc<EmbeddedObjects>, RunningEndpoint) {
     let files = FileObjects::open(folder).expect("opens");
     let credentials = Credentials { key_id: "KEY".to_owned(), secret: "a secret".to_owned() };
     let options = EndpointOptions::new(SocketAddr::from(([127, 0, 0, 1], 0)), credentials);

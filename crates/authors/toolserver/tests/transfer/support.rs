@@ -14,7 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 use wharf_toolserver::transfer::{Policy, RunFiles, Transfer};
 use wharf_toolserver::{Report, Reporter};
 use wharf_vocab::Object;
-use wharf_wire::run_v1::{Mode, Request, RequestControl};
+use wharf_wire::run_v1::{Mode, RequestControl, RunRequest};
 
 /// A request as storage saw it.
 #[derive(Debug, Clone)]
@@ -237,7 +237,7 @@ pub(crate) fn files(
     let object = |value: Value| -> Object { serde_json::from_value(value).expect("an object") };
     let mut control = RequestControl::new("r1", Mode::Real);
     control.refs = refs.map(|refs| refs.iter().map(|&key| key.to_owned()).collect());
-    let request = Request { control, inputs: object(inputs), outputs: object(outputs) };
+    let request = RunRequest { control, inputs: object(inputs), outputs: object(outputs) };
     let files = transfer.for_run(&request, Reporter::new(sender));
     (files, reports)
 }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use wharf_toolserver::transfer::{Policy, RunFiles, Transfer};
 use wharf_toolserver::worker::{Apart, ExecHandler, PythonHandler, WorkerSettings};
 use wharf_toolserver::{Call, Done, Failure, Handler, Report, Reporter};
-use wharf_wire::run_v1::{Mode, Request, RequestControl};
+use wharf_wire::run_v1::{Mode, RequestControl, RunRequest};
 
 /// How long anything may take before a test gives up on it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -117,7 +117,7 @@ impl Tool {
         let outputs = outputs.as_object().expect("outputs").clone();
         let control = RequestControl::new("run-1", Mode::Real);
         let (asked_in, asked_out) = (inputs.clone(), outputs.clone());
-        let request = Request { control, inputs: asked_in, outputs: asked_out };
+        let request = RunRequest { control, inputs: asked_in, outputs: asked_out };
         let files = self.transfer.for_run(&request, report.clone());
         let files = Arc::new(files);
         let cancel = CancellationToken::new();

@@ -7,7 +7,7 @@ use wharf_domain::provider::ProviderLimits;
 use wharf_domain::{Level, Progress, json_weight};
 use wharf_engine::{Attempt, AttemptEnd, AttemptOutputs, AttemptRef, Dispatch, InputCheck, Reach};
 use wharf_hosting::{Assignment, CallFolder, CallFolders, Permit, canceled_unsent};
-use wharf_protocol::agent::{CallEnd, Cancel};
+use wharf_protocol::agent::{CallEnd, CancelCall};
 use wharf_socket::Owner as _;
 use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro};
 use wharf_wire::agent_v1::CallId;
@@ -18,7 +18,7 @@ use super::prepare::{self, PreparedCall, ReadyCall};
 use crate::{from_wire, to_wire};
 
 /// A call that was sent.
-pub(super) struct OpenCall {
+pub(super) struct SentCall {
     pub(super) attempt: Attempt,
     room: Option<CallFolder>,
     /// Held so that no more calls are open than may be.
@@ -103,7 +103,7 @@ impl AgentConnection {
                 self.warn_of_inputs(&attempt).await;
                 let peer = self.peer.as_ref();
                 self.meter.begin(|| peer.and_then(|peer| peer.live.started(&peer.launch)));
-                self.calls.insert(call_id, OpenCall { attempt, room, permit });
+                self.calls.insert(call_id, SentCall { attempt, room, permit });
             }
             Err(fault) => {
                 self.leave(room, true);
@@ -174,7 +174,7 @@ impl AgentConnection {
     }
 
     pub(super) async fn call_ended(&mut self, call_id: &CallId, end: CallEnd) {
-        let Some(OpenCall { attempt, room, mut permit }) = self.calls.remove(call_id) else {
+        let Some(SentCall { attempt, room, mut permit }) = self.calls.remove(call_id) else {
             return;
         };
         if let Some(cpu_ms) = self.meter.end(end.unresponsive) {
@@ -187,7 +187,7 @@ impl AgentConnection {
         let AttemptEnd { result, cost_micro } = from_wire::ended(end);
         match result {
             Ok(outputs) if deliver::takes_time(&attempt, &outputs) => {
-                self.deliver(OpenCall { attempt, room, permit }, outputs, cost_micro);
+                self.deliver(SentCall { attempt, room, permit }, outputs, cost_micro);
             }
             Ok(outputs) => {
                 self.leave(room, true);
@@ -205,9 +205,9 @@ impl AgentConnection {
     }
 
     /// Ends a call that has to do with files, beside the connection.
-    fn deliver(&self, call: OpenCall, outputs: AttemptOutputs, cost_micro: u64) {
+    fn deliver(&self, call: SentCall, outputs: AttemptOutputs, cost_micro: u64) {
         let Some(peer) = &self.peer else { return };
-        let OpenCall { attempt, room, permit } = call;
+        let SentCall { attempt, room, permit } = call;
         let delivering = Delivery {
             attempt,
             room,
@@ -227,7 +227,7 @@ impl AgentConnection {
             // The attempt ends once whoever prepares it has let go of it.
             stop.cancel();
         } else if let Ok(call_id) = CallId::new(attempt_id.as_str()) {
-            let cancel = Cancel { reason: Some(reason), deadline_ms: Some(grace_ms) };
+            let cancel = CancelCall { reason: Some(reason), deadline_ms: Some(grace_ms) };
             // A call that is over needs no cancel.
             let _ = self.session.cancel(self.now(), &call_id, cancel);
         }

@@ -7,17 +7,19 @@ use wharf_engine::{AttemptRef, Reach};
 use wharf_hosting::{ConnectionEnd, HostedKind as _, Inbox, ProcessPhase};
 use wharf_protocol::Session as _;
 use wharf_protocol::agent::{
-    Additions, Breach, CallOutcome, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
-    InvokeReceived, Refusal,
+    Additions, AdmissionRefusal, Breach, CallOutcome, CoreClose, CoreEvent, HandshakeFailure,
+    Health, HelloReceived, InvokeReceived,
 };
 use wharf_socket::Owner as _;
 use wharf_vocab::{Code, Fault, ProviderId};
-use wharf_wire::agent_v1::{AnswerStatus, Notice, QuestionAnswer, QuestionAsk, ToolDefinition};
+use wharf_wire::agent_v1::{
+    AgentNotice, AnswerStatus, QuestionAnswer, QuestionAsk, ToolDefinition,
+};
 
 use super::{AgentConnection, AgentPeer};
 use crate::admit::{AdmittedAgent, admit};
 use crate::from_wire;
-use crate::invoke::{Tidings, What};
+use crate::invoke::{ChildUpdate, ChildUpdateKind};
 use crate::shared::AgentBounds;
 
 impl AgentConnection {
@@ -102,8 +104,10 @@ impl AgentConnection {
         let _ = self.session.refuse(now, refusal);
         let subject = ProviderId::new(&hello.agent_id).ok();
         let event = match refusal {
-            Refusal::ManifestDrift => ProviderEvent::ManifestDriftDetected,
-            Refusal::Unauthorized | Refusal::Conflict => ProviderEvent::HandshakeFailed,
+            AdmissionRefusal::ManifestDrift => ProviderEvent::ManifestDriftDetected,
+            AdmissionRefusal::Unauthorized | AdmissionRefusal::Conflict => {
+                ProviderEvent::HandshakeFailed
+            }
         };
         self.audit_about(subject, event, Severity::Security, |record| record.fact("check", check))
             .await;
@@ -112,7 +116,7 @@ impl AgentConnection {
     async fn admit(
         &self,
         hello: &HelloReceived,
-    ) -> Result<(AgentPeer, Inbox), (Refusal, &'static str)> {
+    ) -> Result<(AgentPeer, Inbox), (AdmissionRefusal, &'static str)> {
         let AdmittedAgent { agent, launch, live, places, inbox } =
             admit(&self.shared, &self.origin, hello).await?;
         let bounds = AgentBounds::read(&self.shared, &agent);
@@ -197,14 +201,14 @@ impl AgentConnection {
 
     /// Passes on what a child has to tell. An agent that does not wait for it any more, or reads
     /// nothing, misses output but never the end.
-    pub(super) fn tell(&mut self, told: Tidings) {
+    pub(super) fn tell(&mut self, told: ChildUpdate) {
         let now = self.now();
-        let Tidings { invoke_id, what } = told;
+        let ChildUpdate { invoke_id, what } = told;
         match what {
-            What::Chunk(chunk) => {
+            ChildUpdateKind::Chunk(chunk) => {
                 let _ = self.session.invoke_chunk(now, &invoke_id, chunk);
             }
-            What::Ended(outcome) => {
+            ChildUpdateKind::Ended(outcome) => {
                 self.invokes.ended(&invoke_id);
                 let _ = self.session.invoke_result(now, &invoke_id, outcome);
             }
@@ -235,7 +239,7 @@ impl AgentConnection {
         }
     }
 
-    async fn notice(&mut self, notice: Notice) {
+    async fn notice(&mut self, notice: AgentNotice) {
         let call = notice.call_id.as_ref().and_then(|call_id| self.calls.get(call_id));
         if let Some(call) = call {
             // When the engine is gone there is nobody left to tell.

@@ -180,7 +180,7 @@ async fn r163_t032_addresses_are_given_to_agents_that_reach_the_store_and_to_no_
         (vec![], level(SandboxLevel::None), true),
         (vec![], level(SandboxLevel::Strict), false),
     ] {
-        let origin = |options: &mut wharf_agent::Options| {
+        let origin = |options: &mut wharf_agent::AgentEdgeOptions| {
             options.storage_origin = Some(ORIGIN.to_owned());
         };
         let mut stage = Stage::with(origin).await;

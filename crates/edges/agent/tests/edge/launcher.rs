@@ -11,7 +11,7 @@ use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::{mpsc, watch};
-use wharf_ports::launcher::{Achieved, Exit, ExitHow, LaunchSpec, Launched, Launcher, LogLine};
+use wharf_ports::launcher::{Exit, ExitHow, FenceReport, LaunchSpec, Launched, Launcher, LogLine};
 use wharf_vocab::{Fault, LaunchId, Resource, SandboxLevel};
 
 /// A launcher that hands each launch to the test.
@@ -30,7 +30,7 @@ pub(crate) struct Launch {
 
 struct Process {
     id: LaunchId,
-    fence: Achieved,
+    fence: FenceReport,
     foreign: AtomicBool,
     /// Whoever asks next whether a process is of this launch panics.
     startles: AtomicBool,
@@ -62,7 +62,7 @@ impl Launcher for Played {
         async move {
             let process = Arc::new(Process {
                 id: spec.launch.clone(),
-                fence: Achieved::at(spec.fence.level),
+                fence: FenceReport::at(spec.fence.level),
                 foreign: AtomicBool::new(false),
                 startles: AtomicBool::new(false),
                 real: AtomicU32::new(0),
@@ -78,8 +78,8 @@ impl Launcher for Played {
         .boxed()
     }
 
-    fn probe(&self) -> BoxFuture<'_, Achieved> {
-        async { Achieved::at(SandboxLevel::Strict) }.boxed()
+    fn probe(&self) -> BoxFuture<'_, FenceReport> {
+        async { FenceReport::at(SandboxLevel::Strict) }.boxed()
     }
 
     fn tail(&self, _log: &Path, _lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
@@ -171,7 +171,7 @@ impl Launched for Process {
         }
     }
 
-    fn fence(&self) -> &Achieved {
+    fn fence(&self) -> &FenceReport {
         &self.fence
     }
 

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use wharf_memory::MemoryObjects;
 use wharf_ports::{
     BoundVersions, ByteStream, Method, ObjectBody, ObjectEntry, ObjectError, ObjectErrorKind,
-    ObjectInfo, ObjectStore, ObjectVersion, PutObject, SystemClock, Upload, UploadPart,
+    ObjectInfo, ObjectStore, ObjectUpload, ObjectVersion, PutObject, SystemClock, UploadPart,
 };
 use wharf_vocab::{B3, Timestamp};
 
@@ -138,7 +138,7 @@ impl ObjectStore for Moody {
 
     fn put_part(
         &self,
-        upload: Upload,
+        upload: ObjectUpload,
         number: u32,
         bytes: u64,
         body: ByteStream,
@@ -146,15 +146,15 @@ impl ObjectStore for Moody {
         self.inner.put_part(upload, number, bytes, body)
     }
 
-    fn parts(&self, upload: Upload) -> Answer<Option<Vec<UploadPart>>> {
+    fn parts(&self, upload: ObjectUpload) -> Answer<Option<Vec<UploadPart>>> {
         self.inner.parts(upload)
     }
 
-    fn complete_upload(&self, upload: Upload, expected: Option<B3>) -> Answer<ObjectInfo> {
+    fn complete_upload(&self, upload: ObjectUpload, expected: Option<B3>) -> Answer<ObjectInfo> {
         self.inner.complete_upload(upload, expected)
     }
 
-    fn abort_upload(&self, upload: Upload) -> Answer<()> {
+    fn abort_upload(&self, upload: ObjectUpload) -> Answer<()> {
         self.inner.abort_upload(upload)
     }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use wharf_agent::{AgentEdge, AgentRule, Options};
+use wharf_agent::{AgentEdge, AgentEdgeOptions, AgentRule};
 use wharf_domain::provider::ProviderLimits;
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{AuditRecord, Caller, Run, WorldSettings};
@@ -45,14 +45,14 @@ impl Stage {
         Self::with(|_| {}).await
     }
 
-    pub(crate) async fn with(adjust: impl FnOnce(&mut Options)) -> Self {
+    pub(crate) async fn with(adjust: impl FnOnce(&mut AgentEdgeOptions)) -> Self {
         Self::with_engine(|_| {}, adjust).await
     }
 
     /// The same on an engine with options of its own.
     pub(crate) async fn with_engine(
-        engine: impl FnOnce(&mut wharf_engine::Options),
-        adjust: impl FnOnce(&mut Options),
+        engine: impl FnOnce(&mut wharf_engine::EngineOptions),
+        adjust: impl FnOnce(&mut AgentEdgeOptions),
     ) -> Self {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock));
@@ -68,12 +68,13 @@ impl Stage {
         objects: Arc<Moody>,
         dir: tempfile::TempDir,
         (adjust_engine, adjust): (
-            impl FnOnce(&mut wharf_engine::Options),
-            impl FnOnce(&mut Options),
+            impl FnOnce(&mut wharf_engine::EngineOptions),
+            impl FnOnce(&mut AgentEdgeOptions),
         ),
     ) -> Self {
         let node = NodeId::new("test").expect("valid");
-        let mut engine = wharf_engine::Options::new(node, store.clone(), Arc::new(SystemClock), 1);
+        let mut engine =
+            wharf_engine::EngineOptions::new(node, store.clone(), Arc::new(SystemClock), 1);
         engine.objects = Some(objects.clone());
         adjust_engine(&mut engine);
         let handle = Handle::start(engine).await.expect("starts");
@@ -264,8 +265,8 @@ impl Stage {
 }
 
 /// An edge as the tests set it up.
-pub(crate) fn options(handle: &Handle, dir: &Path) -> Options {
-    let hosting = wharf_hosting::Options {
+pub(crate) fn options(handle: &Handle, dir: &Path) -> AgentEdgeOptions {
+    let hosting = wharf_hosting::HostingOptions {
         handle: handle.clone(),
         launcher: Played::new().0,
         folder: dir.join("agents"),
@@ -281,7 +282,7 @@ pub(crate) fn options(handle: &Handle, dir: &Path) -> Options {
         sandbox_min: None,
         limits: ProviderLimits::default(),
     };
-    Options {
+    AgentEdgeOptions {
         hosting,
         transport: crate::transport(dir),
         instance: "test".into(),

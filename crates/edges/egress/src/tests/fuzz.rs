@@ -2,7 +2,7 @@
 
 use wharf_fuzz::{Fuzz, Met, Stock};
 
-use crate::request::{Forward, Request};
+use crate::request::{Forward, ProxyRequest};
 
 const REQUESTS: &[&str] = &[
     "CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\n\r\n",
@@ -40,13 +40,15 @@ fn check(forward: &Forward) {
 
 #[test]
 fn r083_fuzz_egress() {
-    Fuzz::new("egress").run(&Stock::of_texts(REQUESTS), |_, bytes| match Request::parse(bytes) {
-        Ok(Request::Forward(forward)) => {
-            check(&forward);
-            Met::Taken
+    Fuzz::new("egress").run(&Stock::of_texts(REQUESTS), |_, bytes| {
+        match ProxyRequest::parse(bytes) {
+            Ok(ProxyRequest::Forward(forward)) => {
+                check(&forward);
+                Met::Taken
+            }
+            Ok(ProxyRequest::Tunnel(_)) => Met::Taken,
+            // What is refused ends the connection.
+            Err(_) => Met::Cut,
         }
-        Ok(Request::Tunnel(_)) => Met::Taken,
-        // What is refused ends the connection.
-        Err(_) => Met::Cut,
     });
 }

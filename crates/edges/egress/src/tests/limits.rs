@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::servers::Server;
 use super::{Names, Stage, read_all, taken_apart, within};
-use crate::Limits;
+use crate::EgressLimits;
 use crate::head::HEAD_BYTES_MAX;
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn a_head_that_is_too_long_is_refused() {
 
 #[tokio::test]
 async fn a_head_that_comes_too_slowly_is_refused() {
-    let limits = Limits { head: Duration::from_millis(200), ..Limits::default() };
+    let limits = EgressLimits { head: Duration::from_millis(200), ..EgressLimits::default() };
     let stage = Stage::with(&["api.example"], Names::default(), limits).await;
     for beginning in ["", "CONNECT api.exa", "CONNECT api.example:443 HTTP/1.1\r\n"] {
         let (status, error) = taken_apart(&stage.ask(beginning).await);
@@ -73,7 +73,7 @@ async fn one_connection_too_many_is_told_and_the_others_go_on() {
 #[tokio::test]
 async fn a_tunnel_through_which_nothing_passes_is_closed() {
     let server = Server::echo().await;
-    let limits = Limits { idle: Duration::from_millis(1500), ..Limits::default() };
+    let limits = EgressLimits { idle: Duration::from_millis(1500), ..EgressLimits::default() };
     let stage = Stage::with(&[&server.address.to_string()], Names::default(), limits).await;
     let mut idle = stage.tunnel(server.address).await;
     let mut busy = stage.tunnel(server.address).await;
@@ -93,7 +93,7 @@ async fn a_tunnel_through_which_nothing_passes_is_closed() {
 async fn a_server_that_never_answers_is_not_waited_for_for_ever() {
     let server = Server::http("never", "").await;
     let address = server.address.to_string();
-    let limits = Limits { idle: Duration::from_millis(200), ..Limits::default() };
+    let limits = EgressLimits { idle: Duration::from_millis(200), ..EgressLimits::default() };
     let stage = Stage::with(&[&address], Names::default(), limits).await;
     let request = format!("GET http://{address}/ HTTP/1.1\r\nHost: {address}\r\n\r\n");
     assert_eq!(stage.ask(request).await, "");

@@ -29,7 +29,7 @@ use wharf_ports::egress::{Egress, EgressDoor};
 use wharf_vocab::{NodeId, ProviderId};
 
 use crate::gate::Resolve;
-use crate::{EgressProxy, Limits};
+use crate::{EgressLimits, EgressProxy};
 
 /// How long a test waits for what must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -44,19 +44,24 @@ struct Stage {
 
 impl Stage {
     async fn open(allowed: &[&str]) -> Self {
-        Self::with(allowed, Names::default(), Limits::default()).await
+        Self::with(allowed, Names::default(), EgressLimits::default()).await
     }
 
-    async fn with(allowed: &[&str], names: Names, limits: Limits) -> Self {
+    async fn with(allowed: &[&str], names: Names, limits: EgressLimits) -> Self {
         Self::beside(None, allowed, names, limits).await
     }
 
     /// The same beside an artifact store at this origin.
-    async fn beside(storage: Option<&str>, allowed: &[&str], names: Names, limits: Limits) -> Self {
+    async fn beside(
+        storage: Option<&str>,
+        allowed: &[&str],
+        names: Names,
+        limits: EgressLimits,
+    ) -> Self {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock.clone()));
         let node = NodeId::new("test").expect("valid");
-        let options = wharf_engine::Options::new(node, store, clock, 1);
+        let options = wharf_engine::EngineOptions::new(node, store, clock, 1);
         let handle = Handle::start(options).await.expect("starts");
         let storage = storage.map(|origin| crate::target_of(origin).expect("an origin"));
         let proxy = EgressProxy::of(handle.clone(), Box::new(names), limits, storage);

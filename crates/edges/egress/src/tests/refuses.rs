@@ -7,13 +7,13 @@ use tokio::net::TcpSocket;
 
 use super::servers::Server;
 use super::{Names, Stage, get, read_all, taken_apart};
-use crate::Limits;
+use crate::EgressLimits;
 
 /// An address outside that nobody was given, so that nothing is ever reached there.
 const NOWHERE: &str = "3ffe::1";
 
-fn impatient() -> Limits {
-    Limits { connect: Duration::from_millis(300), ..Limits::default() }
+fn impatient() -> EgressLimits {
+    EgressLimits { connect: Duration::from_millis(300), ..EgressLimits::default() }
 }
 
 fn connect(target: &str) -> String {

@@ -12,21 +12,21 @@ use wharf_protocol::Pings;
 use wharf_vocab::Code;
 
 use crate::document;
-use crate::exec::Core;
+use crate::exec::RequestContext;
 
 /// Why a socket is closed: a code and a reason.
-pub(super) type Farewell = (u16, &'static str);
+pub(super) type SocketClose = (u16, &'static str);
 
 /// Said to a peer that pings without end.
-pub(super) const TOO_MANY_PINGS: Farewell = (1008, Pings::TOO_MANY);
+pub(super) const TOO_MANY_PINGS: SocketClose = (1008, Pings::TOO_MANY);
 
 /// Waits for the first message of a peer and reads who it is. The message is given back, so that
 /// it is answered like every other.
 pub(super) async fn await_caller(
-    core: &Core,
+    core: &RequestContext,
     input: &mut SplitStream<WebSocket>,
     stop: &CancellationToken,
-) -> Result<(Caller, Message), Farewell> {
+) -> Result<(Caller, Message), SocketClose> {
     let first = tokio::time::timeout(core.limits.socket_init, first(input));
     let message = tokio::select! {
         said = first => match said {
@@ -54,7 +54,7 @@ pub(super) async fn await_caller(
 }
 
 /// The first message that says something.
-async fn first(input: &mut SplitStream<WebSocket>) -> Result<Message, Farewell> {
+async fn first(input: &mut SplitStream<WebSocket>) -> Result<Message, SocketClose> {
     let (begun, mut pings) = (Instant::now(), Pings::of_a_stranger());
     loop {
         match input.next().await {
@@ -70,7 +70,7 @@ async fn first(input: &mut SplitStream<WebSocket>) -> Result<Message, Farewell> 
 }
 
 #[derive(Deserialize)]
-struct Greeting {
+struct InitMessage {
     r#type: String,
     #[serde(default)]
     payload: Map<String, Value>,
@@ -79,7 +79,7 @@ struct Greeting {
 /// The token in a `connection_init`: `Authorization` as in a header, or `token`.
 fn token(bytes: &[u8]) -> Option<String> {
     document::check_json(bytes).ok()?;
-    let greeting: Greeting = serde_json::from_slice(bytes).ok()?;
+    let greeting: InitMessage = serde_json::from_slice(bytes).ok()?;
     if greeting.r#type != "connection_init" {
         return None;
     }
@@ -96,7 +96,7 @@ fn token(bytes: &[u8]) -> Option<String> {
 }
 
 /// Writes down that somebody was refused, and nothing of what was sent.
-fn denied(core: &Core, code: Code) {
+fn denied(core: &RequestContext, code: Code) {
     let record = AuditRecord::denied(Actor::NOBODY, Subject::route("/graphql"));
     core.handle.audit().denied(record.fact("error_code", code.as_str()));
 }

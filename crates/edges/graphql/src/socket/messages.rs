@@ -17,13 +17,13 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use wharf_protocol::Pings;
 
-use super::greeting::{Farewell, TOO_MANY_PINGS};
-use super::pulse::Pulse;
+use super::greeting::{SocketClose, TOO_MANY_PINGS};
+use super::pulse::SocketHealth;
 use crate::document;
-use crate::exec::Core;
+use crate::exec::RequestContext;
 
 /// Said to a peer that wants something before it has greeted.
-const NOT_GREETED: Farewell = (1011, "The handshake is not completed.");
+const NOT_GREETED: SocketClose = (1011, "The handshake is not completed.");
 /// Longest id of an operation.
 const OPERATION_ID_BYTES_MAX: usize = 128;
 /// Refused operations whose answers may wait before no more are read.
@@ -34,7 +34,7 @@ pub(super) struct Messages {
     /// What was read already.
     first: Option<Message>,
     input: SplitStream<WebSocket>,
-    pulse: Arc<Pulse>,
+    pulse: Arc<SocketHealth>,
     /// Room for operations that are not over.
     asked: Arc<Semaphore>,
     begun: Instant,
@@ -45,7 +45,7 @@ impl Messages {
     pub(super) fn new(
         first: Option<Message>,
         input: SplitStream<WebSocket>,
-        pulse: Arc<Pulse>,
+        pulse: Arc<SocketHealth>,
         asked: Arc<Semaphore>,
     ) -> Self {
         Self { first, input, pulse, asked, begun: Instant::now(), pings: Pings::of_a_stranger() }
@@ -80,7 +80,7 @@ impl Messages {
         bytes: usize,
     ) -> Option<serde_json::Result<ClientMessage>> {
         let Ok(ClientMessage::Start { id, payload }) = message else { return Some(message) };
-        match Core::room(&self.asked, bytes) {
+        match RequestContext::room(&self.asked, bytes) {
             Ok(room) => Some(Ok(ClientMessage::Start { id, payload: payload.data(room) })),
             Err(_) => {
                 self.pulse.end(1013, "Too much is asked for at once.");
@@ -90,7 +90,7 @@ impl Messages {
     }
 
     /// Counts a ping; says how to end a peer that sends too many.
-    fn pinged(&mut self) -> Option<Farewell> {
+    fn pinged(&mut self) -> Option<SocketClose> {
         (!self.pings.take(super::since(self.begun))).then_some(TOO_MANY_PINGS)
     }
 

@@ -8,21 +8,25 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use wharf_vocab::{Code, Fault};
 
-use super::pulse::Pulse;
-use crate::access::Session;
+use super::pulse::SocketHealth;
+use crate::access::CallerSession;
 use crate::error::response;
-use crate::exec::Core;
+use crate::exec::RequestContext;
 
 /// Executes the operations of one socket.
 #[derive(Clone)]
 pub(super) struct Operations {
-    core: Core,
-    session: Session,
-    pulse: Arc<Pulse>,
+    core: RequestContext,
+    session: CallerSession,
+    pulse: Arc<SocketHealth>,
 }
 
 impl Operations {
-    pub(super) fn new(core: Core, session: Session, pulse: Arc<Pulse>) -> Self {
+    pub(super) fn new(
+        core: RequestContext,
+        session: CallerSession,
+        pulse: Arc<SocketHealth>,
+    ) -> Self {
         Self { core, session, pulse }
     }
 }
@@ -41,22 +45,22 @@ impl Executor for Operations {
         if self.pulse.open.load(Ordering::Relaxed) >= max {
             let message = format!("At most {max} operations can be open on one connection.");
             let fault = Fault::new(Code::CoreBusy, message).with("max", max);
-            let counted = Counted::new(&self.pulse, |pulse| &pulse.refused);
+            let counted = CountedOperation::new(&self.pulse, |pulse| &pulse.refused);
             return counted.along(stream::iter([response(&fault)]).boxed());
         }
-        let counted = Counted::new(&self.pulse, |pulse| &pulse.open);
+        let counted = CountedOperation::new(&self.pulse, |pulse| &pulse.open);
         counted.along(self.core.execute_stream(request.data(self.session.clone()), data))
     }
 }
 
 /// Counts an operation for as long as it lasts.
-struct Counted {
-    pulse: Arc<Pulse>,
-    counter: fn(&Pulse) -> &AtomicUsize,
+struct CountedOperation {
+    pulse: Arc<SocketHealth>,
+    counter: fn(&SocketHealth) -> &AtomicUsize,
 }
 
-impl Counted {
-    fn new(pulse: &Arc<Pulse>, counter: fn(&Pulse) -> &AtomicUsize) -> Self {
+impl CountedOperation {
+    fn new(pulse: &Arc<SocketHealth>, counter: fn(&SocketHealth) -> &AtomicUsize) -> Self {
         counter(pulse).fetch_add(1, Ordering::Relaxed);
         Self { pulse: Arc::clone(pulse), counter }
     }
@@ -71,7 +75,7 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedOperation {
     fn drop(&mut self) {
         (self.counter)(&self.pulse).fetch_sub(1, Ordering::Relaxed);
     }

@@ -6,15 +6,15 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::access::Session;
-use crate::limits::Limits;
+use crate::access::CallerSession;
+use crate::limits::GraphqlLimits;
 
 /// Pings that may stay unanswered before a peer counts as gone.
 const PINGS_UNANSWERED_MAX: u32 = 3;
 
 /// What is to be done for a socket now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Beat {
+pub(super) enum HealthAction {
     /// See whether the peer is there.
     Ping,
     /// Close the socket, with this code and reason.
@@ -23,9 +23,9 @@ pub(super) enum Beat {
 
 /// What is known of a socket.
 #[derive(Debug)]
-pub(super) struct Pulse {
-    session: Session,
-    limits: Arc<Limits>,
+pub(super) struct SocketHealth {
+    session: CallerSession,
+    limits: Arc<GraphqlLimits>,
     times: Mutex<Times>,
     /// How the socket is to be closed, if what the peer sent is the reason.
     ending: OnceLock<(u16, &'static str)>,
@@ -44,8 +44,8 @@ struct Times {
     used: Instant,
 }
 
-impl Pulse {
-    pub(super) fn new(session: Session, limits: Arc<Limits>) -> Self {
+impl SocketHealth {
+    pub(super) fn new(session: CallerSession, limits: Arc<GraphqlLimits>) -> Self {
         let now = Instant::now();
         let times = Times { begun: now, greeted: false, heard: now, pinged: now, used: now };
         let (open, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -78,12 +78,12 @@ impl Pulse {
     }
 
     /// What is to be done now.
-    pub(super) fn beat(&self) -> Option<Beat> {
+    pub(super) fn beat(&self) -> Option<HealthAction> {
         if self.session.handle.is_stopping() {
-            return Some(Beat::End(1001, "The core is stopping."));
+            return Some(HealthAction::End(1001, "The core is stopping."));
         }
         if self.session.current().is_err() {
-            return Some(Beat::End(4401, "The token is not good any more."));
+            return Some(HealthAction::End(4401, "The token is not good any more."));
         }
         let busy = self.open.load(Ordering::Relaxed) > 0;
         let limits = &self.limits;
@@ -92,17 +92,17 @@ impl Pulse {
                 times.used = Instant::now();
             }
             if !times.greeted && times.begun.elapsed() >= limits.socket_init {
-                return Some(Beat::End(4408, "Connection initialisation timeout"));
+                return Some(HealthAction::End(4408, "Connection initialisation timeout"));
             }
             if times.heard.elapsed() >= limits.socket_ping * PINGS_UNANSWERED_MAX {
-                return Some(Beat::End(4408, "The peer does not answer."));
+                return Some(HealthAction::End(4408, "The peer does not answer."));
             }
             if times.used.elapsed() >= limits.socket_idle {
-                return Some(Beat::End(4408, "Nothing was asked for in a long time."));
+                return Some(HealthAction::End(4408, "Nothing was asked for in a long time."));
             }
             if times.pinged.elapsed() >= limits.socket_ping {
                 times.pinged = Instant::now();
-                return Some(Beat::Ping);
+                return Some(HealthAction::Ping);
             }
             None
         })
@@ -124,17 +124,21 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     /// A socket that was opened now, under these limits and no others.
-    async fn pulse(set: impl FnOnce(&mut Limits)) -> Pulse {
+    async fn pulse(set: impl FnOnce(&mut GraphqlLimits)) -> SocketHealth {
         let long = Duration::from_secs(1_000_000);
-        let mut limits =
-            Limits { socket_init: long, socket_idle: long, socket_ping: long, ..Limits::default() };
+        let mut limits = GraphqlLimits {
+            socket_init: long,
+            socket_idle: long,
+            socket_ping: long,
+            ..GraphqlLimits::default()
+        };
         set(&mut limits);
         let handle = crate::exec::tests::engine().await;
-        Pulse::new(Session { handle, caller: Caller::owner() }, Arc::new(limits))
+        SocketHealth::new(CallerSession { handle, caller: Caller::owner() }, Arc::new(limits))
     }
 
     /// What is to be done second by second.
-    async fn beats(pulse: &Pulse, seconds: usize) -> Vec<Option<Beat>> {
+    async fn beats(pulse: &SocketHealth, seconds: usize) -> Vec<Option<HealthAction>> {
         let mut beats = Vec::new();
         for _ in 0..seconds {
             tokio::time::advance(SECOND).await;
@@ -143,8 +147,8 @@ mod tests {
         beats
     }
 
-    fn is_end(beat: &Option<Beat>) -> bool {
-        matches!(beat, Some(Beat::End(4408, _)))
+    fn is_end(beat: &Option<HealthAction>) -> bool {
+        matches!(beat, Some(HealthAction::End(4408, _)))
     }
 
     #[tokio::test(start_paused = true)]
@@ -171,11 +175,14 @@ mod tests {
     async fn t045_a_peer_that_answers_no_ping_is_gone() {
         let pulse = pulse(|limits| limits.socket_ping = 2 * SECOND).await;
         for _ in 0..10 {
-            assert_eq!(beats(&pulse, 2).await, [None, Some(Beat::Ping)]);
+            assert_eq!(beats(&pulse, 2).await, [None, Some(HealthAction::Ping)]);
             pulse.heard();
         }
         let told = beats(&pulse, 6).await;
-        assert_eq!(told[..5], [None, Some(Beat::Ping), None, Some(Beat::Ping), None]);
+        assert_eq!(
+            told[..5],
+            [None, Some(HealthAction::Ping), None, Some(HealthAction::Ping), None]
+        );
         assert!(is_end(&told[5]), "{told:?}");
     }
 }

@@ -48,8 +48,8 @@ pub(crate) struct CostTotal {
     saturated: bool,
 }
 
-impl From<&wharf_engine::Costs> for Costs {
-    fn from(costs: &wharf_engine::Costs) -> Self {
+impl From<&wharf_engine::CostReport> for Costs {
+    fn from(costs: &wharf_engine::CostReport) -> Self {
         let items = wharf_views::costs(costs).items;
         Self { items: View::view(items), total: costs.total.into() }
     }

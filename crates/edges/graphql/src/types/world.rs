@@ -7,7 +7,7 @@ use wharf_wire::rest_v1 as wire;
 
 use super::view::{View, view};
 use super::{Publish, UnknownCost, Usage};
-use crate::access::Session;
+use crate::access::CallerSession;
 use crate::scalars::{DateTime, Int64};
 
 /// A world and its account.
@@ -62,7 +62,7 @@ impl World {
     /// How much it holds.
     #[graphql(complexity = "10 + child_complexity")]
     async fn usage(&self, ctx: &Context<'_>) -> Result<Usage, Fault> {
-        let session = Session::of(ctx)?;
+        let session = CallerSession::of(ctx)?;
         session.world(Verb::Read, &self.id)?;
         let usage = session.handle.files().usage(&session.caller, &self.id).await?;
         Ok(Usage::view(wharf_views::usage(&self.id, usage)))

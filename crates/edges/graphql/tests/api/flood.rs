@@ -4,7 +4,7 @@ use futures::SinkExt;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 use wharf_fuzz::flood_pings;
-use wharf_graphql::Limits;
+use wharf_graphql::GraphqlLimits;
 use wharf_vocab::limits::{SOCKET_PINGS_FIRST_MAX, SOCKET_PINGS_MAX};
 
 use crate::support::{OWNER, Stage};
@@ -80,10 +80,10 @@ async fn a_value_that_is_asked_for_under_many_names_makes_no_endless_answer() {
 
 #[tokio::test]
 async fn large_answers_and_operations_on_sockets_have_a_bound_in_all() {
-    let limits = Limits {
+    let limits = GraphqlLimits {
         answers_bytes_max: 64 * 1024,
         operations_bytes_max: 256 * 1024,
-        ..Limits::default()
+        ..GraphqlLimits::default()
     };
     let stage = Stage::start_with(limits).await;
     let run = stage.begin("wharf/sleep", json!({"ms": 60_000})).await;

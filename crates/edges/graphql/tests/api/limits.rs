@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wharf_graphql::Limits;
+use wharf_graphql::GraphqlLimits;
 
 use crate::support::{OWNER, Stage, eventually};
 
@@ -99,8 +99,11 @@ async fn t045_a_body_is_one_operation_as_json() {
 
 #[tokio::test]
 async fn t045_operations_beyond_the_most_at_once_wait_and_are_then_refused() {
-    let limits =
-        Limits { operations_max: 1, query: Duration::from_millis(50), ..Limits::default() };
+    let limits = GraphqlLimits {
+        operations_max: 1,
+        query: Duration::from_millis(50),
+        ..GraphqlLimits::default()
+    };
     let stage = Stage::start_with(limits).await;
     let tools = "{ tool(id: \"wharf/echo\") { name } }";
     let make = "mutation { createRun(input: {tool: \"wharf/echo\", runId: \"slow\"}) { runId } }";

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::{SinkExt, StreamExt};
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
-use wharf_graphql::Limits;
+use wharf_graphql::GraphqlLimits;
 
 use crate::support::{OWNER, PATIENCE, Stage, eventually};
 
@@ -87,8 +87,11 @@ async fn t045_a_token_may_come_with_the_greeting() {
 
 #[tokio::test]
 async fn t045_whoever_does_not_say_who_it_is_is_sent_away() {
-    let limits =
-        Limits { socket_init: Duration::from_millis(50), strangers_max: 2, ..Limits::default() };
+    let limits = GraphqlLimits {
+        socket_init: Duration::from_millis(50),
+        strangers_max: 2,
+        ..GraphqlLimits::default()
+    };
     let stage = Stage::start_with(limits).await;
     for greeting in [
         json!({"type": "connection_init"}),
@@ -107,8 +110,11 @@ async fn t045_whoever_does_not_say_who_it_is_is_sent_away() {
 
 #[tokio::test]
 async fn t045_strangers_cannot_take_all_sockets() {
-    let limits =
-        Limits { socket_init: Duration::from_secs(600), strangers_max: 2, ..Limits::default() };
+    let limits = GraphqlLimits {
+        socket_init: Duration::from_secs(600),
+        strangers_max: 2,
+        ..GraphqlLimits::default()
+    };
     let stage = Stage::start_with(limits).await;
     let mut strangers = Vec::new();
     for _ in 0..2 {
@@ -125,7 +131,7 @@ async fn t045_strangers_cannot_take_all_sockets() {
 
 #[tokio::test]
 async fn t045_operations_of_one_socket_are_bounded() {
-    let limits = Limits { socket_operations_max: 3, ..Limits::default() };
+    let limits = GraphqlLimits { socket_operations_max: 3, ..GraphqlLimits::default() };
     let stage = Stage::start_with(limits).await;
     let run = stage.begin("wharf/sleep", json!({"ms": 60_000})).await;
     let events = format!("subscription {{ runEvents(id: \"{run}\", after: 99) {{ type }} }}");
@@ -169,14 +175,14 @@ async fn t045_a_message_that_cannot_be_read_ends_only_its_socket() {
 }
 
 /// Limits under which a socket is closed for no reason but the one a test names.
-fn patient() -> Limits {
+fn patient() -> GraphqlLimits {
     let long = Duration::from_secs(600);
-    Limits {
+    GraphqlLimits {
         recheck: Duration::from_millis(20),
         socket_init: long,
         socket_idle: long,
         socket_ping: long,
-        ..Limits::default()
+        ..GraphqlLimits::default()
     }
 }
 
@@ -184,14 +190,14 @@ const SOON: Duration = Duration::from_millis(100);
 
 #[tokio::test]
 async fn t045_a_socket_that_does_not_greet_is_closed() {
-    let stage = Stage::start_with(Limits { socket_init: SOON, ..patient() }).await;
+    let stage = Stage::start_with(GraphqlLimits { socket_init: SOON, ..patient() }).await;
     let mut mute = stage.connect(OWNER, "graphql-transport-ws").await.expect("opens");
     assert_eq!(mute.closed().await, 4408);
 }
 
 #[tokio::test]
 async fn t045_a_socket_that_asks_for_nothing_is_closed_and_one_in_use_stays() {
-    let stage = Stage::start_with(Limits { socket_idle: SOON, ..patient() }).await;
+    let stage = Stage::start_with(GraphqlLimits { socket_idle: SOON, ..patient() }).await;
     let run = stage.begin("wharf/sleep", json!({"ms": 60_000})).await;
     let events = format!("subscription {{ runEvents(id: \"{run}\") {{ type }} }}");
     let open = json!({"type": "subscribe", "id": "1", "payload": {"query": events}});
@@ -213,7 +219,7 @@ async fn t045_a_socket_that_asks_for_nothing_is_closed_and_one_in_use_stays() {
 
 #[tokio::test]
 async fn t045_a_peer_that_answers_pings_stays_and_one_that_does_not_is_gone() {
-    let stage = Stage::start_with(Limits { socket_ping: SOON, ..patient() }).await;
+    let stage = Stage::start_with(GraphqlLimits { socket_ping: SOON, ..patient() }).await;
     let mut gone = stage.connect(OWNER, "graphql-transport-ws").await.expect("opens");
     // One whose answers did not count would be closed before the fourth ping. On a busy machine
     // answers may come too late; then another one is opened.
@@ -233,7 +239,8 @@ async fn t045_a_peer_that_answers_pings_stays_and_one_that_does_not_is_gone() {
 
 #[tokio::test]
 async fn t045_a_peer_that_goes_away_leaves_nothing_behind() {
-    let stage = Stage::start_with(Limits { sockets_max: 1, ..Limits::default() }).await;
+    let stage =
+        Stage::start_with(GraphqlLimits { sockets_max: 1, ..GraphqlLimits::default() }).await;
     let run = stage.begin("wharf/sleep", json!({"ms": 60_000})).await;
     let events = format!("subscription {{ runEvents(id: \"{run}\") {{ type }} }}");
     for orderly in [true, false] {

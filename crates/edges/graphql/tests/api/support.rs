@@ -17,8 +17,8 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use wharf_domain::grant::Keyring;
 use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
-use wharf_graphql::Limits;
-use wharf_http::{Listener, Mount, Options, OwnerToken, Server};
+use wharf_graphql::GraphqlLimits;
+use wharf_http::{HttpListener, HttpOptions, HttpServer, Mount, OwnerToken};
 use wharf_journal::audit::AuditKey;
 use wharf_memory::{MemoryObjects, MemoryStore};
 use wharf_ports::SystemClock;
@@ -30,7 +30,7 @@ pub(crate) const OWNER: &str = "owners-own-token";
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Stage {
-    pub(crate) server: Server,
+    pub(crate) server: HttpServer,
     pub(crate) handle: Handle,
     pub(crate) store: Arc<MemoryStore>,
     /// Where files are kept.
@@ -63,14 +63,14 @@ impl Answer {
 
 impl Stage {
     pub(crate) async fn start() -> Self {
-        Self::start_with(Limits::default()).await
+        Self::start_with(GraphqlLimits::default()).await
     }
 
-    pub(crate) async fn start_with(limits: Limits) -> Self {
+    pub(crate) async fn start_with(limits: GraphqlLimits) -> Self {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock.clone()));
         let node = NodeId::new("test").expect("valid");
-        let mut options = wharf_engine::Options::new(node, store.clone(), clock.clone(), 1);
+        let mut options = wharf_engine::EngineOptions::new(node, store.clone(), clock.clone(), 1);
         let objects = Arc::new(MemoryObjects::new(clock));
         options.objects = Some(objects.clone());
         let keys = BTreeMap::from([("k1".to_owned(), [1; 32])]);
@@ -83,14 +83,14 @@ impl Stage {
                 handle.worlds().create(&Caller::owner(), world, WorldSettings::default()).await;
             made.expect("a world");
         }
-        let mut options = Options::new(OwnerToken::new(OWNER));
+        let mut options = HttpOptions::new(OwnerToken::new(OWNER));
         let (known, owner) = (handle.clone(), options.owner.clone());
         let bearer =
             move |token: &str| owner.bearer(token, |token| known.trust().authenticate(token));
         let router = wharf_graphql::router_with(handle.clone(), Arc::new(bearer), limits);
         options.mounts = vec![Mount { own_doors: true, ..Mount::new("/graphql", router) }];
         let addr = "127.0.0.1:0".parse().expect("an address");
-        let listener = Listener::bind(addr, &options.limits).expect("binds");
+        let listener = HttpListener::bind(addr, &options.limits).expect("binds");
         let server = listener.serve(handle.clone(), options);
         Self { server, handle, store, objects }
     }

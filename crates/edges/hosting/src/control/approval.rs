@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wharf_domain::permission::Permission;
-use wharf_domain::provider::{Approval, ToolServer, Typed};
+use wharf_domain::provider::{Approval, OwnerTerms, ToolServer};
 use wharf_domain::{Caller, Provider, ProviderInput};
 use wharf_ports::providers::{Approve, ProviderView};
 use wharf_vocab::{Code, Fault, ProviderId};
@@ -24,7 +24,7 @@ impl Control {
         let (manifest, before) = (known.manifest, known.approval);
         let permissions = approve.permissions.unwrap_or_else(|| manifest.permissions.clone());
         let Approve { sandbox, isolation, limits, .. } = approve;
-        let typed = Typed { sandbox, isolation, limits };
+        let typed = OwnerTerms { sandbox, isolation, limits };
         let terms = host.options().usual().terms(&manifest, typed);
         let (ground, file) = (host.ground(&known.folder), self.kind.manifest_file());
         let (asked, recorded) = (permissions.clone(), known.manifest_hash);

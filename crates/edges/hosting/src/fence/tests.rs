@@ -7,7 +7,7 @@ use super::*;
 struct Place {
     _dir: tempfile::TempDir,
     root: PathBuf,
-    ground: Ground,
+    ground: PermissionContext,
 }
 
 /// A home with notes, the core's own folder in it, and an agent's folder.
@@ -20,7 +20,7 @@ fn place() -> Place {
     for file in ["home/notes/a.md", "home/notes/b.txt", "home/notes/deep/c.md", "srv/one.txt"] {
         std::fs::write(root.join(file), "x").expect("written");
     }
-    let ground = Ground {
+    let ground = PermissionContext {
         user_home: Some(root.join("home")),
         hidden: vec![root.join("home/wharf")],
         folder: root.join("agent"),
@@ -150,7 +150,7 @@ fn the_agents_own_folder_is_never_writable() {
     let place = place();
     for permission in ["ROOT/agent/**", "ROOT/agent/state.db", "ROOT/**", "ROOT/agen?/**"] {
         let write = format!("filesystem:write:{permission}");
-        let hidden_apart = Ground { hidden: Vec::new(), ..place.ground.clone() };
+        let hidden_apart = PermissionContext { hidden: Vec::new(), ..place.ground.clone() };
         let text = write.replace("ROOT", &place.root.display().to_string());
         let fault = check(&[text], &hidden_apart).expect_err(permission);
         assert!(fault.message.contains("never write there"), "{fault}");

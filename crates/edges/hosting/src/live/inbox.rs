@@ -14,7 +14,7 @@ use super::Live;
 const COMMANDS_WAITING_MAX: usize = 512;
 
 /// What the core wants of a connection.
-pub enum Command {
+pub enum InboxCommand {
     /// Make a call of an attempt.
     Call(Box<Assignment>),
     /// Stop an attempt.
@@ -91,15 +91,15 @@ impl Drop for Permit {
 /// What the core wants of one connection, in order. Only one is there for each launch.
 pub struct Inbox {
     handle: Handle,
-    commands: mpsc::Receiver<Command>,
+    commands: mpsc::Receiver<InboxCommand>,
     calls_wake: Arc<Notify>,
-    tie: Tie,
+    tie: ConnectionGuard,
 }
 
 impl Inbox {
     /// The next thing that the core wants; `None` once the launch is over. Nothing is lost if
     /// this is dropped while it waits.
-    pub async fn recv(&mut self) -> Option<Command> {
+    pub async fn recv(&mut self) -> Option<InboxCommand> {
         loop {
             tokio::select! {
                 biased;
@@ -108,7 +108,7 @@ impl Inbox {
                     if let Some(assignment) = self.take() {
                         // There may be more.
                         self.calls_wake.notify_one();
-                        return Some(Command::Call(Box::new(assignment)));
+                        return Some(InboxCommand::Call(Box::new(assignment)));
                     }
                 }
             }
@@ -116,7 +116,7 @@ impl Inbox {
     }
 
     fn take(&self) -> Option<Assignment> {
-        let Tie { live, launch } = &self.tie;
+        let ConnectionGuard { live, launch } = &self.tie;
         let dispatch = live.pool().take(launch)?;
         let (live, launch, attempt) =
             (Arc::clone(live), launch.clone(), dispatch.attempt_id.clone());
@@ -128,12 +128,12 @@ impl Inbox {
 /// Held by the task that speaks with a launch. When that is gone and has not said why, by a panic
 /// or because it was dropped, the launch counts as disconnected: it must not be left to wait for
 /// somebody who will never speak with it.
-pub struct Tie {
+pub struct ConnectionGuard {
     live: Arc<Live>,
     launch: LaunchId,
 }
 
-impl Tie {
+impl ConnectionGuard {
     /// Ties a launch to whoever holds this.
     #[must_use]
     pub fn new(live: &Arc<Live>, launch: &LaunchId) -> Self {
@@ -141,7 +141,7 @@ impl Tie {
     }
 }
 
-impl Drop for Tie {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         if self.live.connection(&self.launch).1.is_none() {
             let why = "the core lost its connection".to_owned();
@@ -156,7 +156,7 @@ impl Live {
     pub fn connect(self: &Arc<Self>, launch: &LaunchId, handle: &Handle) -> Option<Inbox> {
         let (sender, commands) = mpsc::channel(COMMANDS_WAITING_MAX);
         let calls_wake = self.pool().connect(launch, sender)?;
-        let tie = Tie::new(self, launch);
+        let tie = ConnectionGuard::new(self, launch);
         Some(Inbox { handle: handle.clone(), commands, calls_wake, tie })
     }
 }

@@ -18,7 +18,7 @@ use wharf_ports::launcher::Launched;
 use wharf_ports::providers::ProviderHealth;
 use wharf_vocab::{AttemptId, Code, Fault, Isolation, LaunchId, Timestamp, WorldId};
 
-use super::inbox::{Command, ConnectionEnd};
+use super::inbox::{ConnectionEnd, InboxCommand};
 use crate::files::FileWatch;
 use crate::places::Places;
 
@@ -57,7 +57,7 @@ pub enum ProcessPhase {
 
 /// How a process is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Quit {
+pub(crate) enum ProcessStop {
     /// In order, soon.
     Stop,
     /// The same, and the core starts another one then.
@@ -93,7 +93,7 @@ pub(crate) struct PoolSlot {
     pub(crate) last_heartbeat: Option<Timestamp>,
     /// What it said of itself then.
     pub(crate) health: Option<ProviderHealth>,
-    pub(crate) conn: Option<mpsc::Sender<Command>>,
+    pub(crate) conn: Option<mpsc::Sender<InboxCommand>>,
     /// Wakes whoever speaks with it when there may be an attempt to take.
     pub(crate) calls_wake: Arc<Notify>,
     /// Why its connection has ended.
@@ -104,7 +104,7 @@ pub(crate) struct PoolSlot {
     pub(crate) leaving: bool,
     /// It wants no more attempts.
     pub(crate) retired: bool,
-    quits: mpsc::Sender<Quit>,
+    quits: mpsc::Sender<ProcessStop>,
     owner: SlotOwner,
     calls: usize,
     /// How many calls it takes at once, where that is known.
@@ -117,13 +117,13 @@ pub(crate) struct PoolSlot {
 /// What looking after a new process takes.
 #[derive(Debug)]
 pub(crate) struct InstanceChannels {
-    pub(crate) quits: mpsc::Receiver<Quit>,
+    pub(crate) quits: mpsc::Receiver<ProcessStop>,
     pub(crate) wake: Arc<Notify>,
 }
 
 /// An attempt that waits to be taken.
 #[derive(Debug)]
-struct Queued {
+struct QueuedAttempt {
     dispatch: Dispatch,
     /// Whether the provider's files were looked at since it came.
     checked: bool,
@@ -150,11 +150,11 @@ impl Default for PoolPolicy {
 pub(crate) struct Pool {
     policy: PoolPolicy,
     pub(crate) slots: Vec<PoolSlot>,
-    queue: VecDeque<Queued>,
+    queue: VecDeque<QueuedAttempt>,
     attempts: HashMap<AttemptId, LaunchId>,
     /// How many calls all processes take at once together, where that is known.
     calls_max: Option<usize>,
-    pub(crate) rest: Rest,
+    pub(crate) rest: IdleState,
     /// Why it rests.
     pub(crate) reason: Option<String>,
     /// The last launch, alive or dead.
@@ -169,7 +169,7 @@ pub(crate) struct Pool {
 
 /// How a provider fares that has no process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum IdleState {
     #[default]
     Unknown,
     /// It is down, and why.
@@ -198,7 +198,7 @@ impl PoolSlot {
         self.launched.borrow().clone()
     }
 
-    pub(crate) fn quit(&mut self, how: Quit) {
+    pub(crate) fn quit(&mut self, how: ProcessStop) {
         self.leaving = true;
         // A full channel holds orders enough; a closed one belongs to a process that is gone.
         let _ = self.quits.try_send(how);
@@ -206,7 +206,7 @@ impl PoolSlot {
 
     /// Tells whoever speaks with it something. Without a connection nobody is left to tell, and a
     /// full channel belongs to one that is about to lose its connection.
-    fn send(&self, command: Command) {
+    fn send(&self, command: InboxCommand) {
         if let Some(conn) = &self.conn {
             let _ = conn.try_send(command);
         }
@@ -271,7 +271,7 @@ impl Pool {
     pub(crate) fn connect(
         &mut self,
         launch: &LaunchId,
-        commands: mpsc::Sender<Command>,
+        commands: mpsc::Sender<InboxCommand>,
     ) -> Option<Arc<Notify>> {
         let slot = self.slot(launch)?;
         if slot.conn.is_some() || slot.closed.is_some() {
@@ -403,7 +403,8 @@ impl Pool {
         if let Some(fault) = &self.blocked {
             return Err(fault.clone());
         }
-        if let (Upkeep::OnDemand { .. }, Rest::Down(reason)) = (self.policy.upkeep, &self.rest) {
+        if let (Upkeep::OnDemand { .. }, IdleState::Down(reason)) = (self.policy.upkeep, &self.rest)
+        {
             let message = format!("The tool is not available: {reason}.");
             return Err(Fault::new(Code::ToolUnavailable, message));
         }
@@ -413,7 +414,7 @@ impl Pool {
         }
         self.admit(&dispatch.run.world, 0)?;
         let checked = self.watch.is_none();
-        self.queue.push_back(Queued { dispatch, checked });
+        self.queue.push_back(QueuedAttempt { dispatch, checked });
         let look = !checked && !std::mem::replace(&mut self.is_looked_after, true);
         self.wake();
         Ok(look)
@@ -445,9 +446,9 @@ impl Pool {
             Isolation::World => self.of_world(world).map_or(is_spare, |own| own == at),
             Isolation::Run => is_spare,
         };
-        let next = |queued: &Queued| queued.checked && belongs(&queued.dispatch.run.world);
+        let next = |queued: &QueuedAttempt| queued.checked && belongs(&queued.dispatch.run.world);
         let next = self.queue.iter().position(next)?;
-        let Queued { dispatch, .. } = self.queue.remove(next)?;
+        let QueuedAttempt { dispatch, .. } = self.queue.remove(next)?;
         let slot = &mut self.slots[at];
         match self.policy.isolation {
             Isolation::Shared => {}
@@ -504,16 +505,16 @@ impl Pool {
 
     /// Takes an attempt out of the queue.
     pub(crate) fn take_queued(&mut self, attempt: &AttemptId) -> Option<Dispatch> {
-        let is_it = |queued: &Queued| queued.dispatch.attempt_id == *attempt;
+        let is_it = |queued: &QueuedAttempt| queued.dispatch.attempt_id == *attempt;
         let at = self.queue.iter().position(is_it)?;
         self.queue.remove(at).map(|queued| queued.dispatch)
     }
 
     /// Tells the process that has an attempt something, if one has.
-    pub(crate) fn tell(&mut self, attempt: &AttemptId, command: Command) {
+    pub(crate) fn tell(&mut self, attempt: &AttemptId, command: InboxCommand) {
         let Some(launch) = self.attempts.get(attempt).cloned() else { return };
         if let Some(slot) = self.slot(&launch) {
-            slot.canceled |= matches!(command, Command::Cancel { .. });
+            slot.canceled |= matches!(command, InboxCommand::Cancel { .. });
             slot.send(command);
         }
     }
@@ -526,9 +527,9 @@ impl Pool {
         slot.calls = slot.calls.saturating_sub(1);
         slot.idle_since = Instant::now();
         match slot.owner {
-            SlotOwner::Run if slot.canceled => slot.quit(Quit::Kill),
-            SlotOwner::Run => slot.quit(Quit::Stop),
-            _ if unresponsive && !slot.leaving => slot.quit(Quit::Drain),
+            SlotOwner::Run if slot.canceled => slot.quit(ProcessStop::Kill),
+            SlotOwner::Run => slot.quit(ProcessStop::Stop),
+            _ if unresponsive && !slot.leaving => slot.quit(ProcessStop::Drain),
             _ => {}
         }
         self.wake();
@@ -552,7 +553,7 @@ impl Pool {
             }
             let until = slot.idle_since + idle_max;
             if until <= now {
-                slot.quit(Quit::Stop);
+                slot.quit(ProcessStop::Stop);
             } else {
                 next = Some(next.map_or(until, |next: Instant| next.min(until)));
             }

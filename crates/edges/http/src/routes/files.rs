@@ -24,7 +24,7 @@ use crate::app::App;
 use crate::arriving::{self, Bounds};
 use crate::from_wire::B3_HEADER;
 use crate::params::{Params, Segments};
-use crate::range::{self, Wanted};
+use crate::range::{self, RequestedRange};
 use crate::{access, from_wire};
 
 routes! {
@@ -121,15 +121,15 @@ async fn sent(
     (method, headers): (&Method, &HeaderMap),
 ) -> Answer {
     let record = app.handle.files().get(caller, &world, &path).await?;
-    let mut known = Known::of_record(&record);
+    let mut known = FileVersion::of_record(&record);
     for _ in 0..LOOKS_MAX {
         if known.is_known_to(headers) {
             return Ok(known.unchanged());
         }
         let range = match known.wanted(headers) {
-            Wanted::Whole => None,
-            Wanted::Part(range) => Some(range),
-            Wanted::Beyond => return Ok(known.beyond()),
+            RequestedRange::Whole => None,
+            RequestedRange::Part(range) => Some(range),
+            RequestedRange::Beyond => return Ok(known.beyond()),
         };
         if *method == Method::HEAD {
             return Ok(known.answer(range, Body::empty()));
@@ -139,9 +139,10 @@ async fn sent(
                 return Ok(known.answer(range, Body::from_stream(body.stream)));
             }
             // The file was replaced in between: the answer must speak of what is sent.
-            Ok(body) => known = Known::of_body(&body),
+            Ok(body) => known = FileVersion::of_body(&body),
             Err(fault) if fault.is(Code::RequestRangeInvalid) => {
-                known = Known::of_record(&app.handle.files().get(caller, &world, &path).await?);
+                known =
+                    FileVersion::of_record(&app.handle.files().get(caller, &world, &path).await?);
             }
             Err(fault) => return Err(fault.into()),
         }
@@ -150,13 +151,13 @@ async fn sent(
 }
 
 /// What is known of the file that is sent.
-struct Known {
+struct FileVersion {
     bytes: u64,
     b3: Option<B3>,
     media_type: String,
 }
 
-impl Known {
+impl FileVersion {
     fn of_record(record: &FileRecord) -> Self {
         let file = &record.artifact;
         Self { bytes: file.bytes, b3: file.b3.clone(), media_type: file.media_type.clone() }
@@ -189,12 +190,12 @@ impl Known {
     }
 
     /// Which part is wanted; all of it if whoever asks has a part of another version.
-    fn wanted(&self, headers: &HeaderMap) -> Wanted {
+    fn wanted(&self, headers: &HeaderMap) -> RequestedRange {
         let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
         if let Some(condition) = headers.get(IF_RANGE)
             && self.etag().is_none_or(|etag| condition.as_bytes() != etag.as_bytes())
         {
-            return Wanted::Whole;
+            return RequestedRange::Whole;
         }
         range::wanted(text(RANGE), self.bytes)
     }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 use wharf_domain::Caller;
-use wharf_web::answer::{Refused, internal};
+use wharf_web::answer::{FaultResponse, internal};
 use wharf_wire::rest_v1::{ErrorBody, Page};
 
 use crate::access::{Need, RouteAccess};
@@ -42,9 +42,9 @@ pub(super) struct ApiCall {
 }
 
 impl FromRequestParts<Arc<App>> for ApiCall {
-    type Rejection = Refused;
+    type Rejection = FaultResponse;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Refused> {
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, FaultResponse> {
         let caller = parts.extensions.get::<Caller>().cloned().ok_or_else(internal)?;
         Ok(Self { app: Arc::clone(app), caller })
     }

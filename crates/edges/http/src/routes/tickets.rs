@@ -12,10 +12,10 @@ use wharf_wire::rest_v1::{CreateTicket, Ticket};
 
 use super::table::{post, routes};
 use crate::access::Need;
-use crate::answer::{self, Answer, Refused, internal};
+use crate::answer::{self, Answer, FaultResponse, internal};
 use crate::app::App;
 use crate::body::SmallJsonBody;
-use crate::conn::Ends;
+use crate::conn::ConnectionAddrs;
 use crate::{auth, from_wire};
 
 routes! {
@@ -32,7 +32,8 @@ routes! {
 }
 
 /// Who sent a request, or why nobody is known to have.
-type Sender = (Option<Extension<Caller>>, Option<Extension<Fault>>, Extension<Ends>, HeaderMap);
+type Sender =
+    (Option<Extension<Caller>>, Option<Extension<Fault>>, Extension<ConnectionAddrs>, HeaderMap);
 
 async fn create(
     State(app): State<Arc<App>>,
@@ -43,12 +44,12 @@ async fn create(
     let caller = match (&request.seat, caller, auth::sent(&headers)) {
         (None, Some(Extension(caller)), _) => caller,
         (Some(seat), None, Some(token)) => {
-            app.handle.seats().authenticate(seat, token).map_err(Refused::denied)?
+            app.handle.seats().authenticate(seat, token).map_err(FaultResponse::denied)?
         }
-        (Some(_), Some(_), _) => return Err(Refused::denied(not_of_the_seat())),
+        (Some(_), Some(_), _) => return Err(FaultResponse::denied(not_of_the_seat())),
         _ => {
             let fault = refused.map_or_else(internal, |Extension(fault)| fault);
-            return Err(Refused::denied(fault));
+            return Err(FaultResponse::denied(fault));
         }
     };
     let said = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());

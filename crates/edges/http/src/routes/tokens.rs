@@ -9,7 +9,7 @@ use super::secrets::vault;
 use super::table::{ApiCall, delete, get, post, routes};
 use super::to_its_end;
 use crate::access::Need;
-use crate::answer::{self, Answer, Refused};
+use crate::answer::{self, Answer, FaultResponse};
 use crate::body::{JsonBody, OptionalJsonBody};
 use crate::params::{Params, Segments};
 use crate::{access, from_wire, page};
@@ -42,7 +42,7 @@ async fn create(
     let now = app.handle.now();
     let new = from_wire::new_grant(request, now)?;
     let (grant, token) =
-        app.handle.trust().make_grant(&caller, new).await.map_err(Refused::denied)?;
+        app.handle.trust().make_grant(&caller, new).await.map_err(FaultResponse::denied)?;
     let shown = Token { token: Some(token.expose().to_owned()), ..wharf_views::token(&grant, now) };
     Ok(answer::json(StatusCode::CREATED, &shown))
 }
@@ -68,7 +68,7 @@ async fn revoke(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer 
     if caller.rights.worlds.is_some() && !reached {
         let message = "This token is not for all worlds of that token, or there is none such.";
         let fault = Fault::new(Code::PermissionDenied, message).with("world", "*");
-        return Err(Refused::denied(fault));
+        return Err(FaultResponse::denied(fault));
     }
     app.handle.trust().revoke_grant(&caller, id).await?;
     answer::done()

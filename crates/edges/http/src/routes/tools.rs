@@ -29,7 +29,7 @@ routes! {
 }
 
 async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let mut all: BTreeMap<String, Known> = BTreeMap::new();
+    let mut all: BTreeMap<String, ToolSources> = BTreeMap::new();
     for tool in app.handle.providers().tools() {
         let known = all.entry(tool.def.tool.to_string()).or_default();
         known.tool = Some(tool);
@@ -66,7 +66,7 @@ pub(super) fn shown(
     match (known, server) {
         (Err(fault), None) => Err(fault),
         (known, server) => {
-            let tool = Known { tool: known.ok(), server }.tool();
+            let tool = ToolSources { tool: known.ok(), server }.tool();
             let mut tool = tool.ok_or_else(|| super::tool_servers::unknown(id))?;
             tool.server = details.map(Box::new);
             Ok(tool)
@@ -76,12 +76,12 @@ pub(super) fn shown(
 
 /// What is known of a tool: by the catalog, by whoever steers its server, or by both.
 #[derive(Default)]
-struct Known {
+struct ToolSources {
     tool: Option<CatalogTool>,
     server: Option<ProviderView>,
 }
 
-impl Known {
+impl ToolSources {
     fn is_one(&self) -> bool {
         let is_server = |view: &ProviderView| view.provider.manifest.tool_server().is_some();
         self.tool.is_some() || self.server.as_ref().is_some_and(is_server)

@@ -11,7 +11,7 @@ use wharf_wire::rest_v1::{self as wire, BeginUpload, CompleteUpload};
 use super::table::{ApiCall, delete, get, post, put, routes};
 use super::to_its_end;
 use crate::access::Need;
-use crate::answer::{self, Answer, Refused, invalid};
+use crate::answer::{self, Answer, FaultResponse, invalid};
 use crate::arriving::{self, Bounds};
 use crate::body::{JsonBody, OptionalJsonBody};
 use crate::params::{Params, Segments};
@@ -115,7 +115,11 @@ async fn abort(ApiCall { app, caller }: ApiCall, segments: Segments, params: Par
 }
 
 /// The upload that a request names, once it is known that its world is within reach.
-fn named(caller: &Caller, segments: &Segments, params: &Params) -> Result<UploadRef, Refused> {
+fn named(
+    caller: &Caller,
+    segments: &Segments,
+    params: &Params,
+) -> Result<UploadRef, FaultResponse> {
     let world = access::world_in(caller, Verb::Run, segments)?;
     let path = from_wire::path_param(params)?;
     let id = from_wire::upload_id(segments.get("upload_id"))?.to_owned();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wharf_http::Limits;
+use wharf_http::HttpLimits;
 use wharf_vocab::Verb;
 
 use crate::agents::edge_with;
@@ -236,7 +236,7 @@ async fn a_token_for_some_tools_runs_no_others() {
 
 #[tokio::test]
 async fn a_stream_ends_when_its_readers_token_is_revoked() {
-    let limits = Limits { keep_alive: Duration::from_millis(20), ..Limits::default() };
+    let limits = HttpLimits { keep_alive: Duration::from_millis(20), ..HttpLimits::default() };
     let edge = Edge::start_limited(limits).await;
     let made = edge.token(json!({"verbs": ["read"]})).await;
     let run = edge.begin("wharf/sleep", json!({"ms": 60_000})).await;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use wharf_domain::ToolDef;
-use wharf_ports::launcher::Achieved;
+use wharf_ports::launcher::FenceReport;
 use wharf_ports::providers::{ProviderHealth, ProviderState};
 use wharf_vocab::{Digest, SandboxLevel, Timestamp, ToolId};
 
@@ -173,10 +173,10 @@ async fn an_approval_may_be_narrower_and_sets_terms() {
 
     // What was achieved is told while it runs, with what is missing.
     agents.set(HELLO, |view| {
-        view.fence = Some(Achieved {
+        view.fence = Some(FenceReport {
             notes: vec!["No.".to_owned()],
             limits: [("memory_bytes", wharf_vocab::Keeping::Kernel)].into(),
-            ..Achieved::at(SandboxLevel::Basic)
+            ..FenceReport::at(SandboxLevel::Basic)
         });
         view.provider.drift = vec!["hello has changed".to_owned()];
     });

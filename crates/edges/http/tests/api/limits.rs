@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
-use wharf_http::Limits;
+use wharf_http::HttpLimits;
 
 use crate::support::client::{Answer, Call};
 use crate::support::{Edge, PATIENCE, eventually};
@@ -28,7 +28,7 @@ async fn until_closed(stream: &mut TcpStream) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_head_that_trickles_is_cut_off() {
-    let edge = Edge::start_limited(Limits { head_read: SHORT, ..Limits::default() }).await;
+    let edge = Edge::start_limited(HttpLimits { head_read: SHORT, ..HttpLimits::default() }).await;
     let (mut reader, mut writer) = connect(&edge).await.into_split();
     let trickle = async {
         for byte in b"GET /v1/tools HTTP/1.1\r\nx: ".iter().chain(std::iter::repeat(&b'x')) {
@@ -51,13 +51,13 @@ async fn a_head_that_trickles_is_cut_off() {
 
 #[tokio::test]
 async fn a_peer_that_says_nothing_is_let_go() {
-    let edge = Edge::start_limited(Limits { head_read: SHORT, ..Limits::default() }).await;
+    let edge = Edge::start_limited(HttpLimits { head_read: SHORT, ..HttpLimits::default() }).await;
     assert_eq!(until_closed(&mut connect(&edge).await).await, b"");
 }
 
 #[tokio::test]
 async fn a_connection_is_reused_but_not_kept_for_ever() {
-    let limits = Limits { idle: SHORT * 5, head_read: PATIENCE, ..Limits::default() };
+    let limits = HttpLimits { idle: SHORT * 5, head_read: PATIENCE, ..HttpLimits::default() };
     let edge = Edge::start_limited(limits).await;
     let mut stream = BufReader::new(connect(&edge).await);
     for _ in 0..3 {
@@ -72,7 +72,7 @@ async fn a_connection_is_reused_but_not_kept_for_ever() {
 
 #[tokio::test]
 async fn a_request_that_takes_long_is_not_taken_for_silence() {
-    let limits = Limits { idle: SHORT, head_read: SHORT, ..Limits::default() };
+    let limits = HttpLimits { idle: SHORT, head_read: SHORT, ..HttpLimits::default() };
     let edge = Edge::start_limited(limits).await;
     let began = Instant::now();
     let answer = edge.run("wharf/sleep", json!({"ms": 1_500})).await;
@@ -82,7 +82,7 @@ async fn a_request_that_takes_long_is_not_taken_for_silence() {
 
 #[tokio::test]
 async fn a_body_that_trickles_gets_a_timeout() {
-    let edge = Edge::start_limited(Limits { body_read: SHORT, ..Limits::default() }).await;
+    let edge = Edge::start_limited(HttpLimits { body_read: SHORT, ..HttpLimits::default() }).await;
     let head = edge.call("POST", "/v1/runs").header("content-length", "1000").head();
     let mut stream = connect(&edge).await;
     stream.write_all(head.as_bytes()).await.expect("sends");
@@ -115,7 +115,8 @@ async fn a_body_that_trickles_gets_a_timeout() {
 
 #[tokio::test]
 async fn connections_beyond_the_limit_wait_for_their_turn() {
-    let edge = Edge::start_limited(Limits { connections_max: 2, ..Limits::default() }).await;
+    let edge =
+        Edge::start_limited(HttpLimits { connections_max: 2, ..HttpLimits::default() }).await;
     let call = || Call::new(edge.server.addr(), "GET", "/healthz").head();
     let mut held = Vec::new();
     for _ in 0..2 {
@@ -134,7 +135,8 @@ async fn connections_beyond_the_limit_wait_for_their_turn() {
 
 #[tokio::test]
 async fn bodies_share_a_bounded_memory() {
-    let limits = Limits { bodies_bytes_max: 8 * 1024, body_read: SHORT, ..Limits::default() };
+    let limits =
+        HttpLimits { bodies_bytes_max: 8 * 1024, body_read: SHORT, ..HttpLimits::default() };
     let edge = Edge::start_limited(limits).await;
     // This one takes all the memory there is and never comes.
     let head = edge.call("POST", "/v1/runs").header("content-length", "8192").head();
@@ -165,11 +167,11 @@ async fn bodies_share_a_bounded_memory() {
 
 #[tokio::test]
 async fn a_stalled_reader_is_let_go_and_slows_nobody() {
-    let limits = Limits {
+    let limits = HttpLimits {
         write: SHORT,
         send_buffer_bytes: Some(16 * 1024),
         keep_alive: PATIENCE,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
     let edge = Edge::start_limited(limits).await;
     let run = edge.begin("wharf/count", json!({"n": 20_000, "delay_ms": 0})).await;
@@ -197,10 +199,10 @@ async fn a_stalled_reader_is_let_go_and_slows_nobody() {
 
 #[tokio::test]
 async fn answers_that_nobody_reads_share_a_bounded_memory() {
-    let limits = Limits {
+    let limits = HttpLimits {
         answers_bytes_max: 4 * 1024 * 1024,
         send_buffer_bytes: Some(16 * 1024),
-        ..Limits::default()
+        ..HttpLimits::default()
     };
     let edge = Edge::start_limited(limits).await;
     let run = edge.begin("wharf/echo", json!({"text": "x".repeat(700_000)})).await;

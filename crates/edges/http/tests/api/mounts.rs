@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::error::Error;
 use tokio_tungstenite::tungstenite::{Message as Sent, http};
 use tokio_util::sync::CancellationToken;
 use wharf_domain::Caller;
-use wharf_http::{Limits, Mount};
+use wharf_http::{HttpLimits, Mount};
 
 use crate::support::client::Call;
 use crate::support::{Edge, PATIENCE, TOKEN, bearer, eventually};
@@ -67,7 +67,7 @@ async fn echo(mut socket: WebSocket, hello: String, closing: CancellationToken) 
     }
 }
 
-async fn edge(limits: Limits) -> Edge {
+async fn edge(limits: HttpLimits) -> Edge {
     Edge::start_with(|options| {
         options.mounts = vec![mount()];
         options.limits = limits;
@@ -113,7 +113,7 @@ fn status(refused: Result<(Socket, http::Response<()>), Error>) -> u16 {
 
 #[tokio::test]
 async fn a_mounted_router_stands_behind_the_same_checks() {
-    let edge = edge(Limits::default()).await;
+    let edge = edge(HttpLimits::default()).await;
     let post = || edge.call("POST", "/other").bytes(b"abc".to_vec());
     assert_eq!(post().send().await.text(), "owner sent 3 bytes");
     post().header("authorization", "").send().await.refused(401, "auth.required");
@@ -137,7 +137,7 @@ async fn a_mounted_router_stands_behind_the_same_checks() {
 
 #[tokio::test]
 async fn a_browsers_token_is_taken_from_the_subprotocols_and_never_sent_back() {
-    let edge = edge(Limits::default()).await;
+    let edge = edge(HttpLimits::default()).await;
     let offered = format!("wharf.v1, wharf.bearer.{TOKEN}");
     let (mut socket, answer) = connect(&edge, &offered).await.expect("let in");
     assert_eq!(answer.headers()["sec-websocket-protocol"], "wharf.v1");
@@ -162,7 +162,7 @@ async fn a_browsers_token_is_taken_from_the_subprotocols_and_never_sent_back() {
 
 #[tokio::test]
 async fn a_connection_that_was_taken_over_may_be_silent() {
-    let limits = Limits { idle: SHORT, head_read: SHORT, ..Limits::default() };
+    let limits = HttpLimits { idle: SHORT, head_read: SHORT, ..HttpLimits::default() };
     let edge = edge(limits).await;
     let (mut socket, _) =
         connect(&edge, &format!("wharf.v1, wharf.bearer.{TOKEN}")).await.expect("let in");
@@ -174,7 +174,7 @@ async fn a_connection_that_was_taken_over_may_be_silent() {
 
 #[tokio::test]
 async fn a_connection_that_was_taken_over_counts_until_it_is_closed() {
-    let edge = edge(Limits { connections_max: 1, ..Limits::default() }).await;
+    let edge = edge(HttpLimits { connections_max: 1, ..HttpLimits::default() }).await;
     let (mut socket, _) =
         connect(&edge, &format!("wharf.v1, wharf.bearer.{TOKEN}")).await.expect("let in");
     heard(&mut socket).await.expect("a greeting");
@@ -187,7 +187,7 @@ async fn a_connection_that_was_taken_over_counts_until_it_is_closed() {
 
 #[tokio::test]
 async fn connections_that_were_taken_over_end_when_the_core_stops() {
-    let edge = edge(Limits::default()).await;
+    let edge = edge(HttpLimits::default()).await;
     let offered = format!("wharf.v1, wharf.bearer.{TOKEN}");
     let (mut blunt, _) = connect(&edge, &offered).await.expect("let in");
     let (mut polite, _) = connect(&edge, &format!("{offered}, polite")).await.expect("let in");
@@ -223,7 +223,7 @@ fn frame(first: u8, length: u16, there: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn messages_that_are_not_whole_share_a_bounded_memory() {
-    let limits = Limits { bodies_bytes_max: 64 * 1024, ..Limits::default() };
+    let limits = HttpLimits { bodies_bytes_max: 64 * 1024, ..HttpLimits::default() };
     let edge = edge(limits).await;
     let offered = format!("wharf.v1, wharf.bearer.{TOKEN}");
     let (mut first, _) = connect(&edge, &offered).await.expect("opens");
@@ -253,7 +253,7 @@ async fn messages_that_are_not_whole_share_a_bounded_memory() {
 
 #[tokio::test]
 async fn a_message_that_is_never_whole_ends_its_connection() {
-    let edge = edge(Limits { body_read: SHORT, ..Limits::default() }).await;
+    let edge = edge(HttpLimits { body_read: SHORT, ..HttpLimits::default() }).await;
     let offered = format!("wharf.v1, wharf.bearer.{TOKEN}");
     let (mut socket, _) = connect(&edge, &offered).await.expect("opens");
     assert!(heard(&mut socket).await.is_some());
@@ -266,7 +266,7 @@ async fn a_message_that_is_never_whole_ends_its_connection() {
 
 #[tokio::test]
 async fn whoever_does_not_wait_for_the_answer_gets_no_socket() {
-    let edge = edge(Limits::default()).await;
+    let edge = edge(HttpLimits::default()).await;
     let addr = edge.server.addr();
     let head = format!(
         "GET /other HTTP/1.1\r\nhost: {addr}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wharf_domain::{Availability, ToolDef};
 use wharf_engine::{Dispatch, ProviderSink};
-use wharf_ports::launcher::{Achieved, LogSource};
+use wharf_ports::launcher::{FenceReport, LogSource};
 use wharf_ports::providers::ProviderState;
 use wharf_vocab::{AttemptId, Digest, Fault, ProviderId, SandboxLevel, ToolId};
 
@@ -205,10 +205,10 @@ async fn every_state_of_a_server_makes_a_state_of_its_tool() {
         view.reason = Some("exit code 1".to_owned());
         view.pid = Some(4711);
         view.provider.drift = vec!["handler.py was changed".to_owned()];
-        view.fence = Some(Achieved {
+        view.fence = Some(FenceReport {
             notes: vec!["No.".to_owned()],
             limits: [("disk_bytes", wharf_vocab::Keeping::Measured)].into(),
-            ..Achieved::at(SandboxLevel::Basic)
+            ..FenceReport::at(SandboxLevel::Basic)
         });
     });
     let shown = edge.get(PATH).await.json();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
-use wharf_http::Limits;
+use wharf_http::HttpLimits;
 use wharf_vocab::limits::FILE_BYTES_MAX;
 
 use crate::files::b3;
@@ -146,7 +146,8 @@ async fn a_store_that_is_slow_slows_its_sender_and_fills_no_memory() {
 
 #[tokio::test]
 async fn a_reader_that_is_slow_fills_no_memory_and_is_cut_off() {
-    let limits = Limits { write: SHORT, send_buffer_bytes: Some(64 * 1024), ..Limits::default() };
+    let limits =
+        HttpLimits { write: SHORT, send_buffer_bytes: Some(64 * 1024), ..HttpLimits::default() };
     let edge = Edge::start_limited(limits).await;
     assert_eq!(edge.call("PUT", FILE).bytes(content(16 * MIB)).send().await.status, 201);
     let socket = TcpSocket::new_v4().expect("a socket");
@@ -169,7 +170,8 @@ async fn a_reader_that_is_slow_fills_no_memory_and_is_cut_off() {
 
 #[tokio::test]
 async fn a_sender_that_falls_silent_is_cut_off_and_leaves_nothing() {
-    let edge = Edge::start_limited(Limits { file_silence: SHORT, ..Limits::default() }).await;
+    let edge =
+        Edge::start_limited(HttpLimits { file_silence: SHORT, ..HttpLimits::default() }).await;
     let mut stream = begin(&edge, edge.call("PUT", FILE).header("content-length", "1000")).await;
     stream.get_mut().write_all(b"hello").await.expect("sends");
     let answer = Answer::read(&mut stream).await.expect("an answer");
@@ -180,7 +182,7 @@ async fn a_sender_that_falls_silent_is_cut_off_and_leaves_nothing() {
 
 #[tokio::test]
 async fn a_file_may_take_longer_than_other_bodies() {
-    let limits = Limits { body_read: SHORT, file_silence: PATIENCE, ..Limits::default() };
+    let limits = HttpLimits { body_read: SHORT, file_silence: PATIENCE, ..HttpLimits::default() };
     let edge = Edge::start_limited(limits).await;
     let mut stream = begin(&edge, edge.call("PUT", FILE).header("content-length", "6")).await;
     for byte in b"slowly" {

@@ -18,9 +18,9 @@ use wharf_domain::grant::{WorkerGrant, WorkerScope};
 use wharf_engine::{ByteStream, ObjectError, ObjectErrorKind};
 use wharf_vocab::{Code, Fault};
 
-use super::{Refused, bearer};
-use crate::credential::Found;
-use crate::shared::Shared;
+use super::{FaultResponse, bearer};
+use crate::credential::TaskMatch;
+use crate::shared::SeatHub;
 
 /// How long a body may take to arrive.
 const BODY_READ: Duration = Duration::from_secs(60);
@@ -29,21 +29,21 @@ const FILE_SILENCE: Duration = Duration::from_secs(30);
 
 /// Sees to it that tasks of before the start are known if a worker carries what is not.
 pub(super) async fn recalled(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<SeatHub>>,
     request: Request,
     next: Next,
 ) -> Response {
     let handle = &shared.options.handle;
     let known = shared.tasks.knows(handle, bearer(request.headers()));
     if !known && let Err(fault) = shared.tasks.recall(handle).await {
-        return Refused::from(fault).into_response();
+        return FaultResponse::from(fault).into_response();
     }
     next.run(request).await
 }
 
 /// What stands in the query of worker routes.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct WorkerQuery {
     task_id: Option<String>,
     pub(super) ok: Option<bool>,
     pub(super) name: Option<String>,
@@ -51,14 +51,14 @@ pub(super) struct Asked {
 
 /// A request of a worker. Whatever may be wrong with it is told after its credential was looked
 /// at.
-pub(super) struct Call {
+pub(super) struct WorkerCall {
     pub(super) headers: HeaderMap,
     source: IpAddr,
-    asked: Result<Asked, Fault>,
+    asked: Result<WorkerQuery, Fault>,
     pub(super) body: Body,
 }
 
-impl<S: Send + Sync> FromRequest<S> for Call {
+impl<S: Send + Sync> FromRequest<S> for WorkerCall {
     type Rejection = Infallible;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Infallible> {
@@ -73,13 +73,13 @@ impl<S: Send + Sync> FromRequest<S> for Call {
     }
 }
 
-impl Call {
+impl WorkerCall {
     /// Who works on what, if the credential is good.
     pub(super) fn check(
         &self,
-        shared: &Shared,
+        shared: &SeatHub,
         scope: &WorkerScope,
-    ) -> Result<(Found, WorkerGrant), Fault> {
+    ) -> Result<(TaskMatch, WorkerGrant), Fault> {
         let task_id = self.asked.as_ref().ok().and_then(|asked| asked.task_id.as_deref());
         let checked = self.check_for(shared, scope, task_id)?;
         self.asked.as_ref().map_err(Clone::clone)?;
@@ -88,10 +88,10 @@ impl Call {
 
     fn check_for(
         &self,
-        shared: &Shared,
+        shared: &SeatHub,
         scope: &WorkerScope,
         task_id: Option<&str>,
-    ) -> Result<(Found, WorkerGrant), Fault> {
+    ) -> Result<(TaskMatch, WorkerGrant), Fault> {
         let handle = &shared.options.handle;
         let checked = shared.tasks.check(handle, bearer(&self.headers), scope, task_id);
         let wrong = checked.as_ref().is_err_and(|fault| fault.is(Code::AuthInvalid));
@@ -103,7 +103,7 @@ impl Call {
         checked
     }
 
-    pub(super) fn asked(&self) -> Asked {
+    pub(super) fn asked(&self) -> WorkerQuery {
         self.asked.clone().unwrap_or_default()
     }
 

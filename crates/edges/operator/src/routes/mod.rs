@@ -16,13 +16,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wharf_domain::Caller;
 use wharf_vocab::{Code, Fault, json};
-use wharf_web::answer::{Answer, Refused};
+use wharf_web::answer::{Answer, FaultResponse};
 use wharf_web::token::bearer;
 
-use crate::shared::Shared;
+use crate::shared::SeatHub;
 
 /// Seats: opened with their own tokens.
-pub(crate) fn seats(shared: Arc<Shared>) -> Router {
+pub(crate) fn seats(shared: Arc<SeatHub>) -> Router {
     Router::new()
         .route("/v1/operators", get(seats::list).post(seats::create))
         .route("/v1/operators/{sid}", get(seats::show).delete(seats::close))
@@ -31,12 +31,12 @@ pub(crate) fn seats(shared: Arc<Shared>) -> Router {
 }
 
 /// Tasks: for bearers of tokens.
-pub(crate) fn tasks(shared: Arc<Shared>) -> Router {
+pub(crate) fn tasks(shared: Arc<SeatHub>) -> Router {
     Router::new().route("/v1/tasks", post(tasks::create)).with_state(shared)
 }
 
 /// Workers: with what a spawn gave them.
-pub(crate) fn workers(shared: Arc<Shared>) -> Router {
+pub(crate) fn workers(shared: Arc<SeatHub>) -> Router {
     Router::new()
         .route("/v1/worker/prompt", get(worker::prompt))
         .route("/v1/worker/submit", post(worker::submit))
@@ -53,7 +53,7 @@ pub(crate) fn workers(shared: Arc<Shared>) -> Router {
 }
 
 /// There is no such route for workers.
-async fn no_route() -> Refused {
+async fn no_route() -> FaultResponse {
     Fault::new(Code::RequestRouteUnknown, "There is no such route for workers.").into()
 }
 
@@ -65,7 +65,7 @@ fn caller(offered: Option<Extension<Caller>>) -> Result<Caller, Fault> {
 
 /// What can be read and makes no sense.
 fn unprocessable(fault: Fault) -> Response {
-    let mut response = Refused::from(fault).into_response();
+    let mut response = FaultResponse::from(fault).into_response();
     *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
     response
 }

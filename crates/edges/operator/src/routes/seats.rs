@@ -19,11 +19,11 @@ use wharf_wire::ws::{BEARER_SUBPROTOCOL, BROWSER_SUBPROTOCOL, close};
 
 use super::{Answer, bearer, caller, read};
 use crate::desk::Desk;
-use crate::shared::Shared;
+use crate::shared::SeatHub;
 use crate::{from_wire, socket};
 
 pub(super) async fn create(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<SeatHub>>,
     offered: Option<Extension<Caller>>,
     headers: HeaderMap,
     body: Bytes,
@@ -57,12 +57,12 @@ pub(super) async fn create(
 }
 
 /// Whether a seat where somebody sits has a role.
-fn held(shared: &Shared, role: &str) -> bool {
+fn held(shared: &SeatHub, role: &str) -> bool {
     shared.desks().iter().any(|desk| desk.is_taken() && desk.seat.roles.iter().any(|it| it == role))
 }
 
 pub(super) async fn list(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<SeatHub>>,
     offered: Option<Extension<Caller>>,
     headers: HeaderMap,
 ) -> Answer {
@@ -89,7 +89,7 @@ fn asker(
 }
 
 /// Whoever sits on the seat that a token opens.
-fn seated(shared: &Shared, token: &str) -> Result<Caller, Fault> {
+fn seated(shared: &SeatHub, token: &str) -> Result<Caller, Fault> {
     let digest = Digest::of(&[token.as_bytes()]);
     // Digests are compared, so how long it takes says nothing about the token.
     let desk = shared.desks().into_iter().find(|desk| desk.seat.token == digest);
@@ -98,7 +98,7 @@ fn seated(shared: &Shared, token: &str) -> Result<Caller, Fault> {
 }
 
 pub(super) async fn show(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<SeatHub>>,
     Path(sid): Path<String>,
     offered: Option<Extension<Caller>>,
     headers: HeaderMap,
@@ -108,7 +108,7 @@ pub(super) async fn show(
 }
 
 pub(super) async fn close(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<SeatHub>>,
     Path(sid): Path<String>,
     offered: Option<Extension<Caller>>,
     headers: HeaderMap,
@@ -121,7 +121,7 @@ pub(super) async fn close(
 
 /// Opens the socket of a seat. Nothing is accepted before the token is checked.
 pub(super) async fn open(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<SeatHub>>,
     Path(sid): Path<String>,
     ticket: Option<Extension<Caller>>,
     headers: HeaderMap,
@@ -158,7 +158,7 @@ pub(super) async fn open(
 
 /// A seat and who asks for it: the seat itself by its token, whoever made it, or an administrator.
 fn desk_of(
-    shared: &Shared,
+    shared: &SeatHub,
     sid: &str,
     offered: Option<Extension<Caller>>,
     headers: &HeaderMap,

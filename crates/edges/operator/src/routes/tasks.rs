@@ -14,13 +14,13 @@ use wharf_wire::operator_v1::{NewTask, TaskStarted};
 
 use super::{Answer, caller, read_any, unprocessable};
 use crate::from_wire;
-use crate::shared::Shared;
+use crate::shared::SeatHub;
 
 /// How long an answer is waited for, at most.
 const WAIT_MAX: Duration = Duration::from_secs(30 * 60);
 
 pub(super) async fn create(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<SeatHub>>,
     offered: Option<Extension<Caller>>,
     body: Bytes,
 ) -> Answer {

@@ -19,11 +19,11 @@ use wharf_vocab::limits::FILE_BYTES_MAX;
 use wharf_vocab::{AskKind, Code, Executed, Fault, Object, RunStatus, ToolId};
 use wharf_wire::operator_v1::{WorkerDegradation, WorkerProgress, WorkerPrompt, WorkerResult};
 
-use super::call::{Call, arriving};
+use super::call::{WorkerCall, arriving};
 use super::{Answer, read, read_any, unprocessable};
-use crate::credential::{Found, Given, Past, another_task};
-use crate::shared::Shared;
-use crate::task::{Final, Stand, Task, already_final};
+use crate::credential::{FinalRecord, PastTask, TaskMatch, another_task};
+use crate::shared::SeatHub;
+use crate::task::{Final, Task, TaskPhase, already_final};
 use crate::{asks, usage};
 
 /// Largest result that a worker posts.
@@ -36,23 +36,23 @@ const BODY_BYTES_MAX: usize = 1024 * 1024;
 const WAIT_MAX_MS: u64 = 60_000;
 
 /// The task, if it is still open; else why not.
-async fn open(shared: &Shared, found: Found) -> Result<Arc<Task>, Fault> {
+async fn open(shared: &SeatHub, found: TaskMatch) -> Result<Arc<Task>, Fault> {
     match found {
-        Found::Task(task) if task.stand() == Stand::Open => Ok(task),
-        Found::Task(task) => Err(gone(shared, &Past::of(&task)).await),
-        Found::Past(past) => Err(gone(shared, &past).await),
+        TaskMatch::Task(task) if task.stand() == TaskPhase::Open => Ok(task),
+        TaskMatch::Task(task) => Err(gone(shared, &PastTask::of(&task)).await),
+        TaskMatch::Past(past) => Err(gone(shared, &past).await),
     }
 }
 
 /// Why a task takes nothing any more.
-async fn gone(shared: &Shared, past: &Past) -> Fault {
+async fn gone(shared: &SeatHub, past: &PastTask) -> Fault {
     let run = match &past.run {
         Some(key) => shared.options.handle.runs().get(key).await.ok(),
         None => None,
     };
     let waits =
         |run: &Arc<Run>| run.active.as_ref().is_some_and(|active| active.number == past.attempt);
-    if past.given == Given::Journaled && run.as_ref().is_some_and(waits) {
+    if past.given == FinalRecord::Journaled && run.as_ref().is_some_and(waits) {
         let message = "The core was started a moment ago and takes the task up again; try again.";
         return Fault::new(Code::CoreBusy, message);
     }
@@ -68,7 +68,7 @@ async fn gone(shared: &Shared, past: &Past) -> Fault {
     if canceled { fault.with("canceled", true) } else { fault }
 }
 
-pub(super) async fn prompt(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
+pub(super) async fn prompt(State(shared): State<Arc<SeatHub>>, call: WorkerCall) -> Answer {
     let (found, _) = call.check(&shared, &WorkerScope::PromptRead)?;
     let task = open(&shared, found).await?;
     let data = task.attempt.data();
@@ -103,7 +103,7 @@ pub(super) async fn prompt(State(shared): State<Arc<Shared>>, call: Call) -> Ans
     Ok(Json(answer).into_response())
 }
 
-pub(super) async fn submit(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
+pub(super) async fn submit(State(shared): State<Arc<SeatHub>>, call: WorkerCall) -> Answer {
     let (found, _) = call.check(&shared, &WorkerScope::ResultWrite)?;
     let ok = call.asked().ok.unwrap_or(true);
     let kind = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
@@ -121,14 +121,14 @@ pub(super) async fn submit(State(shared): State<Arc<Shared>>, call: Call) -> Ans
 }
 
 /// Whether a tool's outputs have a schema, so that they must be JSON.
-fn wants_json(found: &Found) -> bool {
+fn wants_json(found: &TaskMatch) -> bool {
     match found {
-        Found::Task(task) => task.has_output_schema(),
-        Found::Past(_) => false,
+        TaskMatch::Task(task) => task.has_output_schema(),
+        TaskMatch::Past(_) => false,
     }
 }
 
-pub(super) async fn result(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
+pub(super) async fn result(State(shared): State<Arc<SeatHub>>, call: WorkerCall) -> Answer {
     // The credential is looked at before the body is believed to be anything.
     let (found, grant) = call.check(&shared, &WorkerScope::ResultWrite)?;
     let given: WorkerResult = read(&call.bytes(RESULT_BYTES_MAX).await?)?;
@@ -148,24 +148,26 @@ pub(super) async fn result(State(shared): State<Arc<Shared>>, call: Call) -> Ans
 }
 
 /// What a worker used up. It may come before the final or after it, as often as it changes.
-pub(super) async fn stats(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
+pub(super) async fn stats(State(shared): State<Arc<SeatHub>>, call: WorkerCall) -> Answer {
     let (found, grant) = call.check(&shared, &WorkerScope::ResultWrite)?;
     let stats = read_any(&call.bytes(BODY_BYTES_MAX).await?)?;
     if !stats.is_object() {
         return Err(Fault::new(Code::RequestInvalid, "The body is an object.").into());
     }
     match &found {
-        Found::Task(task) if task.stand() == Stand::Open => usage::note(task, stats).await?,
-        Found::Task(task) => {
-            usage::note_late(&shared, &Past::of(task), &task.id, &stats).await?;
+        TaskMatch::Task(task) if task.stand() == TaskPhase::Open => {
+            usage::note(task, stats).await?
         }
-        Found::Past(past) => usage::note_late(&shared, past, &grant.task_id, &stats).await?,
+        TaskMatch::Task(task) => {
+            usage::note_late(&shared, &PastTask::of(task), &task.id, &stats).await?;
+        }
+        TaskMatch::Past(past) => usage::note_late(&shared, past, &grant.task_id, &stats).await?,
     }
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// Something did not work as the worker wanted, and it helped itself in another way.
-pub(super) async fn degradation(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
+pub(super) async fn degradation(State(shared): State<Arc<SeatHub>>, call: WorkerCall) -> Answer {
     let (found, _) = call.check(&shared, &WorkerScope::ResultWrite)?;
     let task = open(&shared, found).await?;
     let told: WorkerDegradation = read(&call.bytes(BODY_BYTES_MAX).await?)?;
@@ -177,9 +179,9 @@ pub(super) async fn degradation(State(shared): State<Arc<Shared>>, call: Call) -
 }
 
 /// Takes a final; the first stands.
-async fn conclude(shared: &Arc<Shared>, found: Found, given: Final) -> Answer {
+async fn conclude(shared: &Arc<SeatHub>, found: TaskMatch, given: Final) -> Answer {
     match found {
-        Found::Task(task) => {
+        TaskMatch::Task(task) => {
             // Whoever breaks off here must not leave a final that is neither kept nor given up.
             let shared = Arc::clone(shared);
             let kept = tokio::spawn(async move {
@@ -197,7 +199,7 @@ async fn conclude(shared: &Arc<Shared>, found: Found, given: Final) -> Answer {
                 Err(fault) => return Err(fault.into()),
             }
         }
-        Found::Past(past) => match past.given(&shared.options.handle).await? {
+        TaskMatch::Past(past) => match past.given(&shared.options.handle).await? {
             Some(first) if first == given.digest() => {}
             Some(_) => return Err(already_final().into()),
             None => return Err(gone(shared, &past).await.into()),
@@ -206,7 +208,7 @@ async fn conclude(shared: &Arc<Shared>, found: Found, given: Final) -> Answer {
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-pub(super) async fn progress(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
+pub(super) async fn progress(State(shared): State<Arc<SeatHub>>, call: WorkerCall) -> Answer {
     let (found, _) = call.check(&shared, &WorkerScope::ResultWrite)?;
     let task = open(&shared, found).await?;
     let told: WorkerProgress = read(&call.bytes(BODY_BYTES_MAX).await?)?;
@@ -229,7 +231,7 @@ pub(super) async fn progress(State(shared): State<Arc<Shared>>, call: Call) -> A
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-pub(super) async fn artifact(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
+pub(super) async fn artifact(State(shared): State<Arc<SeatHub>>, call: WorkerCall) -> Answer {
     let (found, _) = call.check(&shared, &WorkerScope::ArtifactWrite)?;
     let task = open(&shared, found).await?;
     let missing =
@@ -255,7 +257,7 @@ pub(super) async fn artifact(State(shared): State<Arc<Shared>>, call: Call) -> A
 
 /// `POST /v1/worker/ask`
 #[derive(Debug, Deserialize)]
-struct Question {
+struct WorkerQuestion {
     question: String,
     #[serde(default)]
     key: Option<String>,
@@ -265,10 +267,10 @@ struct Question {
     wait_ms: Option<u64>,
 }
 
-pub(super) async fn ask(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
+pub(super) async fn ask(State(shared): State<Arc<SeatHub>>, call: WorkerCall) -> Answer {
     let (found, _) = call.check(&shared, &WorkerScope::Ask)?;
     let task = open(&shared, found).await?;
-    let question: Question = read(&call.bytes(BODY_BYTES_MAX).await?)?;
+    let question: WorkerQuestion = read(&call.bytes(BODY_BYTES_MAX).await?)?;
     let key = question.key.unwrap_or_else(|| question.question.chars().take(100).collect());
     let answer = task.await_answer(&key);
     task.attempt
@@ -317,7 +319,7 @@ struct Invocation {
     wait_ms: Option<u64>,
 }
 
-pub(super) async fn invoke(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
+pub(super) async fn invoke(State(shared): State<Arc<SeatHub>>, call: WorkerCall) -> Answer {
     let scope = WorkerScope::Invoke(ToolPattern::any());
     let (found, grant) = call.check(&shared, &scope)?;
     let task = open(&shared, found).await?;

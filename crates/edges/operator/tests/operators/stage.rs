@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use wharf_domain::grant::Keyring;
 use wharf_domain::{Caller, Policy, WorldSettings};
 use wharf_engine::Handle;
-use wharf_http::{Listener, Mount, Options, OwnerToken, Server};
+use wharf_http::{HttpListener, HttpOptions, HttpServer, Mount, OwnerToken};
 use wharf_journal::audit::AuditKey;
 use wharf_memory::{MemoryObjects, MemoryState, MemoryStore};
 use wharf_operator::OperatorEdge;
@@ -31,14 +31,14 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Stage {
     pub(crate) handle: Handle,
     pub(crate) operators: OperatorEdge,
-    server: Server,
+    server: HttpServer,
     store: Arc<MemoryStore>,
     pub(crate) objects: MemoryObjects,
     adjust: Adjust,
 }
 
 /// What can be set before a core starts.
-type Adjust = fn(&mut wharf_operator::Options);
+type Adjust = fn(&mut wharf_operator::OperatorEdgeOptions);
 
 impl Stage {
     pub(crate) async fn start() -> Self {
@@ -65,19 +65,19 @@ impl Stage {
         let store = Arc::new(MemoryStore::with_state(state, clock.clone()));
         let node = NodeId::new("test").expect("valid");
         let keys = BTreeMap::from([("k1".to_owned(), [1; 32])]);
-        let options = wharf_engine::Options {
+        let options = wharf_engine::EngineOptions {
             keyring: Keyring { current: "k1".to_owned(), keys },
             objects: Some(Arc::new(objects.clone())),
             policy,
-            ..wharf_engine::Options::new(node, store.clone(), clock, 1)
+            ..wharf_engine::EngineOptions::new(node, store.clone(), clock, 1)
         };
         let handle = Handle::start(options).await.expect("starts");
         wharf_builtin::register(&handle).await.expect("registers");
-        let mut options = Options::new(OwnerToken::new(OWNER));
+        let mut options = HttpOptions::new(OwnerToken::new(OWNER));
         let addr = "127.0.0.1:0".parse().expect("an address");
-        let listener = Listener::bind(addr, &options.limits).expect("binds");
+        let listener = HttpListener::bind(addr, &options.limits).expect("binds");
         let base_url = format!("http://{}", listener.addr());
-        let mut edge = wharf_operator::Options::new(handle.clone(), base_url);
+        let mut edge = wharf_operator::OperatorEdgeOptions::new(handle.clone(), base_url);
         adjust(&mut edge);
         let operators = OperatorEdge::start(edge).await.expect("starts");
         let workers = Mount::new("/v1/worker", operators.workers());

@@ -11,9 +11,9 @@ const SIGNATURE: &str = "X-Amz-Signature=";
 
 /// Places of storage, each with the text that records have for it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Shown(Vec<(String, String)>);
+pub(crate) struct ShownAddresses(Vec<(String, String)>);
 
-impl Shown {
+impl ShownAddresses {
     /// Remembers addresses without what makes them capabilities.
     pub(crate) fn new(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
         let signed = |(address, shown): (String, String)| {
@@ -78,9 +78,9 @@ pub(crate) fn is_same_place(one: &str, other: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn shown() -> Shown {
+    fn shown() -> ShownAddresses {
         let address = |name: &str| format!("https://s/b/w/{name}?X-Amz-Date=1&X-Amz-Signature=aa");
-        Shown::new([
+        ShownAddresses::new([
             (address("in"), "world://w/in".to_owned()),
             (address("in2"), "world://w/in2".to_owned()),
             ("https://elsewhere/x".to_owned(), "https://elsewhere/x".to_owned()),

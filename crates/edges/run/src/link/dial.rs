@@ -18,7 +18,7 @@ use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_wire::run_v1::SUBPROTOCOL;
 use wharf_wire::run_v1::limits::FRAME_BYTES_MAX;
 
-use super::{Endpoint, ServerAddress, Settings};
+use super::{ServerAddress, ServerEndpoint, Settings};
 
 /// A stream of bytes to a server.
 pub(super) type ServerStream = Box<dyn Bytes>;
@@ -32,9 +32,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Bytes for T {}
 
 /// Why a server was not reached. Its words are for people and hold no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Unreached(pub(super) String);
+pub(super) struct DialError(pub(super) String);
 
-impl Unreached {
+impl DialError {
     fn new(why: impl Into<String>) -> Self {
         Self(why.into())
     }
@@ -42,10 +42,10 @@ impl Unreached {
 
 /// Reaches a server, encrypted where that is needed.
 pub(super) async fn reach(
-    endpoint: &Endpoint,
+    endpoint: &ServerEndpoint,
     settings: &Settings,
-    tls: impl FnOnce() -> Result<Arc<ClientConfig>, Unreached>,
-) -> Result<ServerStream, Unreached> {
+    tls: impl FnOnce() -> Result<Arc<ClientConfig>, DialError>,
+) -> Result<ServerStream, DialError> {
     let reached = async {
         match &endpoint.address {
             ServerAddress::Unix(path) => {
@@ -58,29 +58,29 @@ pub(super) async fn reach(
             }
             ServerAddress::Tls { host, port } => {
                 let name = ServerName::try_from(host.clone())
-                    .map_err(|_| Unreached::new("its name is no name of a host"))?;
+                    .map_err(|_| DialError::new("its name is no name of a host"))?;
                 let connector = TlsConnector::from(tls()?);
                 let stream = TcpStream::connect((host.as_str(), *port)).await;
                 let stream = without_delay(stream.map_err(|error| no_way(&error))?)?;
                 let stream = connector.connect(name, stream).await;
                 let stream = stream.map_err(|error| {
-                    Unreached::new(format!("no encrypted connection can be made ({error})"))
+                    DialError::new(format!("no encrypted connection can be made ({error})"))
                 })?;
                 Ok(Box::new(stream) as ServerStream)
             }
         }
     };
-    let slow = || Unreached::new("it did not answer in time");
+    let slow = || DialError::new("it did not answer in time");
     tokio::time::timeout(settings.connect, reached).await.unwrap_or_else(|_| Err(slow()))
 }
 
 /// Opens the WebSocket for a run. Nothing is followed elsewhere: whoever answers with another
 /// place is not the server.
 pub(super) async fn open(
-    endpoint: &Endpoint,
+    endpoint: &ServerEndpoint,
     wire: ServerStream,
     settings: &Settings,
-) -> Result<ServerSocket, Unreached> {
+) -> Result<ServerSocket, DialError> {
     let request = request(endpoint)?;
     let config = WebSocketConfig::default()
         .max_message_size(Some(settings.session.message_bytes_max))
@@ -92,13 +92,13 @@ pub(super) async fn open(
     match tokio::time::timeout(settings.handshake, opening).await {
         Ok(Ok((socket, _))) => Ok(socket),
         Ok(Err(error)) => Err(no_socket(&error)),
-        Err(_) => Err(Unreached::new("it did not open the connection in time")),
+        Err(_) => Err(DialError::new("it did not open the connection in time")),
     }
 }
 
-fn request(endpoint: &Endpoint) -> Result<Request, Unreached> {
+fn request(endpoint: &ServerEndpoint) -> Result<Request, DialError> {
     let host = endpoint.host();
-    let unfit = || Unreached::new("its address cannot be written as a request");
+    let unfit = || DialError::new("its address cannot be written as a request");
     let mut request = Request::builder()
         .uri(format!("ws://{host}{}", endpoint.path))
         .header(header::HOST, &host)
@@ -116,30 +116,30 @@ fn request(endpoint: &Endpoint) -> Result<Request, Unreached> {
 }
 
 /// The header that carries the token; a line's end behind the token does not belong to it.
-pub(super) fn bearer(endpoint: &Endpoint) -> Result<Option<HeaderValue>, Unreached> {
+pub(super) fn bearer(endpoint: &ServerEndpoint) -> Result<Option<HeaderValue>, DialError> {
     let Some(bearer) = &endpoint.bearer else { return Ok(None) };
     let value = [b"Bearer ", bearer.expose().trim_ascii()].concat();
     let mut value = HeaderValue::from_bytes(&value)
-        .map_err(|_| Unreached::new("its token has a character that cannot be sent"))?;
+        .map_err(|_| DialError::new("its token has a character that cannot be sent"))?;
     value.set_sensitive(true);
     Ok(Some(value))
 }
 
-fn without_delay(stream: TcpStream) -> Result<TcpStream, Unreached> {
+fn without_delay(stream: TcpStream) -> Result<TcpStream, DialError> {
     stream.set_nodelay(true).map_err(|error| no_way(&error))?;
     Ok(stream)
 }
 
-fn no_way(error: &io::Error) -> Unreached {
-    Unreached(match error.kind() {
+fn no_way(error: &io::Error) -> DialError {
+    DialError(match error.kind() {
         io::ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
         io::ErrorKind::NotFound => "its socket is not there".to_owned(),
         _ => format!("it cannot be reached ({error})"),
     })
 }
 
-fn no_socket(error: &tungstenite::Error) -> Unreached {
-    Unreached(match error {
+fn no_socket(error: &tungstenite::Error) -> DialError {
+    DialError(match error {
         tungstenite::Error::Http(response) => match response.status().as_u16() {
             401 | 403 => format!("it refused the token (HTTP {})", response.status().as_u16()),
             status => format!("it answered with HTTP {status} instead of opening the connection"),

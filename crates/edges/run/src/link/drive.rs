@@ -7,16 +7,16 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wharf_domain::run::AttemptError;
 use wharf_engine::{Attempt, AttemptEnd};
-use wharf_protocol::run::client::{Event, RunClient};
+use wharf_protocol::run::client::{RunClient, RunClientEvent};
 use wharf_protocol::{Incoming, Moment, Session as _};
-use wharf_socket::{Finished, Owner, Patience, linger, pump, sleep_until, split_frames};
+use wharf_socket::{Owner, Patience, PumpEnd, linger, pump, sleep_until, split_frames};
 use wharf_vocab::{Backoff, Executed, Fault};
 
-use super::dial::{ServerSocket, Unreached};
+use super::dial::{DialError, ServerSocket};
 use super::known::KnownProgress;
 use super::server::away;
 use super::to_wire::{self, ServerOrder};
-use super::{Endpoint, FileAccess, Server, StopSignal, from_wire};
+use super::{FileAccess, ServerEndpoint, ServerLink, StopSignal, from_wire};
 
 /// First pause before an attempt is attached to again; it doubles.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -35,7 +35,7 @@ const SLACK: Duration = Duration::from_millis(500);
 
 /// One attempt under way.
 pub(super) struct Drive<'a> {
-    server: &'a Server,
+    server: &'a ServerLink,
     attempt: &'a Attempt,
     stop: &'a StopSignal,
     session: RunClient,
@@ -65,7 +65,7 @@ enum DialTrouble {
 impl<'a> Drive<'a> {
     /// Gets ready; an error means that nothing was asked of the server.
     pub(super) async fn begin(
-        server: &'a Server,
+        server: &'a ServerLink,
         attempt: &'a Attempt,
         files: &FileAccess,
         stop: &'a StopSignal,
@@ -216,7 +216,7 @@ impl<'a> Drive<'a> {
             return Err(DialTrouble::Lasting(cause));
         }
         let dialed = self.server.dial(&endpoint).await;
-        let socket = dialed.map_err(|Unreached(why)| DialTrouble::Passing(why))?;
+        let socket = dialed.map_err(|DialError(why)| DialTrouble::Passing(why))?;
         self.life = Some(endpoint.life);
         self.token = token(&endpoint);
         Ok(socket)
@@ -231,7 +231,7 @@ impl<'a> Drive<'a> {
     async fn talk(&mut self, socket: ServerSocket) {
         let (mut source, mut sink) = split_frames(socket);
         let patience = Patience { write: Some(SEND_MAX), close: SEND_MAX, lingers: false };
-        if pump(&mut source, &mut sink, self, patience).await == Finished::GivenBack {
+        if pump(&mut source, &mut sink, self, patience).await == PumpEnd::GivenBack {
             let tasks = &self.server.settings().tasks;
             tasks.spawn_until_end("closing a connection", linger(source, sink, LINGER));
         }
@@ -242,10 +242,10 @@ impl<'a> Drive<'a> {
         let (mut pieces, mut cost, mut end) = (Vec::new(), None, None);
         while let Some(event) = self.session.poll_event() {
             match event {
-                Event::Ended(ended) => end = Some(ended),
-                Event::Cost(so_far) => cost = Some(so_far),
-                Event::Accepted { acked: false } => self.server.note_no_ack(),
-                Event::Dropped(why) => {
+                RunClientEvent::Ended(ended) => end = Some(ended),
+                RunClientEvent::Cost(so_far) => cost = Some(so_far),
+                RunClientEvent::Accepted { acked: false } => self.server.note_no_ack(),
+                RunClientEvent::Dropped(why) => {
                     let run = &self.attempt.dispatch().run;
                     tracing::debug!(%run, %why, "a connection to a tool server was given up");
                 }
@@ -281,7 +281,7 @@ impl<'a> Drive<'a> {
 }
 
 /// What happens to an attempt while its server works on it.
-pub(super) enum Command {
+pub(super) enum DriveCommand {
     /// It is to stop.
     StopSignal(Duration),
     /// It had its time to stop.
@@ -290,7 +290,7 @@ pub(super) enum Command {
 
 impl Owner for Drive<'_> {
     type Session = RunClient;
-    type Command = Command;
+    type Command = DriveCommand;
 
     /// Their progress is written together.
     const FRAMES_AT_ONCE: usize = 64;
@@ -322,26 +322,26 @@ impl Owner for Drive<'_> {
         if self.report.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    async fn next(&mut self) -> Command {
+    async fn next(&mut self) -> DriveCommand {
         match self.stop_by {
-            None => Command::StopSignal(self.stop.wanted().await),
+            None => DriveCommand::StopSignal(self.stop.wanted().await),
             at => {
                 sleep_until(at).await;
-                Command::GiveUp
+                DriveCommand::GiveUp
             }
         }
     }
 
-    async fn obey(&mut self, command: Command) {
+    async fn obey(&mut self, command: DriveCommand) {
         match command {
-            Command::StopSignal(grace) => self.stop_within(grace),
-            Command::GiveUp => self.session.give_up("it did not stop in time"),
+            DriveCommand::StopSignal(grace) => self.stop_within(grace),
+            DriveCommand::GiveUp => self.session.give_up("it did not stop in time"),
         }
     }
 }
 
 /// The token that a server is shown, if it is long enough to be recognised.
-fn token(endpoint: &Endpoint) -> Option<String> {
+fn token(endpoint: &ServerEndpoint) -> Option<String> {
     let bearer = endpoint.bearer.as_ref()?.expose().trim_ascii();
     let token = std::str::from_utf8(bearer).ok()?;
     (token.len() >= TOKEN_BYTES_MIN).then(|| token.to_owned())

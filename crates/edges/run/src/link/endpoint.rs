@@ -9,7 +9,7 @@ use wharf_wire::run_v1::RUN_PATH;
 
 /// A tool server and how it is spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct ServerEndpoint {
     /// Where it listens.
     pub address: ServerAddress,
     /// The path of its WebSocket, `/run` as a rule, with the query if there is one.
@@ -36,7 +36,7 @@ pub enum ServerAddress {
     },
 }
 
-impl Endpoint {
+impl ServerEndpoint {
     /// A server at an address, under the usual path, without a token.
     #[must_use]
     pub fn new(address: ServerAddress) -> Self {
@@ -149,7 +149,7 @@ mod tests {
             ("ws://127.0.0.2:81/run", here("127.0.0.2:81"), "/run", "127.0.0.2:81"),
             ("ws://[::1]:81", here("[::1]:81"), "/run", "[::1]:81"),
         ] {
-            let endpoint = Endpoint::parse(url).expect(url);
+            let endpoint = ServerEndpoint::parse(url).expect(url);
             assert_eq!((&endpoint.address, endpoint.path.as_str()), (&address, path), "{url}");
             assert_eq!(endpoint.host(), host, "{url}");
         }
@@ -178,7 +178,7 @@ mod tests {
             "wss://[t.example]",
             "wss://[::1]x",
         ] {
-            let fault = Endpoint::parse(url).expect_err(url);
+            let fault = ServerEndpoint::parse(url).expect_err(url);
             assert!(fault.is(Code::ToolManifestInvalid), "{url}");
         }
     }
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn t044_a_token_is_not_shown() {
         let bearer = Some(Secret::new(b"canary".to_vec()));
-        let endpoint = Endpoint::new(ServerAddress::Unix("/x".into())).with_bearer(bearer);
+        let endpoint = ServerEndpoint::new(ServerAddress::Unix("/x".into())).with_bearer(bearer);
         assert!(!format!("{endpoint:?}").contains("canary"));
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use wharf_domain::run::AttemptError;
 use wharf_domain::{Level, Progress};
 use wharf_engine::{AttemptEnd, AttemptOutputs, WrittenFile};
-use wharf_protocol::run::client::{Ended, Event};
+use wharf_protocol::run::client::{Ended, RunClientEvent};
 use wharf_vocab::{B3, Code, Executed, Fault, FaultCode, Micro};
 use wharf_wire::run_v1::{LogLevel, Written, close, code};
 
@@ -19,19 +19,24 @@ const TEXT: &str = "text";
 
 /// What a server says while it works, as progress. The engine keeps of a growing text what it
 /// adds.
-pub(super) fn progress(event: Event) -> Vec<Progress> {
+pub(super) fn progress(event: RunClientEvent) -> Vec<Progress> {
     match event {
-        Event::Log { level, text } => vec![Progress::Log { level: self::level(level), text }],
-        Event::Phase { phase, progress } => {
+        RunClientEvent::Log { level, text } => {
+            vec![Progress::Log { level: self::level(level), text }]
+        }
+        RunClientEvent::Phase { phase, progress } => {
             vec![Progress::Phase { phase: phase.into(), fraction: progress }]
         }
-        Event::Partial(outputs) => outputs
+        RunClientEvent::Partial(outputs) => outputs
             .into_iter()
             .map(|(key, value)| Progress::Partial { key: Some(key), value })
             .collect(),
-        Event::Text(text) => vec![Progress::Text { channel: TEXT.to_owned(), text }],
-        Event::Gap { from, to } => vec![Progress::Gap { from, to }],
-        Event::Accepted { .. } | Event::Cost(_) | Event::Dropped(_) | Event::Ended(_) => Vec::new(),
+        RunClientEvent::Text(text) => vec![Progress::Text { channel: TEXT.to_owned(), text }],
+        RunClientEvent::Gap { from, to } => vec![Progress::Gap { from, to }],
+        RunClientEvent::Accepted { .. }
+        | RunClientEvent::Cost(_)
+        | RunClientEvent::Dropped(_)
+        | RunClientEvent::Ended(_) => Vec::new(),
     }
 }
 

@@ -4,8 +4,8 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use wharf_wire::run_v1::HEALTH_PATH;
 
-use super::Endpoint;
-use super::dial::{ServerStream, Unreached};
+use super::ServerEndpoint;
+use super::dial::{DialError, ServerStream};
 
 /// Most that is read of an answer.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
@@ -20,7 +20,10 @@ pub struct Health {
 }
 
 /// Asks a server how it is.
-pub(super) async fn ask(endpoint: &Endpoint, mut wire: ServerStream) -> Result<Health, Unreached> {
+pub(super) async fn ask(
+    endpoint: &ServerEndpoint,
+    mut wire: ServerStream,
+) -> Result<Health, DialError> {
     let host = endpoint.host();
     let request = format!(
         "GET {HEALTH_PATH} HTTP/1.1\r\nHost: {host}\r\nAccept: application/json\r\n\
@@ -33,8 +36,8 @@ pub(super) async fn ask(endpoint: &Endpoint, mut wire: ServerStream) -> Result<H
         (&mut wire).take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await?;
         Ok::<_, std::io::Error>(answer)
     };
-    let answer = asked.await.map_err(|_| Unreached("it closed the connection".to_owned()))?;
-    read(&answer).ok_or_else(|| Unreached("it does not say how it is".to_owned()))
+    let answer = asked.await.map_err(|_| DialError("it closed the connection".to_owned()))?;
+    read(&answer).ok_or_else(|| DialError("it does not say how it is".to_owned()))
 }
 
 fn read(answer: &[u8]) -> Option<Health> {

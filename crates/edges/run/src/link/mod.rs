@@ -2,16 +2,16 @@
 //!
 //! What the rest of the crate uses:
 //!
-//! - [`Endpoint`]: where a server is and what it asks for; [`Endpoint::parse`] reads the address
+//! - [`ServerEndpoint`]: where a server is and what it asks for; [`ServerEndpoint::parse`] reads the address
 //!   of a server elsewhere.
-//! - [`Doors`]: gives the endpoint each time a connection is made. A launched server may have
+//! - [`EndpointSource`]: gives the endpoint each time a connection is made. A launched server may have
 //!   another one after each start; an error means that the server is gone for good.
-//! - [`Server`]: one server as the core deals with it. It lets so many attempts in at a time, and
-//!   leaves a server alone for a while that cannot be reached; [`Server::reachable`] tells.
-//! - [`Server::drive`]: takes one attempt to its end, over as many connections as it takes, and
+//! - [`ServerLink`]: one server as the core deals with it. It lets so many attempts in at a time, and
+//!   leaves a server alone for a while that cannot be reached; [`ServerLink::reachable`] tells.
+//! - [`ServerLink::drive`]: takes one attempt to its end, over as many connections as it takes, and
 //!   answers with its report. Progress has been written by then; the caller stores files that are
 //!   in a folder, if there are any, and says [`wharf_engine::Attempt::ended`].
-//! - [`Server::health`]: what a server says under `/healthz`.
+//! - [`ServerLink::health`]: what a server says under `/healthz`.
 //!
 //! A connection that is lost is no end: the attempt is attached to again, with growing pauses, for
 //! as long as a server keeps a run that nobody listens to. That needs a server that numbers its
@@ -33,9 +33,9 @@ mod server;
 mod settings;
 mod to_wire;
 
-pub use endpoint::{Endpoint, ServerAddress};
+pub use endpoint::{ServerAddress, ServerEndpoint};
 pub use health::Health;
-pub use server::{Doors, FileAccess, Reachable, Server, StopSignal};
+pub use server::{EndpointSource, FileAccess, Reachable, ServerLink, StopSignal};
 pub use settings::Settings;
 
-use addresses::{Shown, is_same_place};
+use addresses::{ShownAddresses, is_same_place};

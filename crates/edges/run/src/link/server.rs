@@ -18,19 +18,19 @@ use wharf_socket::Clock;
 use wharf_vocab::{Code, Executed, Fault};
 
 use super::breaker::Breaker;
-use super::dial::{self, ServerSocket, Unreached};
+use super::dial::{self, DialError, ServerSocket};
 use super::drive::Drive;
-use super::{Endpoint, Health, Settings, health};
+use super::{Health, ServerEndpoint, Settings, health};
 
 /// Gives the endpoint of a server.
-pub trait Doors: Send + Sync + 'static {
+pub trait EndpointSource: Send + Sync + 'static {
     /// Where the server is now; asked for each connection. An error means that the server is gone
     /// for good, as far as attempts under way are concerned, and says why.
-    fn endpoint(&self) -> BoxFuture<'_, Result<Endpoint, Fault>>;
+    fn endpoint(&self) -> BoxFuture<'_, Result<ServerEndpoint, Fault>>;
 }
 
-impl Doors for Endpoint {
-    fn endpoint(&self) -> BoxFuture<'_, Result<Endpoint, Fault>> {
+impl EndpointSource for ServerEndpoint {
+    fn endpoint(&self) -> BoxFuture<'_, Result<ServerEndpoint, Fault>> {
         Box::pin(std::future::ready(Ok(self.clone())))
     }
 }
@@ -64,11 +64,11 @@ pub enum Reachable {
 
 /// One server, shared by all attempts that it works on.
 #[derive(Clone)]
-pub struct Server(Arc<Inner>);
+pub struct ServerLink(Arc<ServerState>);
 
-struct Inner {
+struct ServerState {
     handle: Handle,
-    doors: Arc<dyn Doors>,
+    doors: Arc<dyn EndpointSource>,
     settings: Settings,
     breaker: Mutex<Breaker>,
     reachable: watch::Sender<Reachable>,
@@ -79,11 +79,11 @@ struct Inner {
     clock: Clock,
 }
 
-impl Server {
+impl ServerLink {
     /// A server behind these doors.
     #[must_use]
-    pub fn new(handle: Handle, doors: Arc<dyn Doors>, settings: Settings) -> Self {
-        Self(Arc::new(Inner {
+    pub fn new(handle: Handle, doors: Arc<dyn EndpointSource>, settings: Settings) -> Self {
+        Self(Arc::new(ServerState {
             handle,
             doors,
             breaker: Mutex::new(Breaker::new(settings.failures_max, settings.rest)),
@@ -116,7 +116,7 @@ impl Server {
             let wire = dial::reach(&endpoint, self.settings(), || self.tls()).await?;
             health::ask(&endpoint, wire).await
         };
-        let slow = Err(Unreached("it does not say how it is".to_owned()));
+        let slow = Err(DialError("it does not say how it is".to_owned()));
         let patience = self.settings().connect + self.settings().handshake;
         tokio::time::timeout(patience, asked).await.unwrap_or(slow).map_err(|why| away(&why.0))
     }
@@ -153,7 +153,7 @@ impl Server {
         &self.0.settings
     }
 
-    pub(super) async fn endpoint(&self) -> Result<Endpoint, Fault> {
+    pub(super) async fn endpoint(&self) -> Result<ServerEndpoint, Fault> {
         self.0.doors.endpoint().await
     }
 
@@ -182,7 +182,7 @@ impl Server {
     }
 
     /// Makes a connection for a run, and remembers whether it worked.
-    pub(super) async fn dial(&self, endpoint: &Endpoint) -> Result<ServerSocket, Unreached> {
+    pub(super) async fn dial(&self, endpoint: &ServerEndpoint) -> Result<ServerSocket, DialError> {
         let dialed = async {
             let wire = dial::reach(endpoint, self.settings(), || self.tls()).await?;
             dial::open(endpoint, wire, self.settings()).await
@@ -207,12 +207,12 @@ impl Server {
         dialed
     }
 
-    fn tls(&self) -> Result<Arc<ClientConfig>, Unreached> {
+    fn tls(&self) -> Result<Arc<ClientConfig>, DialError> {
         if let Some(config) = self.0.tls.get() {
             return Ok(Arc::clone(config));
         }
         let config = dial::tls_config(&self.0.settings.roots).map_err(|error| {
-            Unreached(format!("this machine's certificates cannot be used ({error})"))
+            DialError(format!("this machine's certificates cannot be used ({error})"))
         })?;
         Ok(Arc::clone(self.0.tls.get_or_init(|| Arc::new(config))))
     }
@@ -253,12 +253,12 @@ impl StopSignal {
 
 /// Tries a server that is left alone from time to time, until it is there again or nobody wants
 /// it any more.
-fn look_again(inner: Weak<Inner>) -> BoxFuture<'static, ()> {
+fn look_again(inner: Weak<ServerState>) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         loop {
             let Some(rest) = inner.upgrade().map(|inner| inner.settings.rest) else { return };
             tokio::time::sleep(rest).await;
-            let Some(server) = inner.upgrade().map(Server) else { return };
+            let Some(server) = inner.upgrade().map(ServerLink) else { return };
             if server.reachable() == Reachable::Yes {
                 return;
             }

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use wharf_engine::Attempt;
 use wharf_vocab::{Fault, Mode, Object, Timestamp};
-use wharf_wire::run_v1::{self as wire, Request, RequestControl};
+use wharf_wire::run_v1::{self as wire, RequestControl, RunRequest};
 
-use super::{FileAccess, Settings, Shown};
+use super::{FileAccess, Settings, ShownAddresses};
 
 /// What a server is asked, and what it was given for it. It holds addresses and is not kept.
 pub(super) struct ServerOrder {
-    pub(super) request: Request,
+    pub(super) request: RunRequest,
     /// Where each output goes.
     pub(super) places: BTreeMap<String, String>,
     /// What records have for each address.
-    pub(super) shown: Shown,
+    pub(super) shown: ShownAddresses,
 }
 
 /// An attempt as a request.
@@ -63,19 +63,19 @@ pub(super) async fn order(
         ..RequestControl::new(dispatch.run.run.as_str(), mode)
     };
     let outputs = places.iter().map(|(name, at)| (name.clone(), at.clone().into())).collect();
-    Ok(ServerOrder { request: Request { control, inputs, outputs }, places, shown })
+    Ok(ServerOrder { request: RunRequest { control, inputs, outputs }, places, shown })
 }
 
 fn shown(
     refs: &[String],
     (inputs, kept_inputs): (&Object, &Object),
     (places, kept_outputs): (&BTreeMap<String, String>, &Object),
-) -> Shown {
+) -> ShownAddresses {
     let text =
         |values: &Object, name: &str| values.get(name).and_then(Value::as_str).map(str::to_owned);
     let read = refs.iter().filter_map(|name| Some((text(inputs, name)?, text(kept_inputs, name)?)));
     let write = places
         .iter()
         .filter_map(|(name, address)| Some((address.clone(), text(kept_outputs, name)?)));
-    Shown::new(read.chain(write))
+    ShownAddresses::new(read.chain(write))
 }

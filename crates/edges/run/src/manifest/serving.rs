@@ -7,7 +7,7 @@ use wharf_hosting::ManifestFields;
 use wharf_vocab::Fault;
 
 use super::{file, invalid};
-use crate::link::Endpoint;
+use crate::link::ServerEndpoint;
 
 const WAYS: [&str; 4] = ["handler", "exec", "image", "url"];
 const WORD_BYTES_MAX: usize = 4_096;
@@ -91,6 +91,6 @@ fn image(fields: &ManifestFields<'_>) -> Result<Serving, Fault> {
 
 fn remote(fields: &ManifestFields<'_>) -> Result<Serving, Fault> {
     let url = fields.text("url", URL_BYTES_MAX)?;
-    Endpoint::read(&url).map_err(|why| fields.wrong("url", why))?;
+    ServerEndpoint::read(&url).map_err(|why| fields.wrong("url", why))?;
     Ok(Serving::Remote { url })
 }

@@ -10,8 +10,8 @@ use wharf_hosting::{Permit, Places, canceled_unsent, unless_over};
 use wharf_ports::launcher::Launched;
 use wharf_vocab::{Code, Executed, Fault};
 
-use crate::folder::{RunFolder, Shelf};
-use crate::link::{FileAccess, Server, StopSignal};
+use crate::folder::{LaunchFolder, RunFolder};
+use crate::link::{FileAccess, ServerLink, StopSignal};
 
 /// How long a process whose connection broke may take to be known as ended.
 const EXIT_PATIENCE: Duration = Duration::from_secs(1);
@@ -20,8 +20,8 @@ const EXIT_PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct AttemptWork {
     pub(super) handle: Handle,
     pub(super) attempt: Attempt,
-    pub(super) server: Server,
-    pub(super) shelf: Option<Arc<Shelf>>,
+    pub(super) server: ServerLink,
+    pub(super) shelf: Option<Arc<LaunchFolder>>,
     /// The process that works on it, if it is one of this core.
     pub(super) launched: Option<Arc<dyn Launched>>,
     pub(super) _places: Arc<Places>,
@@ -62,7 +62,7 @@ impl AttemptWork {
         }
     }
 
-    async fn fill(&self, shelf: &Arc<Shelf>) -> Result<Arc<RunFolder>, Fault> {
+    async fn fill(&self, shelf: &Arc<LaunchFolder>) -> Result<Arc<RunFolder>, Fault> {
         let data = self.attempt.data();
         let folder = Arc::new(shelf.take(&self.attempt.dispatch().run, &data)?);
         folder.fill(&data).await?;

@@ -15,12 +15,14 @@ use wharf_domain::{
     Availability, Caller, Outcome, Policy, Progress, Resolution, Run, ToolDef, WorldSettings,
 };
 use wharf_engine::{
-    Attempt, Dispatch, Handle, HistoryItem, NewFile, NewRun, Options, ProviderSink, RunEvent,
+    Attempt, Dispatch, EngineOptions, Handle, HistoryItem, NewFile, NewRun, ProviderSink, RunRecord,
 };
 use wharf_journal::audit::AuditKey;
 use wharf_memory::{MemoryObjects, MemoryState, MemoryStore};
 use wharf_ports::{Store, SystemClock};
-use wharf_run::link::{Doors, Endpoint, FileAccess, Server, Settings, StopSignal};
+use wharf_run::link::{
+    EndpointSource, FileAccess, ServerEndpoint, ServerLink, Settings, StopSignal,
+};
 use wharf_vocab::{AttemptId, Fault, NodeId, Object, RunKey, Seq, ToolId, WorldId};
 
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -30,7 +32,7 @@ const TOOL: &str = "test/tool@1";
 pub(crate) struct Stage {
     pub(crate) handle: Handle,
     pub(crate) objects: MemoryObjects,
-    pub(crate) server: Server,
+    pub(crate) server: ServerLink,
     store: Arc<MemoryStore>,
     sink: Arc<Sink>,
     plan: Plan,
@@ -39,14 +41,14 @@ pub(crate) struct Stage {
 /// What a stage is made of, so that it can be made again after a kill.
 #[derive(Clone)]
 pub(crate) struct Plan {
-    pub(crate) doors: Arc<dyn Doors>,
+    pub(crate) doors: Arc<dyn EndpointSource>,
     pub(crate) settings: Settings,
     pub(crate) side_effects: Option<bool>,
     pub(crate) files: FileAccess,
 }
 
 impl Plan {
-    pub(crate) fn new(doors: impl Doors) -> Self {
+    pub(crate) fn new(doors: impl EndpointSource) -> Self {
         let settings = Settings { apart_max: Duration::from_secs(5), ..Settings::default() };
         Self { doors: Arc::new(doors), settings, side_effects: None, files: FileAccess::Addresses }
     }
@@ -67,12 +69,12 @@ impl Stage {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::with_state(state, clock.clone()));
         let keys = [("k1".to_owned(), [9; 32])].into_iter().collect();
-        let options = Options {
+        let options = EngineOptions {
             keyring: Keyring { current: "k1".to_owned(), keys },
             policy: Policy::default(),
             objects: Some(Arc::new(objects.clone())),
             origins: vec!["https://drop.example".to_owned()],
-            ..Options::new(
+            ..EngineOptions::new(
                 NodeId::new("test").expect("valid"),
                 Arc::clone(&store) as Arc<dyn Store>,
                 clock,
@@ -82,7 +84,8 @@ impl Stage {
         let handle = Handle::start(options).await.expect("starts");
         // After a kill it is there already.
         let _ = handle.worlds().create(&owner(), world(), WorldSettings::default()).await;
-        let server = Server::new(handle.clone(), Arc::clone(&plan.doors), plan.settings.clone());
+        let server =
+            ServerLink::new(handle.clone(), Arc::clone(&plan.doors), plan.settings.clone());
         let sink = Arc::new(Sink {
             handle: handle.clone(),
             server: server.clone(),
@@ -199,7 +202,7 @@ impl Stage {
     }
 }
 
-fn piece_of(event: RunEvent) -> Option<Progress> {
+fn piece_of(event: RunRecord) -> Option<Progress> {
     match event.item {
         HistoryItem::Progress(piece) => Some(piece),
         HistoryItem::Entry(_) => None,
@@ -221,7 +224,7 @@ fn line(piece: &Progress) -> Option<&str> {
 /// The engine's side of the server.
 struct Sink {
     handle: Handle,
-    server: Server,
+    server: ServerLink,
     files: FileAccess,
     under_way: Mutex<HashMap<AttemptId, (StopSignal, JoinHandle<()>)>>,
 }
@@ -250,14 +253,14 @@ impl ProviderSink for Sink {
 
 /// Doors that a test can move.
 #[derive(Clone)]
-pub(crate) struct Moving(pub(crate) Arc<Mutex<Result<Endpoint, Fault>>>);
+pub(crate) struct Moving(pub(crate) Arc<Mutex<Result<ServerEndpoint, Fault>>>);
 
 impl Moving {
-    pub(crate) fn to(endpoint: Endpoint) -> Self {
+    pub(crate) fn to(endpoint: ServerEndpoint) -> Self {
         Self(Arc::new(Mutex::new(Ok(endpoint))))
     }
 
-    pub(crate) fn set(&self, endpoint: Result<Endpoint, Fault>) {
+    pub(crate) fn set(&self, endpoint: Result<ServerEndpoint, Fault>) {
         *self.0.lock().expect("sound") = endpoint;
     }
 }
@@ -268,8 +271,8 @@ impl fmt::Debug for Moving {
     }
 }
 
-impl Doors for Moving {
-    fn endpoint(&self) -> BoxFuture<'_, Result<Endpoint, Fault>> {
+impl EndpointSource for Moving {
+    fn endpoint(&self) -> BoxFuture<'_, Result<ServerEndpoint, Fault>> {
         Box::pin(std::future::ready(self.0.lock().expect("sound").clone()))
     }
 }

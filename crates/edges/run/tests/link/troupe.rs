@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, 
 use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
-use wharf_run::link::{Endpoint, ServerAddress};
+use wharf_run::link::{ServerAddress, ServerEndpoint};
 
 use crate::stage::LONG;
 
@@ -70,8 +70,8 @@ impl Troupe {
         }
     }
 
-    pub(crate) fn endpoint(&self) -> Endpoint {
-        Endpoint::new(match &self.listener {
+    pub(crate) fn endpoint(&self) -> ServerEndpoint {
+        ServerEndpoint::new(match &self.listener {
             Listener::Unix(_, path) => ServerAddress::Unix(path.clone()),
             Listener::Tcp(listener) => {
                 ServerAddress::Loopback(listener.local_addr().expect("bound"))

@@ -96,7 +96,7 @@ async fn t033_a_server_elsewhere_that_could_not_reach_files_is_refused_when_it_i
         assert!(fault.is(Code::ToolManifestInvalid), "{lines}: {fault}");
         assert!(fault.message.contains(words), "{lines}: {fault}");
     }
-    let public = |options: &mut wharf_run::Options| {
+    let public = |options: &mut wharf_run::RunEdgeOptions| {
         let origin = "https://files.example.com".to_owned();
         options.storage = Storage { origin, is_public: true };
     };

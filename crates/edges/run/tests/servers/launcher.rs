@@ -15,7 +15,7 @@ use tokio::net::{TcpStream, UnixListener};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use wharf_ports::launcher::{
-    Achieved, Exit, ExitHow, Inbound, LaunchSpec, Launched, Launcher, LogLine, LogSource,
+    Exit, ExitHow, FenceReport, Inbound, LaunchSpec, Launched, Launcher, LogLine, LogSource,
 };
 use wharf_vocab::{Code, Fault, LaunchId, SandboxLevel, Timestamp};
 
@@ -69,8 +69,8 @@ impl Launcher for Children {
         .boxed()
     }
 
-    fn probe(&self) -> BoxFuture<'_, Achieved> {
-        async { Achieved::at(SandboxLevel::Strict) }.boxed()
+    fn probe(&self) -> BoxFuture<'_, FenceReport> {
+        async { FenceReport::at(SandboxLevel::Strict) }.boxed()
     }
 
     fn tail(&self, _log: &Path, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
@@ -132,7 +132,7 @@ fn start(
     let (kill, killed) = watch::channel(false);
     let exit = watch::Sender::new(None);
     tokio::spawn(watch_over(child, killed, exit.clone(), readers, Arc::clone(lines)));
-    let fence = Achieved::at(spec.fence.level);
+    let fence = FenceReport::at(spec.fence.level);
     let (id, lines) = (spec.launch.clone(), Arc::clone(lines));
     Ok(Started { id, pid, fence, kill, exit, lines, panics })
 }
@@ -202,7 +202,7 @@ async fn watch_over(
 struct Started {
     id: LaunchId,
     pid: u32,
-    fence: Achieved,
+    fence: FenceReport,
     kill: watch::Sender<bool>,
     exit: watch::Sender<Option<Exit>>,
     lines: Lines,
@@ -238,7 +238,7 @@ impl Launched for Started {
         self.pid
     }
 
-    fn fence(&self) -> &Achieved {
+    fn fence(&self) -> &FenceReport {
         &self.fence
     }
 

@@ -17,7 +17,7 @@ use wharf_memory::{MemoryObjects, MemoryStore};
 use wharf_ports::SystemClock;
 use wharf_ports::launcher::RestartPolicy;
 use wharf_ports::providers::{Approve, ProviderControl as _, ProviderView};
-use wharf_run::{Options, Storage};
+use wharf_run::{RunEdgeOptions, Storage};
 use wharf_vocab::{Fault, NodeId, Object, ProviderId, RunKey, SandboxLevel, ToolId, WorldId};
 
 use crate::launcher::Children;
@@ -42,7 +42,7 @@ impl Stage {
         Self::with(|_| {}).await
     }
 
-    pub(crate) async fn with(adjust: impl FnOnce(&mut Options)) -> Self {
+    pub(crate) async fn with(adjust: impl FnOnce(&mut RunEdgeOptions)) -> Self {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock.clone()));
         let dir = tempfile::tempdir().expect("a folder");
@@ -57,11 +57,11 @@ impl Stage {
         store: Arc<MemoryStore>,
         objects: MemoryObjects,
         dir: tempfile::TempDir,
-        adjust: impl FnOnce(&mut Options),
+        adjust: impl FnOnce(&mut RunEdgeOptions),
     ) -> Self {
         let node = NodeId::new("test").expect("valid");
         let clock = Arc::new(SystemClock);
-        let mut engine = wharf_engine::Options::new(node, store.clone(), clock, 1);
+        let mut engine = wharf_engine::EngineOptions::new(node, store.clone(), clock, 1);
         engine.objects = Some(Arc::new(objects.clone()));
         let handle = Handle::start(engine).await.expect("starts");
         let (launcher, vault) = (Arc::new(Children::default()), Arc::new(Kept::default()));
@@ -184,9 +184,14 @@ impl Stage {
     }
 }
 
-fn options(handle: &Handle, dir: &Path, launcher: &Arc<Children>, vault: &Arc<Kept>) -> Options {
-    Options {
-        hosting: wharf_hosting::Options {
+fn options(
+    handle: &Handle,
+    dir: &Path,
+    launcher: &Arc<Children>,
+    vault: &Arc<Kept>,
+) -> RunEdgeOptions {
+    RunEdgeOptions {
+        hosting: wharf_hosting::HostingOptions {
             handle: handle.clone(),
             launcher: Arc::clone(launcher) as _,
             folder: dir.join("tools"),

@@ -88,7 +88,7 @@ async fn k019_a_message_is_kept_as_a_run_and_acknowledged() {
 
 /// A model that says what it was given.
 async fn model(stage: &Stage) {
-    let said = |inputs: Object, cx: wharf_engine::in_process::Cx| async move {
+    let said = |inputs: Object, cx: wharf_engine::in_process::LocalCx| async move {
         cx.text("response", "Hel").await?;
         cx.text("response", "lo").await?;
         let given = Value::Object(inputs).to_string();

@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use wharf_domain::grant::Keyring;
 use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
-use wharf_http::{Listener, Mount, Options, OwnerToken, Server};
+use wharf_http::{HttpListener, HttpOptions, HttpServer, Mount, OwnerToken};
 use wharf_journal::audit::AuditKey;
 use wharf_memory::{MemoryObjects, MemoryState, MemoryStore};
 use wharf_ports::SystemClock;
@@ -37,13 +37,13 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Stage {
     pub(crate) handle: Handle,
     pub(crate) edge: ToolEdge,
-    server: Server,
+    server: HttpServer,
     store: Arc<MemoryStore>,
     adjust: Adjust,
 }
 
 /// What can be set before a core starts.
-type Adjust = fn(&mut wharf_tool::Options);
+type Adjust = fn(&mut wharf_tool::ToolEdgeOptions);
 
 impl Stage {
     pub(crate) async fn start() -> Self {
@@ -65,27 +65,27 @@ impl Stage {
         let store = Arc::new(MemoryStore::with_state(state, clock.clone()));
         let node = NodeId::new("test").expect("valid");
         let keys = BTreeMap::from([("k1".to_owned(), [1; 32])]);
-        let engine = wharf_engine::Options {
+        let engine = wharf_engine::EngineOptions {
             keyring: Keyring { current: "k1".to_owned(), keys },
             objects: Some(Arc::new(MemoryObjects::new(clock.clone()))),
-            ..wharf_engine::Options::new(node, store.clone(), clock, 1)
+            ..wharf_engine::EngineOptions::new(node, store.clone(), clock, 1)
         };
         let handle = Handle::start(engine).await.expect("starts");
         let model_tool = Some(ToolId::new("models/complete").expect("valid"));
-        let built_in = wharf_builtin::Options { model_tool };
+        let built_in = wharf_builtin::BuiltinOptions { model_tool };
         wharf_builtin::register_with(&handle, built_in).await.expect("registers");
-        let mut edge = wharf_tool::Options::new(handle.clone());
+        let mut edge = wharf_tool::ToolEdgeOptions::new(handle.clone());
         edge.recheck = Duration::from_millis(50);
         adjust(&mut edge);
         let edge = ToolEdge::start(edge).await;
-        let mut options = Options::new(OwnerToken::new(OWNER));
+        let mut options = HttpOptions::new(OwnerToken::new(OWNER));
         options.origins = vec![LET_IN.to_owned()];
         options.mounts = vec![
             Mount::new("/v1/tool", edge.peers()),
             Mount::new("/v1/operatives", edge.operatives()),
         ];
         let addr = "127.0.0.1:0".parse().expect("an address");
-        let listener = Listener::bind(addr, &options.limits).expect("binds");
+        let listener = HttpListener::bind(addr, &options.limits).expect("binds");
         let server = listener.serve(handle.clone(), options);
         Self { handle, edge, server, store, adjust }
     }

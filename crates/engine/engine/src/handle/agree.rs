@@ -11,7 +11,7 @@ use wharf_vocab::{Direction, Fault, RunId, Timestamp, WorldId};
 
 use super::FileCalls;
 use super::files::written;
-use crate::storage::{self, Patience};
+use crate::storage::{self, Tries};
 
 /// How far the clock of the artifact store may be off the core's.
 pub(super) const SKEW_MS: u64 = 15_000;
@@ -39,7 +39,7 @@ impl FileCalls<'_> {
     ) -> Result<Option<(FileRecord, ObjectInfo)>, Fault> {
         let Some(row) = self.row(world, path).await? else { return Ok(None) };
         let objects = self.0.objects()?;
-        let Some(info) = storage::head(&*objects, &path.key(world), Patience::Short).await? else {
+        let Some(info) = storage::head(&*objects, &path.key(world), Tries::Short).await? else {
             return Ok(None);
         };
         if agrees(&row, &info) {

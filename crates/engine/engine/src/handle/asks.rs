@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::broadcast::{self, error::RecvError};
 use wharf_domain::run::RunInput;
 use wharf_domain::{Ask, Audience, Caller, Entry, Notice, NoticeEnd, Resolution, Run};
-use wharf_ports::Stored;
+use wharf_ports::History;
 use wharf_vocab::limits::{ANSWER_BYTES_MAX, REASON_BYTES_MAX};
 use wharf_vocab::{AskId, AskKind, Code, Fault, ShardId, StreamId, StreamKind, Verb};
 
@@ -141,7 +141,7 @@ impl AskCalls<'_> {
     pub async fn notices(self) -> Result<Vec<Notice>, Fault> {
         let all = ShardId::all().collect();
         let stored = self.0.inner.store.load_open(StreamKind::Notice, all).await?;
-        let read = |(_, stored): (StreamId, Stored)| {
+        let read = |(_, stored): (StreamId, History)| {
             let entries = stored.entries.iter().filter_map(|(_, entry)| match entry {
                 Entry::Notice(entry) => Some(entry),
                 _ => None,

@@ -11,10 +11,10 @@ use wharf_vocab::{
     AttemptId, Code, Digest, Executed, Fault, GrantId, Micro, Object, ProviderId, RunKey, Seq,
 };
 
-use super::data::Work;
+use super::data::AttemptRecord;
 use super::outputs::{AttemptEnd, AttemptOutputs};
 use super::watch::PAGE_RECORDS;
-use super::{Accepted, Handle, NewRun, RunCalls};
+use super::{AcceptedRun, Handle, NewRun, RunCalls};
 use crate::clean::Clean;
 use crate::schema::Schema;
 use crate::shard::{Input, Reply};
@@ -38,7 +38,7 @@ pub struct AttemptRef {
     handle: Handle,
     dispatch: Arc<Dispatch>,
     lifeline: WeakLifeline,
-    work: Work,
+    work: AttemptRecord,
     /// Every grant that stands behind the connection that works on it.
     by: Arc<[GrantId]>,
 }
@@ -59,7 +59,7 @@ impl Attempt {
             handle,
             dispatch: Arc::new(dispatch),
             lifeline: lifeline.downgrade(),
-            work: Work::default(),
+            work: AttemptRecord::default(),
             by: Arc::new([]),
         };
         Self { shared, lifeline }
@@ -131,7 +131,7 @@ impl AttemptRef {
         &self.handle
     }
 
-    pub(super) fn work(&self) -> &Work {
+    pub(super) fn work(&self) -> &AttemptRecord {
         &self.work
     }
 
@@ -211,7 +211,7 @@ impl AttemptRef {
 
     /// Starts a child run in the same world, under the same account or one below it. It needs a
     /// caller made by [`AttemptRef::caller`], and the attempt must still be under way.
-    pub async fn invoke(&self, caller: &Caller, new: NewRun) -> Result<Accepted, Fault> {
+    pub async fn invoke(&self, caller: &Caller, new: NewRun) -> Result<AcceptedRun, Fault> {
         let parent = self.dispatch.run.clone();
         let mut new = NewRun { world: parent.world.clone(), parent: Some(parent), ..new };
         // An address that is handed on stands for its file again, so that it can be traced.

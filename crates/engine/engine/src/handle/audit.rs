@@ -7,7 +7,7 @@ use wharf_vocab::{Fault, ShardId, StreamId, Timestamp};
 
 use super::AuditCalls;
 use crate::shard::Input;
-use crate::shell::Message;
+use crate::shell::ShellMessage;
 
 /// Refusals that may be written at once.
 const BURST: u64 = 50;
@@ -59,7 +59,7 @@ impl AuditCalls<'_> {
         let now = self.0.inner.clock.now();
         let Some(record) = self.0.inner.denials.admit(now, record) else { return };
         let input = Box::new(Input::Audit(vec![record]));
-        let message = Message::Input { shard: ShardId(0), input, answer: None, room: None };
+        let message = ShellMessage::Input { shard: ShardId(0), input, answer: None, room: None };
         // When the engine is that busy, the refusal itself still stands.
         let _ = self.0.inner.messages.try_send(message);
     }

@@ -22,13 +22,13 @@ pub(super) struct Children(Mutex<Parents>);
 
 #[derive(Debug, Default)]
 struct Parents {
-    known: HashMap<RunKey, Started>,
+    known: HashMap<RunKey, ChildStarts>,
     /// How many there may be before those that are over are forgotten.
     room: usize,
 }
 
 #[derive(Debug)]
-struct Started {
+struct ChildStarts {
     in_all: usize,
     lately: u64,
     since: Timestamp,
@@ -49,7 +49,7 @@ impl Children {
             parents.known.retain(|key, _| !is_over(key));
             parents.room = 2 * parents.known.len();
         }
-        let new = || Started { in_all: 0, lately: 0, since: now };
+        let new = || ChildStarts { in_all: 0, lately: 0, since: now };
         let started = parents.known.entry(parent.clone()).or_insert_with(new);
         let refilled = now.ms_since(started.since) / REFILL_MS;
         if refilled > 0 {

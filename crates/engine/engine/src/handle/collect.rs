@@ -13,7 +13,7 @@ use wharf_vocab::limits::{CONTINUES_DEPTH_MAX, PAGE_ITEMS_MAX, SWEEP_AFTER_MS};
 use wharf_vocab::{Code, Fault, RunId, RunKey, StreamId, Timestamp, Verb, WorldId};
 
 use super::agree::is_later;
-use super::in_use::{Place, Used};
+use super::in_use::{FileKey, FilesInUse};
 use super::{FileCalls, Handle, no_world};
 use crate::shard::Input;
 use crate::storage::{self, LIST_PAGE};
@@ -207,7 +207,7 @@ impl FileCalls<'_> {
     }
 
     /// What open runs use, and the runs whose local files a successor may still read.
-    async fn used_for_long(self, world: &WorldId) -> Result<Used, Fault> {
+    async fn used_for_long(self, world: &WorldId) -> Result<FilesInUse, Fault> {
         let mut used = self.used(world);
         for run in self.0.inner.hub.open_in(world) {
             let mut next = run.spec.continues.clone();
@@ -244,9 +244,9 @@ impl FileCalls<'_> {
             let mut gone = Vec::new();
             for entry in page {
                 match self.standing(world, &entry, &mut rows, &mut over).await? {
-                    Standing::Known => {}
-                    Standing::Young => collected.unrecorded += 1,
-                    Standing::Leftover => gone.push(entry),
+                    ObjectClass::Known => {}
+                    ObjectClass::Young => collected.unrecorded += 1,
+                    ObjectClass::Leftover => gone.push(entry),
                 }
             }
             let places = gone.iter().filter_map(|entry| place_of(world, entry)).collect();
@@ -278,25 +278,25 @@ impl FileCalls<'_> {
         entry: &ObjectEntry,
         rows: &mut Rows,
         over: &mut BTreeMap<String, bool>,
-    ) -> Result<Standing, Fault> {
-        let Some((_, path)) = place_of(world, entry) else { return Ok(Standing::Known) };
+    ) -> Result<ObjectClass, Fault> {
+        let Some((_, path)) = place_of(world, entry) else { return Ok(ObjectClass::Known) };
         if let Some(row) = rows.of(self.0, &path).await? {
             if !rows.dry && (row.artifact.bytes != entry.bytes || is_later(entry.written_at, &row))
             {
                 self.here(world, &path).await?;
             }
-            return Ok(Standing::Known);
+            return Ok(ObjectClass::Known);
         }
         let Some((run, _)) = path.staged_by() else {
             let old = entry.written_at.plus_ms(UNRECORDED_MS) <= self.0.now();
-            return Ok(if old { Standing::Leftover } else { Standing::Young });
+            return Ok(if old { ObjectClass::Leftover } else { ObjectClass::Young });
         };
         let is_over = match over.get(run) {
             Some(known) => *known,
             None => self.is_over(world, run).await?,
         };
         over.insert(run.to_owned(), is_over);
-        Ok(if is_over { Standing::Leftover } else { Standing::Known })
+        Ok(if is_over { ObjectClass::Leftover } else { ObjectClass::Known })
     }
 
     /// Whether a run is over, so that what its attempts did not publish is nobody's.
@@ -311,7 +311,7 @@ impl FileCalls<'_> {
 }
 
 /// What is known of an object.
-enum Standing {
+enum ObjectClass {
     /// A record speaks of it, or a run under way may publish it.
     Known,
     /// No record speaks of it, yet somebody may be about to make one.
@@ -356,7 +356,7 @@ impl Rows {
 }
 
 /// The file that an object holds; `None` for what somebody put there under another kind of name.
-fn place_of(world: &WorldId, entry: &ObjectEntry) -> Option<Place> {
+fn place_of(world: &WorldId, entry: &ObjectEntry) -> Option<FileKey> {
     let path = entry.key.strip_prefix(world.as_str())?;
     Some((world.clone(), WorldPath::try_from(path.to_owned()).ok()?))
 }

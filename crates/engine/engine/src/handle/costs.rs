@@ -21,7 +21,7 @@ pub struct CostRequest {
 
 /// Sums of what runs have cost.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Costs {
+pub struct CostReport {
     /// The rows: days in their order, all else with the dearest first.
     pub rows: Vec<CostRow>,
     /// All of them together.
@@ -31,7 +31,7 @@ pub struct Costs {
 impl WorldCalls<'_> {
     /// What the runs have cost that a caller may read. Runs that are kept in memory only count
     /// while the core knows them.
-    pub async fn costs(self, caller: &Caller, request: CostRequest) -> Result<Costs, Fault> {
+    pub async fn costs(self, caller: &Caller, request: CostRequest) -> Result<CostReport, Fault> {
         let CostRequest { world, since, until, by } = request;
         let allowed = self.readable(caller, world).and_then(|worlds| {
             check_tools(caller, by)?;
@@ -51,7 +51,7 @@ impl WorldCalls<'_> {
         let mut rows = sums.into_rows();
         rows.retain(|row| may_know(caller, &row.key));
         let total = rows.iter().fold(CostSum::default(), |total, row| total.plus(row.sum));
-        Ok(Costs { rows, total })
+        Ok(CostReport { rows, total })
     }
 
     /// The worlds a caller may read: the one that is named, or all; `None` stands for every world

@@ -10,15 +10,19 @@ use wharf_vocab::{
 };
 
 use super::request::{NewRun, RunSeats, check_request, is_literal, is_traceparent};
-use super::runs::{Accepted, fresh_run_id};
-use super::scope::Resolved;
+use super::runs::{AcceptedRun, fresh_run_id};
+use super::scope::ResolvedRequest;
 use super::{RunCalls, misfit, no_world, stopped};
 use crate::admission::{self, InputCheck};
 use crate::catalog::CatalogTool;
 use crate::shard::{ClaimValue, Create, Input, Reply, conflict};
 
 impl RunCalls<'_> {
-    pub(super) async fn try_create(self, caller: &Caller, new: NewRun) -> Result<Accepted, Fault> {
+    pub(super) async fn try_create(
+        self,
+        caller: &Caller,
+        new: NewRun,
+    ) -> Result<AcceptedRun, Fault> {
         if self.0.is_stopping() {
             return Err(stopped());
         }
@@ -65,7 +69,7 @@ impl RunCalls<'_> {
             self.0.inner.children.give_back(&parent);
         }
         match reply? {
-            Reply::Run { run, made } => Ok(Accepted { run, repeated: !made }),
+            Reply::Run { run, made } => Ok(AcceptedRun { run, repeated: !made }),
             Reply::Repeated(key) => self.repeated(caller, &key).await,
             Reply::Record(_) | Reply::Done => Err(misfit()),
         }
@@ -73,7 +77,7 @@ impl RunCalls<'_> {
 
     /// The run that the same request made before. Somebody else who happens to ask for the same
     /// under the same id learns no more than that the id is taken, unless they may read it.
-    async fn repeated(self, caller: &Caller, key: &RunKey) -> Result<Accepted, Fault> {
+    async fn repeated(self, caller: &Caller, key: &RunKey) -> Result<AcceptedRun, Fault> {
         let run = self.get(key).await?;
         let may_read = || {
             self.0
@@ -82,7 +86,7 @@ impl RunCalls<'_> {
                 .and_then(|()| caller.rights.check_tool(&run.spec.tool))
         };
         if caller.owns(&run.spec.caller) || may_read().is_ok() {
-            return Ok(Accepted { run, repeated: true });
+            return Ok(AcceptedRun { run, repeated: true });
         }
         Err(conflict(key))
     }
@@ -94,7 +98,7 @@ impl RunCalls<'_> {
         new: &NewRun,
         tool: &CatalogTool,
         key: &RunKey,
-    ) -> Option<Result<Accepted, Fault>> {
+    ) -> Option<Result<AcceptedRun, Fault>> {
         new.run_id.as_ref()?;
         let run = self.get(key).await.ok()?;
         if run.spec.digest != digest_of(new, tool) {
@@ -109,7 +113,7 @@ impl RunCalls<'_> {
         new: NewRun,
         tool: &CatalogTool,
         key: &RunKey,
-        resolved: Resolved,
+        resolved: ResolvedRequest,
     ) -> Result<RunSpec, Fault> {
         let world =
             self.0.inner.records.worlds.here(&new.world).ok_or_else(|| no_world(&new.world))?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
-use wharf_domain::scope::{Bound, ReadObject, Target, WorldPath};
+use wharf_domain::scope::{InputBinding, ReadObject, Target, WorldPath};
 use wharf_domain::{Metered, Progress, RunSpec};
 use wharf_ports::{
     ByteStream, Dispatch, Method, ObjectBody, ObjectError, ObjectInfo, ObjectStore, ObjectVersion,
@@ -21,12 +21,12 @@ use wharf_vocab::{Code, Fault, Object, Publish, Timestamp};
 
 use super::AttemptRef;
 use super::gate::{holder, version_of};
-use super::reads::Reads;
-use super::scrub::Given;
+use super::reads::InputReads;
+use super::scrub::IssuedAddresses;
 use super::signatures::Endings;
 use crate::clean::Clean;
 use crate::redact::{Redactor, Tails};
-use crate::storage::{self, Patience};
+use crate::storage::{self, Tries};
 
 /// How a provider reaches the files of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,16 +45,16 @@ pub struct AttemptData {
 
 /// What an attempt has been given and has written so far, shared by all who work on it.
 #[derive(Clone, Default)]
-pub(super) struct Work(Arc<Mutex<Inner>>);
+pub(super) struct AttemptRecord(Arc<Mutex<AttemptRecordState>>);
 
 #[derive(Default)]
-struct Inner {
-    given: Given,
+struct AttemptRecordState {
+    given: IssuedAddresses,
     endings: Endings,
     tails: Tails,
     inputs: Option<Object>,
     outputs: Option<BTreeMap<String, String>>,
-    written: BTreeMap<String, Written>,
+    written: BTreeMap<String, StoredOutput>,
     /// Outputs that were found where they could be written, and that the provider did not name.
     found: BTreeSet<String>,
     /// Names of outputs that nobody asked for, in the order in which they came.
@@ -62,12 +62,12 @@ struct Inner {
     metered: Metered,
     /// How many bytes of each input were given, by its name.
     bytes_in: BTreeMap<String, u64>,
-    reads: Reads,
+    reads: InputReads,
 }
 
 /// An output that is in the artifact store.
 #[derive(Debug, Clone)]
-pub(super) struct Written {
+pub(super) struct StoredOutput {
     /// Where it is.
     pub(super) at: WorldPath,
     /// Where it belongs.
@@ -75,19 +75,19 @@ pub(super) struct Written {
     pub(super) info: ObjectInfo,
 }
 
-impl fmt::Debug for Work {
+impl fmt::Debug for AttemptRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Work").finish_non_exhaustive()
     }
 }
 
-impl Work {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+impl AttemptRecord {
+    fn lock(&self) -> MutexGuard<'_, AttemptRecordState> {
         self.0.lock()
     }
 
     /// The addresses that were given out.
-    pub(super) fn given(&self) -> Given {
+    pub(super) fn given(&self) -> IssuedAddresses {
         self.lock().given.clone()
     }
 
@@ -125,7 +125,7 @@ impl Work {
     }
 
     /// What was handed over, by the names of the outputs.
-    pub(super) fn written(&self) -> BTreeMap<String, Written> {
+    pub(super) fn written(&self) -> BTreeMap<String, StoredOutput> {
         self.lock().written.clone()
     }
 
@@ -145,7 +145,7 @@ impl Work {
     }
 
     /// The inputs that were handed out.
-    pub(super) fn reads<T>(&self, look: impl FnOnce(&mut Reads) -> T) -> T {
+    pub(super) fn reads<T>(&self, look: impl FnOnce(&mut InputReads) -> T) -> T {
         look(&mut self.lock().reads)
     }
 
@@ -156,7 +156,7 @@ impl Work {
         *given = bytes.max(*given);
     }
 
-    fn hand_over(&self, name: &str, written: Written) {
+    fn hand_over(&self, name: &str, written: StoredOutput) {
         let mut inner = self.lock();
         inner.metered.bytes_out = inner.metered.bytes_out.saturating_add(written.info.bytes);
         inner.written.insert(name.to_owned(), written);
@@ -235,12 +235,12 @@ impl AttemptData {
         let mut given = Vec::new();
         for (name, bound) in &spec.bindings.reads {
             let address = match bound {
-                Bound::Object(read) => {
+                InputBinding::Object(read) => {
                     let Some(located) = located.get(name) else { continue };
                     work.count_in(name, read.bytes);
                     self.presign_version(located)?
                 }
-                Bound::Uri => match spec.addresses.inputs.0.get(name) {
+                InputBinding::Uri => match spec.addresses.inputs.0.get(name) {
                     Some(address) => address.clone(),
                     None => continue,
                 },
@@ -292,8 +292,8 @@ impl AttemptData {
         let reads = self.spec().bindings.reads.iter();
         reads
             .filter_map(|(name, bound)| match bound {
-                Bound::Object(read) => Some((name.clone(), read.bytes)),
-                Bound::Uri => None,
+                InputBinding::Object(read) => Some((name.clone(), read.bytes)),
+                InputBinding::Uri => None,
             })
             .collect()
     }
@@ -301,8 +301,8 @@ impl AttemptData {
     /// The file that an input stands for, as it was when the run was accepted.
     pub fn input(&self, name: &str) -> Option<&ReadObject> {
         match self.spec().bindings.reads.get(name)? {
-            Bound::Object(read) => Some(read),
-            Bound::Uri => None,
+            InputBinding::Object(read) => Some(read),
+            InputBinding::Uri => None,
         }
     }
 
@@ -320,7 +320,7 @@ impl AttemptData {
         let (objects, world) = (self.objects()?, &self.attempt.dispatch().run.world);
         let wanted = version_of(world, read);
         let found = || objects.get_version(wanted.clone());
-        let found = storage::patiently(Patience::Long, found).await;
+        let found = storage::patiently(Tries::Long, found).await;
         let told = |error: ObjectError| Fault::from(error).with("key", name);
         let body = found.map_err(told)?.ok_or_else(|| changed(name))?;
         let note = self.attempt.handle().files().on_damage(world, &read.path);
@@ -345,7 +345,7 @@ impl AttemptData {
         for (name, read) in self.spec().bindings.files() {
             let objects = self.objects()?;
             let wanted = version_of(&self.attempt.dispatch().run.world, read);
-            let found = storage::patiently(Patience::Long, || objects.locate(wanted.clone())).await;
+            let found = storage::patiently(Tries::Long, || objects.locate(wanted.clone())).await;
             let found = found.map_err(|error| Fault::from(error).with("key", name.as_str()))?;
             located.insert(name.clone(), found.ok_or_else(|| changed(name))?);
         }
@@ -370,7 +370,7 @@ impl AttemptData {
         };
         let info = self.objects()?.put(put, storage::counted(body, storage::count_written)).await;
         let info = info.map_err(|error| Fault::from(error).with("key", name))?;
-        self.attempt.work().hand_over(name, Written { at, place, info });
+        self.attempt.work().hand_over(name, StoredOutput { at, place, info });
         Ok(())
     }
 

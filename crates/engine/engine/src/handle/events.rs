@@ -14,7 +14,7 @@ use wharf_vocab::{Code, Executed, FaultCode, RunId, Seq, Timestamp};
 
 /// One record of a run's stream.
 #[derive(Debug, Clone)]
-pub struct RunEvent {
+pub struct RunRecord {
     /// Its place in the run's stream.
     pub seq: Seq,
     /// When it was committed.
@@ -79,7 +79,7 @@ pub enum EventKind {
     Finished(Arc<Run>),
 }
 
-impl RunEvent {
+impl RunRecord {
     /// The event as readers are shown it, if they are.
     pub fn public(self, run_id: &RunId) -> Option<PublicEvent> {
         let Self { seq, at, item, retry, ended } = self;

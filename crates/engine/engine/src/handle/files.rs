@@ -5,16 +5,16 @@ use std::ops::Range;
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{Actor, Artifact, ArtifactOp, AuditEvent, AuditRecord, Caller};
 use wharf_ports::{
-    ByteStream, FileQuery, FileRecord, ObjectBody, ObjectErrorKind, ObjectInfo, PutObject, Usage,
-    verified,
+    ByteStream, FileQuery, FileRecord, ObjectBody, ObjectErrorKind, ObjectInfo, PutObject,
+    WorldSize, verified,
 };
 use wharf_vocab::limits::{FILE_BYTES_MAX, PAGE_ITEMS_MAX};
 use wharf_vocab::{B3, Code, Direction, Fault, StreamId, Verb, WorldId, media};
 
-use super::in_use::{Claim, Used};
+use super::in_use::{Claim, FilesInUse};
 use super::{FileCalls, no_world};
 use crate::shard::Input;
-use crate::storage::{self, Patience};
+use crate::storage::{self, Tries};
 
 /// Files that are there now.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,7 +65,7 @@ impl<'a> FileCalls<'a> {
     }
 
     /// How much a world holds. Needs the verb `read`.
-    pub async fn usage(self, caller: &Caller, world: &WorldId) -> Result<Usage, Fault> {
+    pub async fn usage(self, caller: &Caller, world: &WorldId) -> Result<WorldSize, Fault> {
         self.may_use_files(caller, Verb::Read, world)?;
         Ok(self.0.inner.store.usage(world.clone()).await?)
     }
@@ -89,7 +89,7 @@ impl<'a> FileCalls<'a> {
             return Err(Fault::new(Code::RequestRangeInvalid, message).with("bytes", bytes));
         }
         let found =
-            storage::patiently(Patience::Short, || objects.get(key.clone(), range.clone())).await;
+            storage::patiently(Tries::Short, || objects.get(key.clone(), range.clone())).await;
         let body = found.map_err(|error| match error.kind {
             ObjectErrorKind::NotFound => no_file(world, path),
             _ => error.into(),
@@ -168,7 +168,7 @@ impl<'a> FileCalls<'a> {
         let op = ArtifactOp::Remove { world: world.clone(), path: path.clone() };
         self.index(world, vec![op], record).await?;
         let key = path.key(world);
-        Ok(storage::patiently(Patience::Short, || objects.delete(key.clone())).await?)
+        Ok(storage::patiently(Tries::Short, || objects.delete(key.clone())).await?)
     }
 
     /// Whether a caller may use a world's files, and the world is there. Rights for some tools
@@ -254,8 +254,8 @@ impl<'a> FileCalls<'a> {
     }
 
     /// What the open runs of a world read and write.
-    pub(super) fn used(self, world: &WorldId) -> Used {
-        let mut used = Used::default();
+    pub(super) fn used(self, world: &WorldId) -> FilesInUse {
+        let mut used = FilesInUse::default();
         for run in self.0.inner.hub.open_in(world) {
             used.add(&run);
         }

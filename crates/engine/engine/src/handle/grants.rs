@@ -8,7 +8,7 @@ use wharf_domain::{Caller, CallerKind, Grant, GrantInput, Provider};
 use wharf_vocab::{Code, Fault, GrantId, Object, ProviderId, Verb};
 
 use super::TrustCalls;
-use super::names::Named;
+use super::names::NameKind;
 use crate::clean::Clean;
 
 impl TrustCalls<'_> {
@@ -54,7 +54,7 @@ impl TrustCalls<'_> {
         };
         let share = |grant: &Grant| good(grant).then(|| grant.by.share());
         let shares = self.0.inner.records.grants.find(share).into_iter();
-        let _place = self.0.inner.names.take(Named::Tokens, caller, shares)?;
+        let _place = self.0.inner.names.take(NameKind::Tokens, caller, shares)?;
         let id = GrantId::new(format!("g-{}", Uuid::now_v7().simple()))
             .map_err(|_| Fault::new(Code::CoreInternal, "The grant could not be named."))?;
         let grant: Grant = self.0.change(caller, id, GrantInput::Make(Box::new(new))).await?;

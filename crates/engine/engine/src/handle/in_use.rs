@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use parking_lot::{Mutex, MutexGuard};
 use wharf_domain::Run;
-use wharf_domain::scope::{Bound, Target, WorldPath};
+use wharf_domain::scope::{InputBinding, Target, WorldPath};
 use wharf_vocab::{Code, Fault, WorldId};
 
 /// A file of a world.
-pub(super) type Place = (WorldId, WorldPath);
+pub(super) type FileKey = (WorldId, WorldPath);
 
 /// What is spoken for.
 #[derive(Debug, Default)]
@@ -21,9 +21,9 @@ pub(super) struct InUse(Mutex<Claims>);
 #[derive(Debug, Default)]
 struct Claims {
     /// Files that requests on their way read.
-    reading: BTreeMap<Place, usize>,
+    reading: BTreeMap<FileKey, usize>,
     /// Files that are being removed.
-    removing: BTreeSet<Place>,
+    removing: BTreeSet<FileKey>,
     /// Worlds in which something is being made.
     working: BTreeMap<WorldId, usize>,
     /// Worlds that are being removed.
@@ -34,13 +34,13 @@ struct Claims {
 #[derive(Debug)]
 pub(super) struct Claim<'a> {
     all: &'a InUse,
-    kind: Kind,
+    kind: UseKind,
 }
 
 #[derive(Debug)]
-enum Kind {
-    Reading(Vec<Place>),
-    Removing(Vec<Place>),
+enum UseKind {
+    Reading(Vec<FileKey>),
+    Removing(Vec<FileKey>),
     Working(WorldId),
     Closing(WorldId),
 }
@@ -51,7 +51,7 @@ impl InUse {
     }
 
     /// Speaks for files that a new run reads; the first that is being removed is the error.
-    pub(super) fn read(&self, places: Vec<Place>) -> Result<Claim<'_>, Place> {
+    pub(super) fn read(&self, places: Vec<FileKey>) -> Result<Claim<'_>, FileKey> {
         let mut claims = self.lock();
         if let Some(gone) = places.iter().find(|place| claims.removing.contains(place)) {
             return Err(gone.clone());
@@ -59,17 +59,18 @@ impl InUse {
         for place in &places {
             *claims.reading.entry(place.clone()).or_default() += 1;
         }
-        Ok(Claim { all: self, kind: Kind::Reading(places) })
+        Ok(Claim { all: self, kind: UseKind::Reading(places) })
     }
 
     /// Speaks for files that are to be removed, leaving out those that somebody else speaks for.
-    pub(super) fn remove(&self, places: Vec<Place>) -> (Claim<'_>, Vec<Place>) {
+    pub(super) fn remove(&self, places: Vec<FileKey>) -> (Claim<'_>, Vec<FileKey>) {
         let mut claims = self.lock();
-        let free =
-            |place: &Place| !claims.reading.contains_key(place) && !claims.removing.contains(place);
+        let free = |place: &FileKey| {
+            !claims.reading.contains_key(place) && !claims.removing.contains(place)
+        };
         let free: Vec<_> = places.into_iter().filter(free).collect();
         claims.removing.extend(free.iter().cloned());
-        (Claim { all: self, kind: Kind::Removing(free.clone()) }, free)
+        (Claim { all: self, kind: UseKind::Removing(free.clone()) }, free)
     }
 
     /// Says that something is made in a world, unless it is being removed.
@@ -80,7 +81,7 @@ impl InUse {
             return Err(Fault::new(Code::WorldNotFound, message));
         }
         *claims.working.entry(world.clone()).or_default() += 1;
-        Ok(Claim { all: self, kind: Kind::Working(world.clone()) })
+        Ok(Claim { all: self, kind: UseKind::Working(world.clone()) })
     }
 
     /// Whether something is being made in a world.
@@ -94,7 +95,7 @@ impl InUse {
         if claims.working.contains_key(world) || !claims.closing.insert(world.clone()) {
             return None;
         }
-        Some(Claim { all: self, kind: Kind::Closing(world.clone()) })
+        Some(Claim { all: self, kind: UseKind::Closing(world.clone()) })
     }
 }
 
@@ -102,18 +103,18 @@ impl Drop for Claim<'_> {
     fn drop(&mut self) {
         let mut claims = self.all.lock();
         match &self.kind {
-            Kind::Reading(places) => {
+            UseKind::Reading(places) => {
                 for place in places {
                     leave(&mut claims.reading, place);
                 }
             }
-            Kind::Removing(places) => {
+            UseKind::Removing(places) => {
                 for place in places {
                     claims.removing.remove(place);
                 }
             }
-            Kind::Working(world) => leave(&mut claims.working, world),
-            Kind::Closing(world) => {
+            UseKind::Working(world) => leave(&mut claims.working, world),
+            UseKind::Closing(world) => {
                 claims.closing.remove(world);
             }
         }
@@ -131,18 +132,18 @@ fn leave<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K) {
 
 /// The files that open runs read or write, and the runs whose local files stay.
 #[derive(Debug, Default)]
-pub(super) struct Used {
+pub(super) struct FilesInUse {
     paths: BTreeSet<WorldPath>,
     runs: BTreeSet<String>,
 }
 
-impl Used {
+impl FilesInUse {
     /// Adds what one run uses.
     pub(super) fn add(&mut self, run: &Run) {
         let bindings = &run.spec.bindings;
         self.paths.extend(bindings.reads.values().filter_map(|bound| match bound {
-            Bound::Object(read) => Some(read.path.clone()),
-            Bound::Uri => None,
+            InputBinding::Object(read) => Some(read.path.clone()),
+            InputBinding::Uri => None,
         }));
         self.paths.extend(bindings.writes.values().filter_map(|target| match target {
             Target::Object { path } => Some(path.clone()),
@@ -166,7 +167,7 @@ impl Used {
 mod tests {
     use super::*;
 
-    fn place(path: &str) -> Place {
+    fn place(path: &str) -> FileKey {
         (WorldId::new("w").expect("valid"), WorldPath::parse(path).expect("valid"))
     }
 

@@ -47,29 +47,29 @@ use wharf_vocab::{Code, Fault, NodeId, ShardId, Timestamp, WorldId};
 pub use asks::{AskFeed, AskNews, AskView};
 pub use attempt::{Attempt, AttemptRef};
 pub use collect::Collected;
-pub use costs::{CostRequest, Costs};
+pub use costs::{CostReport, CostRequest};
 pub use data::{AttemptData, Reach};
-pub use events::{EventKind, PublicEvent, Retry, RunEvent, progress_value};
+pub use events::{EventKind, PublicEvent, Retry, RunRecord, progress_value};
 pub use files::{FilePage, NewFile};
 pub use follow::{Follow, FollowEvent};
 pub use names::{NameLimit, NameLimits};
 pub use outputs::{AttemptEnd, AttemptOutputs, WrittenFile};
 pub use request::{NewRun, RunSeats};
-pub use runs::Accepted;
-pub use trace::Trace;
+pub use runs::AcceptedRun;
+pub use trace::FileTrace;
 pub use uploads::{UploadRef, UploadView};
 pub use watch::Watch;
 pub use worlds::WorldView;
 
 use crate::admission::InputChecks;
 use crate::catalog::Catalog;
-use crate::held::Held;
+use crate::held::MemoryBudget;
 use crate::hub::Hub;
 use crate::prices::Prices;
 use crate::records::Records;
 use crate::redact::{Redaction, Redactor};
-use crate::shard::{Input, Record, Reply};
-use crate::shell::{Message, Parts, ROOM_BYTES, Room, Shell};
+use crate::shard::{Input, RecordKind, Reply};
+use crate::shell::{MessagePermit, ROOM_BYTES, Shell, ShellMessage, ShellParts};
 use crate::storage;
 use audit::Denials;
 use children::Children;
@@ -85,7 +85,7 @@ const STOP_MAX: Duration = Duration::from_secs(10);
 
 /// What an engine is made of.
 #[derive(Clone)]
-pub struct Options {
+pub struct EngineOptions {
     /// The name of this core among the cores of one Wharf.
     pub node: NodeId,
     /// Where everything becomes true.
@@ -115,7 +115,7 @@ pub struct Options {
     pub names: NameLimits,
 }
 
-impl Options {
+impl EngineOptions {
     /// An engine that knows no token and has no rules.
     pub fn new(node: NodeId, store: Arc<dyn Store>, clock: Arc<dyn Clock>, seed: u64) -> Self {
         let (keyring, policy) = (Keyring::none(), Policy::default());
@@ -140,17 +140,17 @@ impl Options {
 /// The one way in and out of the engine. Cloning it is cheap.
 #[derive(Clone)]
 pub struct Handle {
-    inner: Arc<Inner>,
+    inner: Arc<EngineState>,
 }
 
-struct Inner {
-    messages: mpsc::Sender<Message>,
+struct EngineState {
+    messages: mpsc::Sender<ShellMessage>,
     /// Room for large messages that wait for the shell.
     room: Arc<Semaphore>,
     /// What open runs take in memory.
-    held: Held,
+    held: MemoryBudget,
     /// What attempts under way take besides.
-    attempts: Held,
+    attempts: MemoryBudget,
     hub: Arc<Hub>,
     catalog: Arc<Catalog>,
     records: Arc<Records>,
@@ -180,16 +180,16 @@ impl std::fmt::Debug for Handle {
 
 impl Handle {
     /// Takes the leases, loads what is open and starts the shell.
-    pub async fn start(options: Options) -> Result<Self, StoreError> {
+    pub async fn start(options: EngineOptions) -> Result<Self, StoreError> {
         let (messages, inbox) = mpsc::channel(MESSAGES_WAITING_MAX);
-        let held = Held::up_to(options.held_bytes_max);
-        let attempts = Held::up_to(options.held_bytes_max / 3 * 2);
+        let held = MemoryBudget::up_to(options.held_bytes_max);
+        let attempts = MemoryBudget::up_to(options.held_bytes_max / 3 * 2);
         let hub = Arc::new(Hub::new(held.clone()));
         let catalog = Arc::new(Catalog::default());
         let records = Arc::new(Records::default());
         let prices = Arc::new(Prices::default());
         let stopping = Arc::new(AtomicBool::new(false));
-        let parts = Parts {
+        let parts = ShellParts {
             node: options.node,
             store: Arc::clone(&options.store),
             objects: options.objects.clone(),
@@ -205,7 +205,7 @@ impl Handle {
         };
         let shell = Shell::open(parts).await?;
         tokio::spawn(shell.run(inbox));
-        let inner = Inner {
+        let inner = EngineState {
             messages,
             room: Arc::new(Semaphore::new(MESSAGES_BYTES_MAX / ROOM_BYTES)),
             held,
@@ -242,7 +242,7 @@ impl Handle {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let (sender, stopped) = oneshot::channel();
-        if self.inner.messages.send(Message::Stop(sender)).await.is_ok() {
+        if self.inner.messages.send(ShellMessage::Stop(sender)).await.is_ok() {
             // The shell has ended, or the store takes too long: what it has committed is safe.
             let _ = tokio::time::timeout(STOP_MAX, stopped).await;
         }
@@ -277,7 +277,8 @@ impl Handle {
     async fn ask(&self, shard: ShardId, input: Input) -> Result<Reply, Fault> {
         let (sender, answer) = oneshot::channel();
         let (room, answer_to) = (self.room_for(&input).await, Some(sender));
-        let message = Message::Input { shard, input: Box::new(input), answer: answer_to, room };
+        let message =
+            ShellMessage::Input { shard, input: Box::new(input), answer: answer_to, room };
         self.inner.messages.send(message).await.map_err(|_| stopped())?;
         match answer.await {
             Ok(result) => result,
@@ -287,7 +288,7 @@ impl Handle {
     }
 
     /// Asks something of a world, a provider, a grant or a seat and waits until it is committed.
-    async fn change<R: Record>(
+    async fn change<R: RecordKind>(
         &self,
         caller: &Caller,
         id: R::Id,
@@ -304,12 +305,12 @@ impl Handle {
     /// Sends an input that nobody waits for.
     async fn tell(&self, shard: ShardId, input: Input) -> Result<(), Fault> {
         let room = self.room_for(&input).await;
-        let message = Message::Input { shard, input: Box::new(input), answer: None, room };
+        let message = ShellMessage::Input { shard, input: Box::new(input), answer: None, room };
         self.inner.messages.send(message).await.map_err(|_| stopped())
     }
 
     /// Waits for room for a large message.
-    async fn room_for(&self, input: &Input) -> Option<Room> {
+    async fn room_for(&self, input: &Input) -> Option<MessagePermit> {
         let units = usize::try_from(input.weight()).unwrap_or(usize::MAX) / ROOM_BYTES;
         let units = u32::try_from(units.min(MESSAGES_BYTES_MAX / ROOM_BYTES)).unwrap_or(u32::MAX);
         // The room is never closed.

@@ -45,14 +45,14 @@ impl Default for NameLimits {
 
 /// What is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum NameKind {
     Seats,
     Operatives,
     Worlds,
     Tokens,
 }
 
-impl Named {
+impl NameKind {
     fn as_str(self) -> &'static str {
         match self {
             Self::Seats => "seats",
@@ -67,23 +67,23 @@ impl Named {
 #[derive(Debug)]
 pub(super) struct Names {
     pub(super) limits: NameLimits,
-    making: Mutex<Vec<Making>>,
+    making: Mutex<Vec<PendingName>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Making {
-    what: Named,
+struct PendingName {
+    what: NameKind,
     share: Option<GrantId>,
 }
 
 /// A name that is being made; dropped when it stands on record, or will not.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct NameReservation<'a> {
     names: &'a Names,
-    making: Making,
+    making: PendingName,
 }
 
-impl Drop for Place<'_> {
+impl Drop for NameReservation<'_> {
     fn drop(&mut self) {
         let mut making = self.names.making.lock();
         if let Some(at) = making.iter().position(|it| *it == self.making) {
@@ -100,15 +100,15 @@ impl Names {
     /// Takes a name for a caller; `taken` are the shares of those that stand on record.
     pub(super) fn take(
         &self,
-        what: Named,
+        what: NameKind,
         caller: &Caller,
         taken: impl Iterator<Item = Option<GrantId>>,
-    ) -> Result<Place<'_>, Fault> {
+    ) -> Result<NameReservation<'_>, Fault> {
         let limit = match what {
-            Named::Seats => self.limits.seats,
-            Named::Operatives => self.limits.operatives,
-            Named::Worlds => self.limits.worlds,
-            Named::Tokens => self.limits.tokens,
+            NameKind::Seats => self.limits.seats,
+            NameKind::Operatives => self.limits.operatives,
+            NameKind::Worlds => self.limits.worlds,
+            NameKind::Tokens => self.limits.tokens,
         };
         let share = caller.share().cloned();
         let mut making = self.making.lock();
@@ -130,9 +130,9 @@ impl Names {
             );
             return Err(Fault::new(Code::GrantLimit, message).with("max", limit.each));
         }
-        let place = Making { what, share };
+        let place = PendingName { what, share };
         making.push(place.clone());
-        Ok(Place { names: self, making: place })
+        Ok(NameReservation { names: self, making: place })
     }
 }
 
@@ -147,7 +147,7 @@ mod tests {
         let names = Names::new(NameLimits { worlds: two, ..NameLimits::default() });
         let (one, other) =
             (Caller::token("g-1", Rights::all()), Caller::token("g-2", Rights::all()));
-        let take = |caller: &Caller| names.take(Named::Worlds, caller, std::iter::empty());
+        let take = |caller: &Caller| names.take(NameKind::Worlds, caller, std::iter::empty());
         let held = [take(&one).expect("free"), take(&one).expect("free")];
         let refused = take(&one).expect_err("its share is used up");
         assert!(refused.is(Code::GrantLimit), "{refused}");
@@ -158,8 +158,11 @@ mod tests {
         drop((held, people));
         take(&one).expect("given back");
         let recorded = vec![Some(one.grant.clone()); 2].into_iter();
-        let refused = names.take(Named::Worlds, &one, recorded).expect_err("on record");
+        let refused = names.take(NameKind::Worlds, &one, recorded).expect_err("on record");
         assert!(refused.is(Code::GrantLimit), "{refused}");
-        assert!(names.take(Named::Seats, &one, std::iter::empty()).is_ok(), "a share of each kind");
+        assert!(
+            names.take(NameKind::Seats, &one, std::iter::empty()).is_ok(),
+            "a share of each kind"
+        );
     }
 }

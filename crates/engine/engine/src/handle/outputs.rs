@@ -19,9 +19,9 @@ use wharf_vocab::{B3, Code, Fault, Micro, Object, Publish, Timestamp};
 
 use super::AttemptRef;
 use super::agree::{SKEW_MS, agrees};
-use super::data::{Written, shown};
+use super::data::{StoredOutput, shown};
 use super::files::written;
-use crate::storage::{self, Patience};
+use crate::storage::{self, Tries};
 
 /// Outputs that are confirmed or written side by side.
 const OUTPUTS_AT_ONCE: usize = 8;
@@ -65,9 +65,9 @@ pub struct WrittenFile {
 
 /// What a provider says of an output that goes to a file.
 #[derive(Debug)]
-enum Said {
+enum OutputReport {
     /// It handed the bytes over.
-    HandedOver(Box<Written>),
+    HandedOver(Box<StoredOutput>),
     /// It wrote the file itself.
     Wrote(WrittenFile),
     /// It gave the value, to be written for it.
@@ -78,11 +78,11 @@ enum Said {
 
 /// An output as it turned out to be.
 #[derive(Debug)]
-enum Settled {
+enum OutputState {
     /// The file is there, as its provider said.
-    There(Written),
+    There(StoredOutput),
     /// The file is there, and its provider did not say so.
-    Found(Written),
+    Found(StoredOutput),
     /// Nothing is there.
     Missing,
     /// Nothing was said of it, and the artifact store cannot be asked.
@@ -107,14 +107,14 @@ impl AttemptRef {
         let mut delivery = Delivery { metered: self.work().metered(), ..Delivery::default() };
         for (name, settled) in settled {
             let line = match &settled {
-                Settled::There(_) => None,
-                Settled::Found(_) => Some(note(Level::Info, &name, FOUND)),
-                Settled::Missing => Some(note(Level::Warn, &name, MISSING)),
-                Settled::Unknown => Some(note(Level::Warn, &name, UNKNOWN)),
+                OutputState::There(_) => None,
+                OutputState::Found(_) => Some(note(Level::Info, &name, FOUND)),
+                OutputState::Missing => Some(note(Level::Warn, &name, MISSING)),
+                OutputState::Unknown => Some(note(Level::Warn, &name, UNKNOWN)),
             };
             lines.extend(line);
             let mut place = Value::Null;
-            if let Settled::There(written) | Settled::Found(written) = settled {
+            if let OutputState::There(written) | OutputState::Found(written) = settled {
                 place = written.place.uri(&self.dispatch().run.world).into();
                 self.record(&mut delivery, &name, written);
             }
@@ -133,7 +133,7 @@ impl AttemptRef {
     async fn check(
         &self,
         outputs: &Object,
-        said: &BTreeMap<String, Said>,
+        said: &BTreeMap<String, OutputReport>,
         elsewhere: &Object,
     ) -> Result<(), Fault> {
         let (tool, catalog) = (&self.dispatch().spec.tool, &self.handle().inner.catalog);
@@ -147,7 +147,7 @@ impl AttemptRef {
         }
         for (name, said) in said {
             let seen = match said {
-                Said::Value(value) if bytes_of(value).is_none() => value.clone(),
+                OutputReport::Value(value) if bytes_of(value).is_none() => value.clone(),
                 _ => {
                     except.insert(name.clone());
                     Value::Null
@@ -164,7 +164,7 @@ impl AttemptRef {
         &self,
         outputs: &mut Object,
         mut written: BTreeMap<String, WrittenFile>,
-    ) -> Result<(BTreeMap<String, Said>, Object), Fault> {
+    ) -> Result<(BTreeMap<String, OutputReport>, Object), Fault> {
         let spec = &self.dispatch().spec;
         let mut handed_over = self.work().written();
         let (mut said, mut elsewhere) = (BTreeMap::new(), Object::new());
@@ -173,22 +173,22 @@ impl AttemptRef {
             let echo = || self.is_echo(name, &value).then(WrittenFile::default);
             let wrote = written.remove(name).or_else(echo);
             let one = match (handed_over.remove(name), target, wrote) {
-                (Some(file), ..) => Said::HandedOver(Box::new(file)),
+                (Some(file), ..) => OutputReport::HandedOver(Box::new(file)),
                 (None, Target::Uri, wrote) => {
                     let text = |_| shown(&spec.outputs, name).into();
                     elsewhere.insert(name.clone(), wrote.map_or(value, text));
                     continue;
                 }
-                (None, Target::Object { .. }, Some(file)) => Said::Wrote(file),
-                (None, Target::Object { .. }, None) if value.is_null() => Said::Nothing,
-                (None, Target::Object { .. }, None) => Said::Value(value),
+                (None, Target::Object { .. }, Some(file)) => OutputReport::Wrote(file),
+                (None, Target::Object { .. }, None) if value.is_null() => OutputReport::Nothing,
+                (None, Target::Object { .. }, None) => OutputReport::Value(value),
             };
             said.insert(name.clone(), one);
         }
         for (name, file) in handed_over {
             outputs.remove(&name);
             written.remove(&name);
-            said.insert(name, Said::HandedOver(Box::new(file)));
+            said.insert(name, OutputReport::HandedOver(Box::new(file)));
         }
         if let Some(name) = written.keys().next() {
             let message =
@@ -208,7 +208,10 @@ impl AttemptRef {
     }
 
     /// Confirms what was written, writes what was given, and looks for what nothing was said of.
-    async fn settle(&self, said: BTreeMap<String, Said>) -> Result<Vec<(String, Settled)>, Fault> {
+    async fn settle(
+        &self,
+        said: BTreeMap<String, OutputReport>,
+    ) -> Result<Vec<(String, OutputState)>, Fault> {
         let began = self.began().await?;
         let each = said.into_iter().map(|(name, said)| async move {
             let settled = self.settle_one(&name, said, began).await?;
@@ -227,19 +230,19 @@ impl AttemptRef {
     }
 
     /// Looks whether an output that the provider did not name lies where it could be written.
-    async fn look_for(&self, name: &str, began: Timestamp) -> Settled {
+    async fn look_for(&self, name: &str, began: Timestamp) -> OutputState {
         match self.unlisted(name, began).await {
-            Ok(Some(written)) => Settled::Found(written),
-            Ok(None) => Settled::Missing,
+            Ok(Some(written)) => OutputState::Found(written),
+            Ok(None) => OutputState::Missing,
             Err(fault) => {
                 tracing::debug!(run = %self.dispatch().run, %fault, "an output was not looked for");
-                Settled::Unknown
+                OutputState::Unknown
             }
         }
     }
 
     /// An output that was written to the address that was given out for it, by this attempt.
-    async fn unlisted(&self, name: &str, began: Timestamp) -> Result<Option<Written>, Fault> {
+    async fn unlisted(&self, name: &str, began: Timestamp) -> Result<Option<StoredOutput>, Fault> {
         if self.work().output_address(name).is_none() {
             return Ok(None);
         }
@@ -248,7 +251,7 @@ impl AttemptRef {
         let world = &self.dispatch().run.world;
         let key = at.key(world);
         let told = |error: ObjectError| Fault::from(error).with("key", name);
-        let found = storage::head(&*objects, &key, Patience::Long).await.map_err(told)?;
+        let found = storage::head(&*objects, &key, Tries::Long).await.map_err(told)?;
         let Some(mut info) = found else { return Ok(None) };
         // A place of the attempt's own cannot hold anything of others.
         if at == place && !self.is_new(&place, &info, began).await? {
@@ -257,7 +260,7 @@ impl AttemptRef {
         if info.b3.is_none() {
             info.b3 = self.hash(&*objects, &key, &info).await.map_err(told)?;
         }
-        Ok(Some(Written { at, place, info }))
+        Ok(Some(StoredOutput { at, place, info }))
     }
 
     /// Whether a file that nobody speaks of was written since the attempt began. The clock of the
@@ -277,29 +280,34 @@ impl AttemptRef {
         Ok(!known)
     }
 
-    async fn settle_one(&self, name: &str, said: Said, began: Timestamp) -> Result<Settled, Fault> {
+    async fn settle_one(
+        &self,
+        name: &str,
+        said: OutputReport,
+        began: Timestamp,
+    ) -> Result<OutputState, Fault> {
         let told = |error: ObjectError| Fault::from(error).with("key", name);
         let objects = self.handle().objects()?;
         let (at, place) = self.paths(name)?;
         let key = at.key(&self.dispatch().run.world);
         let mut written = match said {
-            Said::Nothing => return Ok(self.look_for(name, began).await),
-            Said::HandedOver(written) if self.work().was_found(name) => {
-                return Ok(Settled::Found(*written));
+            OutputReport::Nothing => return Ok(self.look_for(name, began).await),
+            OutputReport::HandedOver(written) if self.work().was_found(name) => {
+                return Ok(OutputState::Found(*written));
             }
-            Said::HandedOver(written) => *written,
-            Said::Value(value) => {
+            OutputReport::HandedOver(written) => *written,
+            OutputReport::Value(value) => {
                 let (kind, bytes) = (place.media_type(), content(value));
                 storage::count_written(storage::length(&bytes));
                 let info = storage::put_bytes(&*objects, &key, kind, bytes).await.map_err(told)?;
-                Written { at, place, info }
+                StoredOutput { at, place, info }
             }
-            Said::Wrote(WrittenFile { bytes, b3 }) => {
-                let found = storage::head(&*objects, &key, Patience::Long).await.map_err(told)?;
+            OutputReport::Wrote(WrittenFile { bytes, b3 }) => {
+                let found = storage::head(&*objects, &key, Tries::Long).await.map_err(told)?;
                 // A place of the attempt's own cannot hold anything older.
                 let fresh =
                     |info: &ObjectInfo| at != place || info.written_at.plus_ms(SKEW_MS) >= began;
-                let Some(mut info) = found.filter(fresh) else { return Ok(Settled::Missing) };
+                let Some(mut info) = found.filter(fresh) else { return Ok(OutputState::Missing) };
                 let differs = bytes.is_some_and(|bytes| bytes != info.bytes)
                     || matches!((&b3, &info.b3), (Some(said), Some(found)) if said != found);
                 if differs {
@@ -308,13 +316,13 @@ impl AttemptRef {
                     return Err(Fault::new(Code::ArtifactChecksum, message).with("key", name));
                 }
                 info.b3 = info.b3.or(b3);
-                Written { at, place, info }
+                StoredOutput { at, place, info }
             }
         };
         if written.info.b3.is_none() {
             written.info.b3 = self.hash(&*objects, &key, &written.info).await.map_err(told)?;
         }
-        Ok(Settled::There(written))
+        Ok(OutputState::There(written))
     }
 
     /// Reads a file to learn its hash, unless that takes too much of the attempt's time.
@@ -330,8 +338,8 @@ impl AttemptRef {
         tokio::time::timeout(left.min(HASHING_MAX), hash).await.unwrap_or(Ok(None))
     }
 
-    fn record(&self, delivery: &mut Delivery, name: &str, written: Written) {
-        let Written { at, place, info } = written;
+    fn record(&self, delivery: &mut Delivery, name: &str, written: StoredOutput) {
+        let StoredOutput { at, place, info } = written;
         delivery.artifacts.push(self.artifact(name, &place, info));
         if at != place {
             delivery.moves.push(Move { from: at, to: place });
@@ -387,7 +395,7 @@ impl AttemptRef {
         }
         let Ok((_, place)) = self.paths(name) else { return Ok(None) };
         let objects = self.handle().objects()?;
-        let head = storage::head(&*objects, &place.key(world), Patience::Short).await?;
+        let head = storage::head(&*objects, &place.key(world), Tries::Short).await?;
         let Some(info) = head else { return Ok(None) };
         let new = self.is_new(&place, &info, began).await?;
         Ok(new.then(|| self.artifact(name, &place, info)))

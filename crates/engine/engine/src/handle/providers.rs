@@ -8,10 +8,10 @@ use wharf_domain::{Availability, Caller, Provider, ProviderInput, ProviderKind, 
 use wharf_ports::ProviderSink;
 use wharf_vocab::{Code, Fault, ProviderId, ToolId};
 
-use super::names::{Named, Place};
+use super::names::{NameKind, NameReservation};
 use super::{ProviderCalls, stopped};
 use crate::catalog::{CatalogTool, not_found};
-use crate::shell::Message;
+use crate::shell::ShellMessage;
 
 impl<'a> ProviderCalls<'a> {
     /// Adds a provider with its tools; it can take attempts once it is said to be up. A name that
@@ -57,7 +57,7 @@ impl<'a> ProviderCalls<'a> {
         availability: Availability,
     ) -> Result<(), Fault> {
         self.0.inner.catalog.set_availability(&provider, availability.clone());
-        let message = Message::Provider { provider, availability };
+        let message = ShellMessage::Provider { provider, availability };
         self.0.inner.messages.send(message).await.map_err(|_| stopped())
     }
 
@@ -94,14 +94,18 @@ impl<'a> ProviderCalls<'a> {
     }
 
     /// A place among the names that operatives serve.
-    fn name_operative(self, caller: &Caller, id: &ProviderId) -> Result<Place<'a>, Fault> {
+    fn name_operative(
+        self,
+        caller: &Caller,
+        id: &ProviderId,
+    ) -> Result<NameReservation<'a>, Fault> {
         let share = |agent: &Provider| {
             let is_operative = matches!(agent.manifest.kind, ProviderKind::Operative);
             let other = is_operative && !agent.removed && agent.id != *id;
             other.then(|| agent.makers.first().cloned())
         };
         let shares = self.0.inner.records.providers.find(share).into_iter();
-        self.0.inner.names.take(Named::Operatives, caller, shares)
+        self.0.inner.names.take(NameKind::Operatives, caller, shares)
     }
 
     /// All agents that have not been removed.

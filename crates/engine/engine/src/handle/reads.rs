@@ -18,7 +18,7 @@ use crate::shard::Input;
 
 /// The inputs of an attempt that were handed out, by their names.
 #[derive(Debug, Default)]
-pub(super) struct Reads {
+pub(super) struct InputReads {
     /// All of them.
     given: BTreeSet<String>,
     /// Those that are not on record yet.

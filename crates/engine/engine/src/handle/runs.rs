@@ -18,7 +18,7 @@ use crate::shell::read_run;
 
 /// A run that was accepted.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Accepted {
+pub struct AcceptedRun {
     /// The run.
     pub run: Arc<Run>,
     /// Whether the same request had been accepted before.
@@ -33,7 +33,7 @@ impl RunCalls<'_> {
 
     /// Accepts a run, or says why not; nothing is kept of a request that is refused but a record
     /// in the audit.
-    pub async fn create(self, caller: &Caller, new: NewRun) -> Result<Accepted, Fault> {
+    pub async fn create(self, caller: &Caller, new: NewRun) -> Result<AcceptedRun, Fault> {
         let (tool, world) = (new.tool.clone(), new.world.clone());
         let result = self.try_create(caller, new).await;
         if let Err(fault) = &result {
@@ -48,7 +48,7 @@ impl RunCalls<'_> {
         caller: &Caller,
         mut new: NewRun,
         at_most: Duration,
-    ) -> Result<Accepted, Fault> {
+    ) -> Result<AcceptedRun, Fault> {
         let run_id = new.run_id.get_or_insert_with(fresh_run_id).clone();
         let key = RunKey { world: new.world.clone(), run: run_id };
         let mut waiter = self.0.inner.hub.wait(&key);
@@ -59,13 +59,13 @@ impl RunCalls<'_> {
         if accepted.run.key != key {
             drop(waiter);
             let run = self.wait(&accepted.run.key, at_most).await?;
-            return Ok(Accepted { run, ..accepted });
+            return Ok(AcceptedRun { run, ..accepted });
         }
         let run = match tokio::time::timeout(at_most, waiter.over()).await {
             Ok(Some(run)) => run,
             Ok(None) | Err(_) => self.get(&key).await?,
         };
-        Ok(Accepted { run, ..accepted })
+        Ok(AcceptedRun { run, ..accepted })
     }
 
     /// Waits for a run's end, at most so long; then it is shown as it is.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::{StreamExt as _, TryStreamExt as _};
 use wharf_domain::run::Addresses;
 use wharf_domain::scope::{
-    Bindings, Bound, Intent, Plan, ReadObject, Source, Target, WorldPath, resolve,
+    Bindings, InputBinding, InputSource, Intent, Plan, ReadObject, Target, WorldPath, resolve,
 };
 use wharf_domain::{Artifact, Caller, Run};
 use wharf_ports::{FileRecord, ObjectVersion, TraceQuery};
@@ -25,7 +25,7 @@ const RECORDS_MAX: usize = 64;
 
 /// What a request means, looked up.
 #[derive(Debug, Default)]
-pub(super) struct Resolved {
+pub(super) struct ResolvedRequest {
     pub(super) inputs: Object,
     pub(super) outputs: Object,
     pub(super) bindings: Bindings,
@@ -58,7 +58,7 @@ impl<'a> RunCalls<'a> {
             }
         }
         check_lengths(new, &plan)?;
-        let reads = plan.reads.values().any(|source| *source != Source::Uri);
+        let reads = plan.reads.values().any(|source| *source != InputSource::Uri);
         let writes = plan.writes.values().any(|target| *target != Target::Uri);
         if (reads || writes) && self.0.inner.objects.is_none() {
             let message = "This core has no artifact store, so runs cannot read or write files.";
@@ -79,16 +79,16 @@ impl<'a> RunCalls<'a> {
         new: &NewRun,
         key: &RunKey,
         plan: Plan,
-    ) -> Result<(Resolved, Option<Claim<'a>>), Fault> {
+    ) -> Result<(ResolvedRequest, Option<Claim<'a>>), Fault> {
         let Plan { mut inputs, outputs, reads, writes, input_uris, output_uris } = plan;
         let addresses = Addresses { inputs: input_uris, outputs: output_uris };
         let mut bindings = Bindings { reads: BTreeMap::new(), writes };
         let (mut objects, mut chain) = (BTreeMap::new(), BTreeMap::new());
         for (name, source) in reads {
             match source {
-                Source::Object(path) => drop(objects.insert(name, path)),
-                Source::Chain(path) => drop(chain.insert(name, path)),
-                Source::Uri => drop(bindings.reads.insert(name, Bound::Uri)),
+                InputSource::Object(path) => drop(objects.insert(name, path)),
+                InputSource::Chain(path) => drop(chain.insert(name, path)),
+                InputSource::Uri => drop(bindings.reads.insert(name, InputBinding::Uri)),
             }
         }
         if let Some(continues) = &new.continues {
@@ -98,7 +98,7 @@ impl<'a> RunCalls<'a> {
             }
         }
         if objects.is_empty() {
-            return Ok((Resolved { inputs, outputs, bindings, addresses }, None));
+            return Ok((ResolvedRequest { inputs, outputs, bindings, addresses }, None));
         }
         self.check_owners(caller, new, key, &objects).await?;
         let places = objects.values().map(|path| (new.world.clone(), path.clone())).collect();
@@ -110,7 +110,7 @@ impl<'a> RunCalls<'a> {
         let looks = futures::stream::iter(looks.collect::<Vec<_>>());
         let found: Vec<_> = looks.buffered(LOOKS_AT_ONCE).try_collect().await?;
         bindings.reads.extend(found);
-        Ok((Resolved { inputs, outputs, bindings, addresses }, Some(claim)))
+        Ok((ResolvedRequest { inputs, outputs, bindings, addresses }, Some(claim)))
     }
 
     /// Finds for each local path the newest run that wrote it, along the chain of predecessors.
@@ -176,7 +176,7 @@ impl<'a> RunCalls<'a> {
             return Ok(true);
         }
         let parent = self.get(parent).await?;
-        let given = |bound: &Bound| matches!(bound, Bound::Object(read) if read.path == *path);
+        let given = |bound: &InputBinding| matches!(bound, InputBinding::Object(read) if read.path == *path);
         Ok(parent.spec.bindings.reads.values().any(given))
     }
 
@@ -240,24 +240,24 @@ impl<'a> RunCalls<'a> {
         new: &NewRun,
         name: String,
         path: WorldPath,
-    ) -> Result<(String, Bound), Fault> {
+    ) -> Result<(String, InputBinding), Fault> {
         if let Some(given) = new.handed_on.get(&name).filter(|given| given.path == path) {
-            return Ok((name, Bound::Object(given.clone())));
+            return Ok((name, InputBinding::Object(given.clone())));
         }
         let here = self.0.files().here_now(&new.world, &path).await;
         let here = here.map_err(|fault| fault.with("key", key_of(&new.inputs, &name)))?;
         let Some((file, info)) = here else { return Err(missing(&new.inputs, &name)) };
         let Artifact { bytes, b3, media_type, .. } = file.artifact;
         let ObjectVersion { version, tag, .. } = ObjectVersion::of(String::new(), info);
-        Ok((name, Bound::Object(ReadObject { path, bytes, b3, media_type, version, tag })))
+        Ok((name, InputBinding::Object(ReadObject { path, bytes, b3, media_type, version, tag })))
     }
 }
 
 /// Whether there can be all these files in the request's world.
 fn check_lengths(new: &NewRun, plan: &Plan) -> Result<(), Fault> {
     let reads = plan.reads.iter().filter_map(|(name, source)| match source {
-        Source::Object(path) | Source::Chain(path) => Some((&new.inputs, name, path)),
-        Source::Uri => None,
+        InputSource::Object(path) | InputSource::Chain(path) => Some((&new.inputs, name, path)),
+        InputSource::Uri => None,
     });
     let writes = plan.writes.iter().filter_map(|(name, target)| match target {
         Target::Object { path } => Some((&new.outputs, name, path)),

@@ -23,7 +23,7 @@ const LOG: &str = "";
 
 /// Addresses that were given out, each with the text that records have for it.
 #[derive(Clone, Default)]
-pub(super) struct Given(Arc<Addresses>);
+pub(super) struct IssuedAddresses(Arc<Addresses>);
 
 #[derive(Clone, Default)]
 struct Addresses {
@@ -31,14 +31,14 @@ struct Addresses {
     signatures: Signatures,
 }
 
-impl Clean for Given {
+impl Clean for IssuedAddresses {
     /// The text without any capability, if it had one.
     fn clean(&self, text: &str) -> Option<String> {
         self.clean_with(text, |signatures, text| signatures.cut(text))
     }
 }
 
-impl Given {
+impl IssuedAddresses {
     /// Remembers an address.
     pub(super) fn add(&mut self, address: String, shown: String) {
         if address != shown {
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn t035_signatures_are_cut_out_however_they_are_written() {
-        let given = Given::default();
+        let given = IssuedAddresses::default();
         for (dirty, clean) in [
             ("at http://h/k?X-Amz-Signature=0a1bF& more", "at http://h/k?X-Amz-Signature=…& more"),
             ("x-amz-signature%3D0a1b", "x-amz-signature%3D…"),
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn t035_an_address_becomes_what_records_call_it_wherever_it_stands() {
-        let mut given = Given::default();
+        let mut given = IssuedAddresses::default();
         given.add("http://h/k?s=1".to_owned(), "world://w/k".to_owned());
         let mut value = serde_json::json!({
             "a": ["see http://h/k?s=1!", {"http://h/k?s=1": "http://h/k?s=1"}],

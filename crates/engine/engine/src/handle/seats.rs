@@ -6,7 +6,7 @@ use wharf_vocab::limits::OFFER_BYTES_MAX;
 use wharf_vocab::{Code, Digest, Fault, ProviderId, SeatId, ToolId, Verb, WorldId};
 
 use super::SeatCalls;
-use super::names::Named;
+use super::names::NameKind;
 
 /// How long a seat that was given up counts among those of whoever made it.
 const SEAT_COUNTS_MS: u64 = 60_000;
@@ -22,7 +22,7 @@ impl SeatCalls<'_> {
         let whose = |seat: &Seat| seat.by.as_ref().and_then(CallerRef::share);
         let shares =
             self.0.inner.records.seats.find(|seat| counts(seat).then(|| whose(seat))).into_iter();
-        let _place = self.0.inner.names.take(Named::Seats, caller, shares)?;
+        let _place = self.0.inner.names.take(NameKind::Seats, caller, shares)?;
         self.0.change(caller, id, SeatInput::Create(Box::new(new))).await
     }
 

@@ -19,7 +19,7 @@ const FILES_MAX: usize = 100;
 
 /// Where a file comes from and where it went.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trace {
+pub struct FileTrace {
     /// Every writing of the file, oldest first; the last may be there now.
     pub written: Vec<FileRecord>,
     /// Every reading of it by a run, oldest first.
@@ -39,7 +39,7 @@ impl FileCalls<'_> {
         caller: &Caller,
         world: &WorldId,
         path: &WorldPath,
-    ) -> Result<Trace, Fault> {
+    ) -> Result<FileTrace, Fault> {
         self.may_use_files(caller, Verb::Read, world)?;
         let (records, mut cut) = self.records(world, Some(path), None, RECORDS_MAX).await?;
         if records.is_empty() {
@@ -49,7 +49,7 @@ impl FileCalls<'_> {
             records.into_iter().partition(|record| record.artifact.direction == Direction::Out);
         let made_from = self.others(world, &written, Direction::In, &mut cut).await?;
         let went_into = self.others(world, &read, Direction::Out, &mut cut).await?;
-        Ok(Trace { written, read, made_from, went_into, cut })
+        Ok(FileTrace { written, read, made_from, went_into, cut })
     }
 
     /// For each run in these records: the files that it read or wrote.

@@ -5,13 +5,13 @@
 
 use wharf_domain::Caller;
 use wharf_domain::scope::WorldPath;
-use wharf_ports::{ByteStream, FileRecord, ObjectError, ObjectErrorKind, Upload, UploadPart};
+use wharf_ports::{ByteStream, FileRecord, ObjectError, ObjectErrorKind, ObjectUpload, UploadPart};
 use wharf_vocab::limits::{UPLOAD_PART_BYTES_MAX, UPLOAD_PART_BYTES_MIN, UPLOAD_PARTS_MAX};
 use wharf_vocab::{Code, Fault, WorldId};
 
 use super::files::NewFile;
 use super::{FileCalls, no_world};
-use crate::storage::{self, Patience};
+use crate::storage::{self, Tries};
 
 /// Which upload somebody means.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl FileCalls<'_> {
         let _working = self.work_in(&new.world)?;
         let (objects, key) = (self.0.objects()?, new.path.key(&new.world));
         let begin = || objects.begin_upload(key.clone(), new.kind());
-        let id = storage::patiently(Patience::Short, begin).await?;
+        let id = storage::patiently(Tries::Short, begin).await?;
         let id = format!("{}.{id}", self.earlier(&new.world)?);
         Ok(UploadView { id, path: new.path, parts: Vec::new() })
     }
@@ -104,7 +104,7 @@ impl FileCalls<'_> {
         let upload = self.begun(&upload.world, &upload.path, &upload.id)?;
         let objects = self.0.objects()?;
         let abort = || objects.abort_upload(upload.clone());
-        storage::patiently(Patience::Short, abort).await.map_err(told)
+        storage::patiently(Tries::Short, abort).await.map_err(told)
     }
 
     fn may_upload(self, caller: &Caller, upload: &UploadRef) -> Result<(), Fault> {
@@ -113,12 +113,12 @@ impl FileCalls<'_> {
     }
 
     /// An upload that was begun in this world, by the id it was given.
-    fn begun(self, world: &WorldId, path: &WorldPath, id: &str) -> Result<Upload, Fault> {
+    fn begun(self, world: &WorldId, path: &WorldPath, id: &str) -> Result<ObjectUpload, Fault> {
         let (earlier, id) = id.split_once('.').ok_or_else(no_upload)?;
         if earlier != self.earlier(world)?.to_string() {
             return Err(no_upload());
         }
-        Ok(Upload { key: path.key(world), id: id.to_owned() })
+        Ok(ObjectUpload { key: path.key(world), id: id.to_owned() })
     }
 
     /// How often a world of this name was there before.
@@ -131,9 +131,9 @@ impl FileCalls<'_> {
             .ok_or_else(|| no_world(world))
     }
 
-    async fn parts_of(self, upload: &Upload) -> Result<Vec<UploadPart>, Fault> {
+    async fn parts_of(self, upload: &ObjectUpload) -> Result<Vec<UploadPart>, Fault> {
         let objects = self.0.objects()?;
-        let parts = storage::patiently(Patience::Short, || objects.parts(upload.clone())).await;
+        let parts = storage::patiently(Tries::Short, || objects.parts(upload.clone())).await;
         parts.map_err(told)?.ok_or_else(no_upload)
     }
 }

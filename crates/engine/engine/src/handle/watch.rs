@@ -11,8 +11,8 @@ use wharf_domain::{Entry, Run, RunEntry};
 use wharf_ports::{HistoryItem, HistoryRecord};
 use wharf_vocab::{Fault, RunKey, Seq};
 
-use super::{Handle, Retry, RunCalls, RunEvent};
-use crate::hub::{Published, is_end, records};
+use super::{Handle, Retry, RunCalls, RunRecord};
+use crate::hub::{WatcherMessage, is_end, records};
 
 /// Records read from the store in one go.
 pub(super) const PAGE_RECORDS: usize = 512;
@@ -27,13 +27,13 @@ pub struct Watch {
     last: Seq,
     /// Why the attempt before failed, if that was read here.
     retry: Option<Retry>,
-    ready: VecDeque<RunEvent>,
-    live: Option<Receiver<Published>>,
-    state: State,
+    ready: VecDeque<RunRecord>,
+    live: Option<Receiver<WatcherMessage>>,
+    state: WatchState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum WatchState {
     /// Reads what the store holds.
     CatchingUp,
     /// Follows what is published.
@@ -54,7 +54,7 @@ impl RunCalls<'_> {
             retry: None,
             ready: VecDeque::new(),
             live: Some(live),
-            state: State::CatchingUp,
+            state: WatchState::CatchingUp,
         };
         self.get(key).await?;
         Ok(watch)
@@ -76,17 +76,17 @@ impl RunCalls<'_> {
 
 impl Watch {
     /// The next event; `None` once the run's end has been shown.
-    pub async fn next(&mut self) -> Option<Result<RunEvent, Fault>> {
+    pub async fn next(&mut self) -> Option<Result<RunRecord, Fault>> {
         loop {
             if let Some(event) = self.next_known().await {
                 return Some(event);
             }
             match self.state {
-                State::Over => return None,
-                State::CatchingUp => {}
-                State::Following => {
+                WatchState::Over => return None,
+                WatchState::CatchingUp => {}
+                WatchState::Following => {
                     if let Err(fault) = self.follow().await {
-                        self.state = State::Over;
+                        self.state = WatchState::Over;
                         return Some(Err(fault));
                     }
                 }
@@ -95,21 +95,21 @@ impl Watch {
     }
 
     /// The next event that has been committed already; `None` when there is nothing more now.
-    pub async fn next_known(&mut self) -> Option<Result<RunEvent, Fault>> {
+    pub async fn next_known(&mut self) -> Option<Result<RunRecord, Fault>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 self.last = event.seq;
                 if event.ended.is_some() {
-                    self.state = State::Over;
+                    self.state = WatchState::Over;
                     self.ready.clear();
                 }
                 return Some(Ok(event));
             }
-            if self.state != State::CatchingUp {
+            if self.state != WatchState::CatchingUp {
                 return None;
             }
             if let Err(fault) = self.catch_up().await {
-                self.state = State::Over;
+                self.state = WatchState::Over;
                 return Some(Err(fault));
             }
         }
@@ -120,10 +120,11 @@ impl Watch {
         if records.is_empty() {
             if self.live.is_none() {
                 // Nothing more is published and the end was read already: `after` lies behind it.
-                self.state = State::Over;
+                self.state = WatchState::Over;
             } else {
                 let run = self.handle.runs().get(&self.key).await?;
-                self.state = if run.is_over() { self.after_the_end() } else { State::Following };
+                self.state =
+                    if run.is_over() { self.after_the_end() } else { WatchState::Following };
             }
             return Ok(());
         }
@@ -131,9 +132,9 @@ impl Watch {
     }
 
     /// The run ended while its history was read: there may be a last piece to read.
-    fn after_the_end(&mut self) -> State {
+    fn after_the_end(&mut self) -> WatchState {
         self.drop_live();
-        State::CatchingUp
+        WatchState::CatchingUp
     }
 
     async fn take(&mut self, records: Vec<HistoryRecord>) -> Result<(), Fault> {
@@ -163,7 +164,7 @@ impl Watch {
                 None
             }
         };
-        self.ready.push_back(RunEvent { seq, at, item, retry, ended });
+        self.ready.push_back(RunRecord { seq, at, item, retry, ended });
         Ok(())
     }
 
@@ -193,29 +194,29 @@ impl Watch {
 
     async fn follow(&mut self) -> Result<(), Fault> {
         let Some(live) = &mut self.live else {
-            self.state = State::CatchingUp;
+            self.state = WatchState::CatchingUp;
             return Ok(());
         };
         match live.recv().await {
-            Ok(Published::Reloaded) => self.state = State::CatchingUp,
-            Ok(Published::Batch(batch, run)) => {
+            Ok(WatcherMessage::Reloaded) => self.state = WatchState::CatchingUp,
+            Ok(WatcherMessage::Batch(batch, run)) => {
                 let new = records(&batch, &self.key, self.last);
                 if new.first().is_some_and(|record| record.seq != self.last.next()) {
-                    self.state = State::CatchingUp;
+                    self.state = WatchState::CatchingUp;
                     return Ok(());
                 }
                 // Whoever leaves while this is under way reads the rest from the store.
-                self.state = State::CatchingUp;
+                self.state = WatchState::CatchingUp;
                 for record in new {
                     let ended = is_end(&record).then(|| Arc::clone(&run));
                     self.push(record, ended).await?;
                 }
-                self.state = State::Following;
+                self.state = WatchState::Following;
             }
-            Err(RecvError::Lagged(_)) => self.state = State::CatchingUp,
+            Err(RecvError::Lagged(_)) => self.state = WatchState::CatchingUp,
             Err(RecvError::Closed) => {
                 self.drop_live();
-                self.state = State::CatchingUp;
+                self.state = WatchState::CatchingUp;
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use wharf_ports::FileQuery;
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
 use wharf_vocab::{AccountId, Code, Fault, Verb, WorldId};
 
-use super::names::Named;
+use super::names::NameKind;
 use super::{WorldCalls, no_world};
 use crate::storage;
 
@@ -34,7 +34,7 @@ impl WorldCalls<'_> {
     ) -> Result<WorldView, Fault> {
         let share = |world: &World| (!world.removed).then(|| world.share.clone());
         let shares = self.0.inner.records.worlds.find(share).into_iter();
-        let _place = self.0.inner.names.take(Named::Worlds, caller, shares)?;
+        let _place = self.0.inner.names.take(NameKind::Worlds, caller, shares)?;
         let removed = || self.0.inner.records.worlds.get(&id).is_some_and(|world| world.removed);
         let _closed = match removed() {
             true => Some(self.0.inner.in_use.close(&id).ok_or_else(|| busy(&id))?),

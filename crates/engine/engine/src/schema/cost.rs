@@ -16,12 +16,12 @@ const LOOKING_BACK: u64 = 2;
 /// How many parts are asked when each is asked once wherever something leads to it. A part that
 /// leads back to itself, as in a tree, counts once there. `None` if chains are too long.
 pub(super) fn of_schema(graph: &Graph) -> Option<u64> {
-    let mut known = vec![State::New; graph.len()];
+    let mut known = vec![CostState::New; graph.len()];
     measure(graph, 0, DEPTH_MAX, &mut known).map(|(cost, _)| cost)
 }
 
 #[derive(Clone, Copy)]
-enum State {
+enum CostState {
     New,
     UnderWay,
     Known { cost: u64, depth: usize },
@@ -32,12 +32,12 @@ fn measure(
     graph: &Graph,
     part: Part,
     depth_left: usize,
-    known: &mut [State],
+    known: &mut [CostState],
 ) -> Option<(u64, usize)> {
     match known[part] {
-        State::UnderWay => return Some((1, 0)),
-        State::Known { cost, depth } => return (depth <= depth_left).then_some((cost, depth)),
-        State::New => known[part] = State::UnderWay,
+        CostState::UnderWay => return Some((1, 0)),
+        CostState::Known { cost, depth } => return (depth <= depth_left).then_some((cost, depth)),
+        CostState::New => known[part] = CostState::UnderWay,
     }
     let left = depth_left.checked_sub(1)?;
     let shape = graph.shape(part);
@@ -50,7 +50,7 @@ fn measure(
     if shape.looks_back {
         cost = cost.saturating_mul(1 + LOOKING_BACK);
     }
-    known[part] = State::Known { cost, depth: deepest + 1 };
+    known[part] = CostState::Known { cost, depth: deepest + 1 };
     Some((cost, deepest + 1))
 }
 

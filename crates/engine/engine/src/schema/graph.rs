@@ -13,12 +13,12 @@ pub(super) type Part = usize;
 /// The parts of a schema that can be reached from its root, which is the first.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
-    parts: Vec<Shape>,
+    parts: Vec<SchemaPart>,
 }
 
 /// What one part asks for.
 #[derive(Debug, Default)]
-pub(super) struct Shape {
+pub(super) struct SchemaPart {
     /// What the part's own words cost, without other parts.
     pub(super) own: u64,
     /// How many regular expressions its strings must fit.
@@ -43,7 +43,7 @@ pub(super) struct Shape {
     pub(super) items: Vec<Part>,
 }
 
-impl Shape {
+impl SchemaPart {
     /// All parts it leads to, in no particular order.
     pub(super) fn next(&self) -> impl Iterator<Item = Part> {
         let lists = [
@@ -71,7 +71,7 @@ impl Graph {
         Some(builder.graph)
     }
 
-    pub(super) fn shape(&self, part: Part) -> &Shape {
+    pub(super) fn shape(&self, part: Part) -> &SchemaPart {
         &self.parts[part]
     }
 
@@ -116,14 +116,14 @@ impl<'a> Builder<'a> {
         let part = self.graph.parts.len();
         let part = *self.known.entry(std::ptr::from_ref(schema)).or_insert(part);
         if part == self.graph.parts.len() {
-            self.graph.parts.push(Shape { own: 1, ..Shape::default() });
+            self.graph.parts.push(SchemaPart { own: 1, ..SchemaPart::default() });
             self.waiting.push((part, schema, base));
         }
         part
     }
 
-    fn shape(&mut self, schema: &'a Value, base: &'a Value) -> Option<Shape> {
-        let mut shape = Shape { own: 1, ..Shape::default() };
+    fn shape(&mut self, schema: &'a Value, base: &'a Value) -> Option<SchemaPart> {
+        let mut shape = SchemaPart { own: 1, ..SchemaPart::default() };
         let Value::Object(fields) = schema else { return Some(shape) };
         // A part with an id of its own is what `#` stands for below it.
         let base = if fields.contains_key("$id") { schema } else { base };
@@ -156,7 +156,7 @@ impl<'a> Builder<'a> {
         Some(shape)
     }
 
-    fn other(&mut self, key: &str, value: &'a Value, base: &'a Value, shape: &mut Shape) {
+    fn other(&mut self, key: &str, value: &'a Value, base: &'a Value, shape: &mut SchemaPart) {
         match (key, value) {
             ("prefixItems" | "items", Value::Array(all)) => {
                 shape.places.extend(all.iter().map(|each| self.part(each, base)));
@@ -179,7 +179,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Follows a reference. One that leads nowhere is left to whoever compiles the schema.
-    fn refer(&mut self, target: &str, base: &'a Value, shape: &mut Shape) -> Option<()> {
+    fn refer(&mut self, target: &str, base: &'a Value, shape: &mut SchemaPart) -> Option<()> {
         let target = decoded(target.strip_prefix('#')?);
         if target.is_empty() {
             shape.here.push(self.part(base, base));

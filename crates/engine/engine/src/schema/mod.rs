@@ -49,14 +49,14 @@ pub(crate) struct Schema {
 
 /// What is wrong with a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Flaw {
+pub(crate) enum SchemaFlaw {
     /// It has too many bytes or asks too much.
     TooLarge(String),
     /// It is not JSON Schema, or not of the kind that is taken here.
     Invalid(String),
 }
 
-impl Flaw {
+impl SchemaFlaw {
     /// The flaw in a sentence that begins with whose it is.
     pub(crate) fn told(&self, code: Code, whose: &str) -> Fault {
         let (Self::TooLarge(what) | Self::Invalid(what)) = self;
@@ -95,30 +95,30 @@ impl Misfit {
 
 impl Schema {
     /// Compiles a schema that costs little enough.
-    pub(crate) fn compile(schema: &Value) -> Result<Self, Flaw> {
+    pub(crate) fn compile(schema: &Value) -> Result<Self, SchemaFlaw> {
         let size = schema.to_string().len();
         if size > SCHEMA_BYTES_MAX {
             let message = format!("is {size} bytes long; {SCHEMA_BYTES_MAX} are allowed.");
-            return Err(Flaw::TooLarge(message));
+            return Err(SchemaFlaw::TooLarge(message));
         }
-        let outside = || Flaw::Invalid("refers to something outside of itself.".to_owned());
+        let outside = || SchemaFlaw::Invalid("refers to something outside of itself.".to_owned());
         let graph = Graph::of(schema).ok_or_else(outside)?;
         if cost::of_schema(&graph).is_none_or(|parts| parts > PARTS_MAX) {
             let message = format!(
                 "asks too much: with all references followed it may have {PARTS_MAX} parts."
             );
-            return Err(Flaw::TooLarge(message));
+            return Err(SchemaFlaw::TooLarge(message));
         }
         if graph.patterns() > PATTERNS_MAX {
             let message = format!("has more than {PATTERNS_MAX} regular expressions.");
-            return Err(Flaw::TooLarge(message));
+            return Err(SchemaFlaw::TooLarge(message));
         }
         // An engine that backtracks can be kept busy for ever by a short text.
         let patterns =
             PatternOptions::regex().size_limit(PATTERN_BYTES_MAX).dfa_size_limit(PATTERN_BYTES_MAX);
         let options = jsonschema::draft202012::options().with_pattern_options(patterns);
         let validator = options.build(schema).map_err(|error| {
-            Flaw::Invalid(format!("is not valid JSON Schema: {}.", error.masked()))
+            SchemaFlaw::Invalid(format!("is not valid JSON Schema: {}.", error.masked()))
         })?;
         Ok(Self { validator, graph })
     }

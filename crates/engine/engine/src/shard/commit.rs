@@ -9,8 +9,8 @@ use wharf_vocab::{Code, CommitNo, Digest, Durability, Fault, RunKey, Timestamp};
 
 use super::late;
 use super::runs::{conflict, repeats, reply};
-use super::slot::{Cause, Pending, Waiting};
-use super::{ClaimValue, Effect, Output, Owner, Reply, Shard};
+use super::slot::{Cause, PendingBatch, WaitingInput};
+use super::{ClaimValue, CommitOwner, Effect, Output, Reply, Shard};
 
 /// Nobody's batches that may wait for a store that cannot take them.
 const NOBODYS_WAITING_MAX: usize = 1024;
@@ -18,13 +18,13 @@ const NOBODYS_WAITING_MAX: usize = 1024;
 impl Shard {
     pub(super) fn committed(&mut self, now: Timestamp, no: CommitNo, out: &mut Output) {
         match self.on_the_way.remove(&no) {
-            Some(Owner::Run(key)) => {
+            Some(CommitOwner::Run(key)) => {
                 self.finish_commit(now, &key, no, out);
                 self.pump(now, &key, out);
             }
-            Some(Owner::Record(stream)) => self.record_committed(now, &stream, out),
-            Some(Owner::Files(ticket)) => reply(out, ticket, Ok(Reply::Done)),
-            Some(Owner::Nobody(_)) | None => {}
+            Some(CommitOwner::Record(stream)) => self.record_committed(now, &stream, out),
+            Some(CommitOwner::Files(ticket)) => reply(out, ticket, Ok(Reply::Done)),
+            Some(CommitOwner::Nobody(_)) | None => {}
         }
     }
 
@@ -38,7 +38,7 @@ impl Shard {
     ) {
         let Some(slot) = self.runs.get_mut(key) else { return };
         let Some(pending) = slot.pending.take_if(|pending| pending.no == no) else { return };
-        let Pending { batch, next, next_seq, effects, cause, .. } = pending;
+        let PendingBatch { batch, next, next_seq, effects, cause, .. } = pending;
         // Now that the store has its inputs, nobody need keep large ones here.
         let next = Run::lean(&next);
         slot.run = Some(Arc::clone(&next));
@@ -102,13 +102,13 @@ impl Shard {
         out: &mut Output,
     ) {
         let key = match self.on_the_way.remove(&no) {
-            Some(Owner::Run(key)) => key,
-            Some(Owner::Record(stream)) => return self.record_refused(now, &stream, out),
-            Some(Owner::Files(ticket)) => {
+            Some(CommitOwner::Run(key)) => key,
+            Some(CommitOwner::Record(stream)) => return self.record_refused(now, &stream, out),
+            Some(CommitOwner::Files(ticket)) => {
                 reply(out, ticket, Err(moved()));
                 return out.effects.push(Effect::Reload);
             }
-            Some(Owner::Nobody(_)) | None => {
+            Some(CommitOwner::Nobody(_)) | None => {
                 if refusal == Refusal::Fenced {
                     out.effects.push(Effect::Reload);
                 }
@@ -146,7 +146,7 @@ impl Shard {
             }
             (Cause::Input(waiting), Refusal::Funds(funds)) => {
                 // The same input again, knowing that there is no money for another attempt.
-                slot.waiting.push_front(Waiting { refused: Some(funds), ..waiting });
+                slot.waiting.push_front(WaitingInput { refused: Some(funds), ..waiting });
                 self.put_back(&key, progress);
                 self.pump(now, &key, out);
             }
@@ -168,16 +168,16 @@ impl Shard {
         out: &mut Output,
     ) {
         let key = match self.on_the_way.get(&no).cloned() {
-            Some(Owner::Run(key)) => key,
-            Some(Owner::Record(stream)) => {
+            Some(CommitOwner::Run(key)) => key,
+            Some(CommitOwner::Record(stream)) => {
                 self.on_the_way.remove(&no);
                 return self.record_failed(now, &stream, error, out);
             }
-            Some(Owner::Files(ticket)) => {
+            Some(CommitOwner::Files(ticket)) => {
                 self.on_the_way.remove(&no);
                 return reply(out, ticket, Err(error.clone().into()));
             }
-            Some(Owner::Nobody(batch)) => {
+            Some(CommitOwner::Nobody(batch)) => {
                 if self.again.len() < NOBODYS_WAITING_MAX {
                     self.again.insert((now.plus_ms(COMMIT_RETRY_MS), no), batch);
                 } else {
@@ -199,7 +199,7 @@ impl Shard {
                     self.in_doubt(now, &pending.next, out);
                 }
             }
-            Cause::Input(Waiting { ticket: Some(ticket), .. }) => {
+            Cause::Input(WaitingInput { ticket: Some(ticket), .. }) => {
                 self.on_the_way.remove(&no);
                 reply(out, Some(ticket), Err(error.clone().into()));
                 if error.kind == StoreErrorKind::Unavailable || doubtful {

@@ -1,17 +1,17 @@
 //! What attempts have cost, said while a commit is under way or when their run is over.
 
-use wharf_domain::run::{Booked, RunInput};
+use wharf_domain::run::{BookedCost, RunInput};
 use wharf_domain::{Entry, LedgerOp, Run, RunEntry};
 use wharf_ports::{Batch, Body};
 use wharf_vocab::limits::RUN_INPUTS_WAITING_MAX;
 use wharf_vocab::{Code, Fault, HoldId, RunKey, Seq, Timestamp};
 
 use super::runs::reply;
-use super::slot::{Slot, Waiting};
+use super::slot::{Slot, WaitingInput};
 use super::{Effect, LateCost, Output, Shard, Ticket};
 
 /// Whether an input may say what an attempt has cost.
-pub(super) fn is_cost(waiting: &Waiting) -> bool {
+pub(super) fn is_cost(waiting: &WaitingInput) -> bool {
     matches!(waiting.input, RunInput::CostReported { .. } | RunInput::AttemptEnded { .. })
 }
 
@@ -20,7 +20,7 @@ pub(super) fn is_cost(waiting: &Waiting) -> bool {
 pub(super) fn join(slot: &mut Slot, input: RunInput, ticket: Option<Ticket>) -> Option<RunInput> {
     if let RunInput::CostReported { attempt_id, cost_micro } = &input
         && ticket.is_none()
-        && let Some(Waiting { input: before, ticket: None, refused: None }) =
+        && let Some(WaitingInput { input: before, ticket: None, refused: None }) =
             slot.waiting.back_mut()
         && let RunInput::CostReported { attempt_id: same, cost_micro: largest } = before
         && same == attempt_id
@@ -67,8 +67,8 @@ fn charge_name(batch: &Batch, run: &Run) -> Option<HoldId> {
         _ => None,
     });
     let late = late.next_back();
-    let is_charged = |booked: &&Booked| late.is_none_or(|late| booked.attempt_id == *late);
-    let Booked { attempt_id, cost_micro, .. } = run.booked.iter().rev().find(is_charged)?;
+    let is_charged = |booked: &&BookedCost| late.is_none_or(|late| booked.attempt_id == *late);
+    let BookedCost { attempt_id, cost_micro, .. } = run.booked.iter().rev().find(is_charged)?;
     HoldId::new(format!("charge-{attempt_id}-{cost_micro}")).ok()
 }
 

@@ -20,18 +20,18 @@ use std::sync::Arc;
 
 use wharf_domain::run::RunInput;
 use wharf_domain::{AuditRecord, Availability, Entry, NoticeEnd, NoticeEntry, NoticeOver};
-use wharf_ports::{Append, Batch, Body, Head, Lease};
+use wharf_ports::{Append, Batch, Body, Lease, StreamHead};
 use wharf_vocab::{
     AskId, CommitNo, Epoch, HoldId, ProviderId, RunKey, Seq, ShardId, StreamId, Timestamp,
 };
 
 pub use input::{ClaimValue, Create, Effect, Input, LateCost, Output, Reply, Ticket};
 pub use providers::Providers;
-pub use records::{AnyRecord, Record, RecordInput};
-pub use recover::Restored;
+pub use records::{AnyRecord, RecordInput, RecordKind};
+pub use recover::StoredShard;
 pub(crate) use runs::{conflict, is_called_off};
 pub use slot::RunView;
-pub use unload::Left;
+pub use unload::UnloadedShard;
 
 use crate::fresh::Seeded;
 use records::{RecordRequest, RecordSlot};
@@ -51,7 +51,7 @@ pub struct Shard {
     asks: HashMap<AskId, RunKey>,
     records: HashMap<StreamId, RecordSlot>,
     /// Which run or record a batch on its way belongs to.
-    on_the_way: HashMap<CommitNo, Owner>,
+    on_the_way: HashMap<CommitNo, CommitOwner>,
     timetable: BTreeSet<(Timestamp, RunKey)>,
     /// Nobody's batches that the store could not take, and when they are offered again.
     again: BTreeMap<(Timestamp, CommitNo), Arc<Batch>>,
@@ -65,7 +65,7 @@ pub struct Shard {
 }
 
 #[derive(Debug, Clone)]
-enum Owner {
+enum CommitOwner {
     Run(RunKey),
     Record(StreamId),
     /// Files that somebody put into a world or took away.
@@ -172,7 +172,7 @@ impl Shard {
             Input::Files { ops, record, ticket } => {
                 let audit = record.map(|record| *record).into_iter().collect();
                 let batch = Batch { artifacts: ops, audit, ..self.batch(now) };
-                self.on_the_way.insert(batch.no, Owner::Files(ticket));
+                self.on_the_way.insert(batch.no, CommitOwner::Files(ticket));
                 out.batches.push(Arc::new(batch));
             }
             Input::Committed(no) => self.committed(now, no, &mut out),
@@ -215,7 +215,7 @@ impl Shard {
             stream: StreamId::Notice(id),
             expected: Seq(1),
             body: Body::Entries(vec![over]),
-            head: Head { open: false, run: None },
+            head: StreamHead { open: false, run: None },
         };
         let batch = Batch { appends: vec![append], ..self.batch(now) };
         self.send_nobodys(batch, out);
@@ -224,7 +224,7 @@ impl Shard {
     /// Puts a batch on its way that no run, world, agent or grant waits for.
     fn send_nobodys(&mut self, batch: Batch, out: &mut Output) {
         let batch = Arc::new(batch);
-        self.on_the_way.insert(batch.no, Owner::Nobody(Arc::clone(&batch)));
+        self.on_the_way.insert(batch.no, CommitOwner::Nobody(Arc::clone(&batch)));
         out.batches.push(batch);
     }
 

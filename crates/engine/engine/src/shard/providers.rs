@@ -11,10 +11,10 @@ use wharf_vocab::ProviderId;
 /// changes it between two steps, and tells those with runs of a provider by
 /// [`Input::ProviderChanged`](super::Input::ProviderChanged).
 #[derive(Debug, Clone, Default)]
-pub struct Providers(Arc<RwLock<Known>>);
+pub struct Providers(Arc<RwLock<ProviderStates>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct ProviderStates {
     availability: BTreeMap<ProviderId, Availability>,
     full: BTreeSet<ProviderId>,
 }

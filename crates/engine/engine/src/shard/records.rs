@@ -7,11 +7,11 @@ use wharf_domain::{
     AuditRecord, CallerRef, Entry, Grant, GrantInput, LedgerOp, Provider, ProviderInput, Seat,
     SeatInput, ToolDef, World, WorldInput,
 };
-use wharf_ports::{Append, Batch, Body, Head, StoreError, StoreErrorKind};
+use wharf_ports::{Append, Batch, Body, StoreError, StoreErrorKind, StreamHead};
 use wharf_vocab::{Code, Fault, GrantId, ProviderId, SeatId, Seq, StreamId, Timestamp, WorldId};
 
 use super::runs::reply;
-use super::{Effect, Output, Owner, Reply, Shard, Ticket};
+use super::{CommitOwner, Effect, Output, Reply, Shard, Ticket};
 
 /// A thing whose stream is a plain list of changes.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,7 +101,7 @@ impl AnyRecord {
 }
 
 /// A kind of record.
-pub trait Record: Sized {
+pub trait RecordKind: Sized {
     type Id;
     type Input;
 
@@ -116,7 +116,7 @@ pub trait Record: Sized {
 
 macro_rules! kinds {
     ($($kind:ident $id:ident $input:ident,)*) => {
-        $(impl Record for $kind {
+        $(impl RecordKind for $kind {
             type Id = $id;
             type Input = $input;
 
@@ -242,7 +242,7 @@ impl Shard {
                 stream: stream.clone(),
                 expected: slot.seq,
                 body: Body::Entries(vec![change.entry]),
-                head: Head { open: true, run: None },
+                head: StreamHead { open: true, run: None },
             };
             slot.pending = Some((next, ticket));
             let batch = Batch {
@@ -251,7 +251,7 @@ impl Shard {
                 audit: vec![change.record],
                 ..self.batch(now)
             };
-            self.on_the_way.insert(batch.no, Owner::Record(stream.clone()));
+            self.on_the_way.insert(batch.no, CommitOwner::Record(stream.clone()));
             out.batches.push(Arc::new(batch));
         }
     }

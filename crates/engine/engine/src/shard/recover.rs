@@ -16,7 +16,7 @@ const IN_DOUBT_MAX: usize = 1024;
 
 /// What the store holds of a shard.
 #[derive(Debug, Default)]
-pub struct Restored {
+pub struct StoredShard {
     /// Its open runs, each with the number of its last entry.
     pub runs: Vec<(Run, Seq)>,
     /// Its worlds, providers, grants and seats, each with the number of its last entry.
@@ -27,7 +27,7 @@ pub struct Restored {
 
 impl Shard {
     /// Takes up what the store holds. Afterwards [`Shard::outstanding`] says what is to be done.
-    pub fn restore(&mut self, restored: Restored) {
+    pub fn restore(&mut self, restored: StoredShard) {
         for (record, seq) in restored.records {
             self.records.insert(record.stream(), RecordSlot::loaded(record, seq));
         }

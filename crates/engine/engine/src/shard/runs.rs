@@ -7,7 +7,7 @@ use wharf_domain::{
     Actor, Availability, CallerRef, Entry, NoticeEntry, Progress, RunEntry, RunSpec, ToolAllowance,
     WorldInput,
 };
-use wharf_ports::{Append, Batch, Body, Dispatch, EffectId, Head, Lifeline};
+use wharf_ports::{Append, Batch, Body, Dispatch, EffectId, Lifeline, StreamHead};
 use wharf_vocab::limits::{
     RUN_CHILDREN_MAX, RUN_INPUTS_WAITING_MAX, SHARD_PROGRESS_BYTES_MAX, SHARD_RUNS_OPEN_MAX,
 };
@@ -16,8 +16,8 @@ use wharf_vocab::{
 };
 
 use super::late;
-use super::slot::{Cause, Pending, Slot, Waiting};
-use super::{Create, Effect, Input, Output, Owner, RecordInput, Reply, Shard, Ticket};
+use super::slot::{Cause, PendingBatch, Slot, WaitingInput};
+use super::{CommitOwner, Create, Effect, Input, Output, RecordInput, Reply, Shard, Ticket};
 use crate::turns::Turn;
 
 impl Shard {
@@ -76,7 +76,7 @@ impl Shard {
         if input == RunInput::Tick && slot.pending.is_some() {
             return;
         }
-        slot.waiting.push_back(Waiting { input, ticket, refused: None });
+        slot.waiting.push_back(WaitingInput { input, ticket, refused: None });
         self.pump(now, key, out);
     }
 
@@ -178,7 +178,7 @@ impl Shard {
         let mut batch = self.batch(now);
         let no = batch.no;
         let next = Arc::new(decision.next);
-        let head = Head { open: !next.is_over(), run: Some(next.summary()) };
+        let head = StreamHead { open: !next.is_over(), run: Some(next.summary()) };
         let (pieces, bytes) = slot.progress.take();
         self.progress_waiting_bytes -= bytes;
         let mut seq = slot.seq;
@@ -195,14 +195,14 @@ impl Shard {
         for (ask_id, entry) in decision.asks {
             let raised = matches!(entry, wharf_domain::AskEntry::Raised(_));
             let expected = if raised { Seq(0) } else { Seq(1) };
-            let head = Head { open: raised, run: None };
+            let head = StreamHead { open: raised, run: None };
             let body = Body::Entries(vec![Entry::Ask(entry)]);
             append(&mut batch, StreamId::Ask(ask_id), expected, body, head);
         }
         for notice in decision.notices {
             let stream = StreamId::Notice(notice.ask_id.clone());
             let body = Body::Entries(vec![Entry::Notice(NoticeEntry::Owed(Box::new(notice)))]);
-            append(&mut batch, stream, Seq(0), body, Head { open: true, run: None });
+            append(&mut batch, stream, Seq(0), body, StreamHead { open: true, run: None });
         }
         if let Cause::Create { claim, .. } = &cause {
             batch.claims.extend(claim.clone());
@@ -221,10 +221,10 @@ impl Shard {
             }
         };
         if !is_empty(&stored) {
-            self.on_the_way.insert(no, Owner::Run(key.clone()));
+            self.on_the_way.insert(no, CommitOwner::Run(key.clone()));
             out.batches.push(Arc::clone(&stored));
         }
-        slot.pending = Some(Pending {
+        slot.pending = Some(PendingBatch {
             no,
             batch,
             stored,
@@ -357,7 +357,7 @@ fn unchanged(run: &Arc<Run>) -> Decision {
     }
 }
 
-fn append(batch: &mut Batch, stream: StreamId, expected: Seq, body: Body, head: Head) -> Seq {
+fn append(batch: &mut Batch, stream: StreamId, expected: Seq, body: Body, head: StreamHead) -> Seq {
     let last = Seq(expected.0 + body.len() as u64);
     batch.appends.push(Append { stream, expected, body, head });
     last

@@ -21,9 +21,9 @@ pub(super) struct Slot {
     /// The number of the last entry or piece of progress committed.
     pub(super) seq: Seq,
     /// The batch on its way to the store. Inputs wait until it is decided.
-    pub(super) pending: Option<Pending>,
+    pub(super) pending: Option<PendingBatch>,
     /// Inputs that wait.
-    pub(super) waiting: VecDeque<Waiting>,
+    pub(super) waiting: VecDeque<WaitingInput>,
     /// Requests for the same run that came while its creation was on its way; what they are told
     /// depends on what becomes of it.
     pub(super) repeats: Vec<(Option<Ticket>, Digest)>,
@@ -52,7 +52,7 @@ pub struct RunView<'a> {
 
 /// An input that waits.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitingInput {
     pub(super) input: RunInput,
     pub(super) ticket: Option<Ticket>,
     /// Set when it comes again because the store found too little money.
@@ -61,7 +61,7 @@ pub(super) struct Waiting {
 
 /// A batch on its way to the store.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingBatch {
     pub(super) no: CommitNo,
     /// What becomes true with it, as watchers will see it.
     pub(super) batch: Arc<Batch>,
@@ -75,7 +75,7 @@ pub(super) struct Pending {
     pub(super) again_at: Option<Timestamp>,
 }
 
-impl Pending {
+impl PendingBatch {
     /// The progress it would have written.
     pub(super) fn progress(&self) -> Vec<Progress> {
         let pieces = self.batch.appends.iter().filter_map(|append| match &append.body {
@@ -92,7 +92,7 @@ pub(super) enum Cause {
     /// The run's creation.
     Create { claim: Option<Claim>, ticket: Option<Ticket> },
     /// An input.
-    Input(Waiting),
+    Input(WaitingInput),
     /// Progress alone.
     Progress,
 }

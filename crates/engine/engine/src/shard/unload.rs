@@ -7,13 +7,13 @@ use wharf_domain::run::RunInput;
 use wharf_domain::{Progress, Run};
 use wharf_vocab::{Durability, Epoch, RunKey, Seq, Timestamp};
 
-use super::slot::{Cause, Slot, Waiting};
+use super::slot::{Cause, Slot, WaitingInput};
 use super::{Output, Shard};
 
 /// What was said to a shard and is not written down: how attempts ended, what they wrote, and
 /// runs that are kept in memory only. Whoever waits for an answer asks again.
 #[derive(Debug, Default)]
-pub struct Left {
+pub struct UnloadedShard {
     /// The epoch in which it was left.
     epoch: Epoch,
     runs: Vec<LeftRun>,
@@ -36,7 +36,7 @@ struct LeftRun {
 
 impl Shard {
     /// Gives up the shard and says what is to be taken to the next one.
-    pub fn unload(mut self) -> Left {
+    pub fn unload(mut self) -> UnloadedShard {
         let keys = self.runs_where(|slot| slot.run.is_some());
         let slots = keys.into_iter().filter_map(|key| Some((self.runs.remove(&key)?, key)));
         let mut runs: Vec<_> = slots.map(|(slot, key)| left(key, slot)).collect();
@@ -52,11 +52,11 @@ impl Shard {
                 memory: None,
             });
         }
-        Left { epoch: self.epoch, runs }
+        UnloadedShard { epoch: self.epoch, runs }
     }
 
     /// Takes what an earlier life of the shard left, after [`Shard::restore`].
-    pub fn take_left(&mut self, now: Timestamp, left: Left) -> Output {
+    pub fn take_left(&mut self, now: Timestamp, left: UnloadedShard) -> Output {
         self.fresh.set_now(now);
         let mut out = Output::default();
         // Money that is held for runs in memory is given back by whoever takes over between.
@@ -106,7 +106,7 @@ fn left(key: RunKey, mut slot: Slot) -> LeftRun {
     let mut on_its_way = None;
     if let Some(pending) = slot.pending.take() {
         on_its_way = Some((pending.next_seq, pending.progress()));
-        if let Cause::Input(Waiting { input, ticket: None, .. }) = pending.cause {
+        if let Cause::Input(WaitingInput { input, ticket: None, .. }) = pending.cause {
             inputs.push(input);
         }
     }

@@ -18,12 +18,12 @@ use crate::held::HeldBytes;
 use crate::shard::Input;
 
 /// An attempt that is to be handed over once its inputs are here.
-pub(super) struct Fetching {
+pub(super) struct WaitingDispatch {
     dispatch: Dispatch,
     held: Option<HeldBytes>,
 }
 
-impl Fetching {
+impl WaitingDispatch {
     /// Whether it is this attempt.
     pub(super) fn is(&self, attempt_id: &AttemptId) -> bool {
         self.dispatch.attempt_id == *attempt_id
@@ -31,7 +31,7 @@ impl Fetching {
 }
 
 /// What the store has of a run's request.
-pub(super) struct Fetched {
+pub(super) struct FetchedSpec {
     run: RunKey,
     attempt_id: AttemptId,
     spec: Option<Arc<RunSpec>>,
@@ -46,7 +46,7 @@ impl Shell {
             return self.hand_over(dispatch, held);
         }
         let (run, attempt_id) = (dispatch.run.clone(), dispatch.attempt_id.clone());
-        self.fetching.insert(run.clone(), Fetching { dispatch, held });
+        self.fetching.insert(run.clone(), WaitingDispatch { dispatch, held });
         let store = Arc::clone(&self.parts.store);
         self.fetches.push(Box::pin(async move {
             let stored = read_patiently(&*store, &run.stream()).await;
@@ -55,7 +55,7 @@ impl Shell {
                 Entry::Run(RunEntry::Created(created)) => Some(created.spec),
                 _ => None,
             });
-            Fetched { run, attempt_id, spec }
+            FetchedSpec { run, attempt_id, spec }
         }));
         Ok(())
     }
@@ -87,12 +87,12 @@ impl Shell {
     }
 
     /// The inputs of an attempt were read. Nobody may want it any more.
-    pub(super) fn fetched(&mut self, fetched: Fetched) {
-        let Fetched { run, attempt_id, spec } = fetched;
+    pub(super) fn fetched(&mut self, fetched: FetchedSpec) {
+        let FetchedSpec { run, attempt_id, spec } = fetched;
         if !self.fetching.get(&run).is_some_and(|fetching| fetching.is(&attempt_id)) {
             return;
         }
-        let Some(Fetching { dispatch, held }) = self.fetching.remove(&run) else { return };
+        let Some(WaitingDispatch { dispatch, held }) = self.fetching.remove(&run) else { return };
         let handed_over = match spec {
             Some(spec) => {
                 let spec = Arc::new(dispatch.spec.with_inputs_of(&spec));

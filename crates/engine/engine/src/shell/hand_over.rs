@@ -12,7 +12,7 @@ use wharf_domain::run::{AttemptError, AttemptReport, RunInput};
 use wharf_ports::{Dispatch, Lifeline, ProviderSink, RoomFor};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, ProviderId, RunKey, ShardId};
 
-use super::{Message, Shell};
+use super::{Shell, ShellMessage};
 use crate::admission;
 use crate::catalog::not_found;
 use crate::held::HeldBytes;
@@ -94,7 +94,8 @@ impl Shell {
             let message = "Whoever worked on the call is gone without a word.";
             let fault = Fault::new(Code::ToolWorkerLost, message);
             let input = Box::new(ended(key.clone(), attempt_id.clone(), fault, executed));
-            let message = Message::Input { shard: key.shard(), input, answer: None, room: None };
+            let message =
+                ShellMessage::Input { shard: key.shard(), input, answer: None, room: None };
             if let Err(TrySendError::Full(message)) = messages.try_send(message) {
                 runtime.spawn(async move {
                     // When the engine is gone there is nobody left to tell.

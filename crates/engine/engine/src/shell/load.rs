@@ -5,38 +5,38 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wharf_domain::{Entry, Run};
-use wharf_ports::{Lease, Store, StoreError, StoreErrorKind, Stored};
+use wharf_ports::{History, Lease, Store, StoreError, StoreErrorKind};
 use wharf_vocab::limits::LEASE_MS;
 use wharf_vocab::{NodeId, ShardId, StreamId, StreamKind};
 
 use super::Shell;
-use crate::shard::{AnyRecord, Input, Left, Restored, Shard};
+use crate::shard::{AnyRecord, Input, Shard, StoredShard, UnloadedShard};
 
 /// How long to wait before a store is read again that could not be read.
 const READ_AGAIN: Duration = Duration::from_millis(250);
 
 /// A shard that is being read from the store.
 #[derive(Debug, Default)]
-pub(super) struct Loading {
+pub(super) struct LoadingShard {
     /// What its earlier life left.
-    left: Left,
+    left: UnloadedShard,
     /// What has come meanwhile, in order.
     waiting: VecDeque<Input>,
 }
 
-impl Loading {
+impl LoadingShard {
     pub(super) fn wait(&mut self, input: Input) {
         self.waiting.push_back(input);
     }
 }
 
 /// What the store holds of some shards.
-pub(super) struct Loaded {
+pub(super) struct LoadedShards {
     /// The shards that were asked for.
     asked: Vec<ShardId>,
     /// The leases that were got; others are somebody else's.
     leases: Vec<Lease>,
-    restored: BTreeMap<ShardId, Restored>,
+    restored: BTreeMap<ShardId, StoredShard>,
 }
 
 impl Shell {
@@ -50,7 +50,9 @@ impl Shell {
         tracing::warn!(shards = shards.len(), "shards are loaded anew from the store");
         for shard in &shards {
             let left = self.shards[shard.index()].take().map(Shard::unload).unwrap_or_default();
-            self.loading.entry(*shard).or_insert_with(|| Loading { left, ..Loading::default() });
+            self.loading
+                .entry(*shard)
+                .or_insert_with(|| LoadingShard { left, ..LoadingShard::default() });
             self.reschedule(*shard);
         }
         self.batches.retain(|batch| !shards.contains(&batch.shard));
@@ -71,8 +73,8 @@ impl Shell {
     }
 
     /// Steps shards from now on that were read from the store.
-    pub(super) fn take_over(&mut self, loaded: Loaded) {
-        let Loaded { asked, leases, mut restored } = loaded;
+    pub(super) fn take_over(&mut self, loaded: LoadedShards) {
+        let LoadedShards { asked, leases, mut restored } = loaded;
         let held: Vec<_> = leases.iter().map(|lease| lease.shard).collect();
         self.parts.hub.forget(&asked, &held);
         for lease in leases {
@@ -90,7 +92,7 @@ impl Shell {
     }
 
     /// Shows readers what the store holds.
-    fn show(&self, restored: &Restored) {
+    fn show(&self, restored: &StoredShard) {
         for (record, _) in &restored.records {
             self.parts.records.set(record.clone());
         }
@@ -99,7 +101,7 @@ impl Shell {
         }
     }
 
-    fn take_over_one(&mut self, lease: Lease, restored: Restored) {
+    fn take_over_one(&mut self, lease: Lease, restored: StoredShard) {
         let (id, now) = (lease.shard, self.parts.clock.now());
         let seed = self.parts.seed.wrapping_add(u64::from(id.0)) ^ (lease.epoch.0 << 32);
         let mut shard = Shard::new(lease, seed, self.providers.clone());
@@ -132,10 +134,10 @@ pub(super) async fn read(
     store: &dyn Store,
     node: NodeId,
     asked: Vec<ShardId>,
-) -> Result<Loaded, StoreError> {
+) -> Result<LoadedShards, StoreError> {
     let leases = store.acquire(node, asked.clone(), LEASE_MS).await?;
     let held: Vec<_> = leases.iter().map(|lease| lease.shard).collect();
-    let mut restored: BTreeMap<ShardId, Restored> = BTreeMap::new();
+    let mut restored: BTreeMap<ShardId, StoredShard> = BTreeMap::new();
     let kinds = [StreamKind::World, StreamKind::Provider, StreamKind::Grant, StreamKind::Seat];
     for kind in kinds {
         for (stream, stored) in store.load_open(kind, held.clone()).await? {
@@ -151,11 +153,11 @@ pub(super) async fn read(
     for (shard, hold) in store.holds(held).await? {
         restored.entry(shard).or_default().holds.push(hold);
     }
-    Ok(Loaded { asked, leases, restored })
+    Ok(LoadedShards { asked, leases, restored })
 }
 
 /// Reads a stream; a store that cannot be read now is asked again until it can.
-pub(super) async fn read_patiently(store: &dyn Store, stream: &StreamId) -> Option<Stored> {
+pub(super) async fn read_patiently(store: &dyn Store, stream: &StreamId) -> Option<History> {
     loop {
         match store.load(stream.clone()).await {
             Ok(stored) => return stored,
@@ -167,7 +169,7 @@ pub(super) async fn read_patiently(store: &dyn Store, stream: &StreamId) -> Opti
     }
 }
 
-pub(crate) fn read_run(stream: &StreamId, stored: &Stored) -> Result<Run, StoreError> {
+pub(crate) fn read_run(stream: &StreamId, stored: &History) -> Result<Run, StoreError> {
     let entries = stored.entries.iter().filter_map(|(at, entry)| match entry {
         Entry::Run(entry) => Some((*at, entry)),
         _ => None,

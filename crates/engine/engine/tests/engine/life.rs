@@ -61,7 +61,7 @@ async fn a_count_streams_and_can_be_read_again_from_any_place() {
     );
     for after in 0..=numbers.len() as u64 {
         let again = bench.events(&run.key, after).await;
-        let items = |events: &[wharf_engine::RunEvent]| {
+        let items = |events: &[wharf_engine::RunRecord]| {
             events.iter().map(|event| (event.seq, event.item.clone())).collect::<Vec<_>>()
         };
         assert_eq!(items(&again), items(&live[usize::try_from(after).expect("small")..]));
@@ -212,7 +212,7 @@ async fn whoever_begins_to_read_between_two_attempts_learns_why_there_is_another
     let bench = Bench::new().await;
     let run = bench.finish("wharf/fail", json!({"retryable": true, "code": "acme.busy"})).await;
     let all = bench.events(&run.key, 0).await;
-    let begins = |event: &&wharf_engine::RunEvent| {
+    let begins = |event: &&wharf_engine::RunRecord| {
         matches!(&event.item, HistoryItem::Entry(Entry::Run(RunEntry::AttemptStarted(_))))
     };
     let mut retries: Vec<_> = all.iter().filter(begins).map(|event| event.retry.clone()).collect();
@@ -224,7 +224,7 @@ async fn whoever_begins_to_read_between_two_attempts_learns_why_there_is_another
     }
     for after in 0..all.len() {
         let events = bench.events(&run.key, after as u64).await;
-        let retries = |events: &[wharf_engine::RunEvent]| {
+        let retries = |events: &[wharf_engine::RunRecord]| {
             events.iter().map(|event| event.retry.clone()).collect::<Vec<_>>()
         };
         assert_eq!(retries(&events), retries(&all[after..]), "behind {after}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wharf_domain::grant::{Keyring, NewGrant};
 use wharf_domain::{Caller, ProviderInput, Rights, WorldSettings};
-use wharf_engine::{Handle, NameLimit, NameLimits, Options};
+use wharf_engine::{EngineOptions, Handle, NameLimit, NameLimits};
 use wharf_journal::audit::AuditKey;
 use wharf_memory::{MemoryState, MemoryStore};
 use wharf_ports::SystemClock;
@@ -20,13 +20,13 @@ async fn few() -> Handle {
     let node = NodeId::new("test").expect("valid");
     let two = NameLimit { all: 100, each: 2 };
     let worlds = NameLimit { all: 4, each: 2 };
-    let options = Options {
+    let options = EngineOptions {
         names: NameLimits { worlds, tokens: two, operatives: two, ..NameLimits::default() },
         keyring: Keyring {
             current: "k1".to_owned(),
             keys: [("k1".to_owned(), [9; 32])].into_iter().collect(),
         },
-        ..Options::new(node, store, clock, 1)
+        ..EngineOptions::new(node, store, clock, 1)
     };
     Handle::start(options).await.expect("starts")
 }

@@ -7,7 +7,7 @@ use crate::support::{Bench, default_world, new, object, outputs_of, owner, path,
 use serde_json::{Value, json};
 use wharf_domain::grant::Narrowing;
 use wharf_domain::permission::ToolPattern;
-use wharf_domain::scope::{Bound, Target};
+use wharf_domain::scope::{InputBinding, Target};
 use wharf_domain::{Caller, Rights, ToolDef, WorldSettings};
 use wharf_engine::{NewRun, RunQuery};
 use wharf_ports::ManualClock;
@@ -44,7 +44,7 @@ async fn t032_a_reference_becomes_an_address_for_one_file_and_one_thing() {
     let run = run.expect("accepted");
     assert_eq!(run.spec.inputs, object(json!({"doc": "world://default/in/doc.txt", "n": 3})));
     assert_eq!(run.spec.outputs, object(json!({"out": "world://default/out.txt"})));
-    let Bound::Object(read) = &run.spec.bindings.reads["doc"] else { panic!("a file") };
+    let InputBinding::Object(read) = &run.spec.bindings.reads["doc"] else { panic!("a file") };
     assert_eq!((read.path.as_str(), read.bytes, read.b3.is_some()), ("/in/doc.txt", 5, true));
     assert_eq!(read.media_type, "text/plain; charset=utf-8");
 
@@ -410,7 +410,7 @@ async fn a_child_run_resolves_in_its_own_scope_and_an_address_handed_on_is_trace
     };
     let child = parent.invoke(&caller, child).await.expect("accepted").run;
     assert_eq!(child.spec.inputs["doc"], "world://default/in.txt");
-    assert!(matches!(&child.spec.bindings.reads["doc"], Bound::Object(_)));
+    assert!(matches!(&child.spec.bindings.reads["doc"], InputBinding::Object(_)));
     let own = format!("world://default/@{}/out.txt", child.key.run);
     assert_eq!(child.spec.outputs["out"], own);
     let attempt = peer.next().await;

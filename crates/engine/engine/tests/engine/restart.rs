@@ -108,7 +108,7 @@ async fn what_another_core_holds_is_said_to_be_busy_instead_of_never_answered() 
     let state = bench.store.state();
     let store = std::sync::Arc::new(MemoryStore::with_state(state, clock.clone()));
     let node = wharf_vocab::NodeId::new("another").expect("valid");
-    let options = wharf_engine::Options::new(node, store, clock, 2);
+    let options = wharf_engine::EngineOptions::new(node, store, clock, 2);
     let second = wharf_engine::Handle::start(options).await.expect("starts without a lease");
     wharf_builtin::register(&second).await.expect("registers");
     let world = crate::support::default_world();

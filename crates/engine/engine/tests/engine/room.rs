@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use wharf_domain::{Availability, Caller, Resolution, Rights, Run};
-use wharf_engine::in_process::{Done, InProcess};
+use wharf_engine::in_process::{InProcess, ToolOutput};
 use wharf_engine::{Attempt, Dispatch, Handle, ProviderSink, RoomFor};
 use wharf_vocab::{AttemptId, Code, Fault, Object, ProviderId, RunStatus};
 
@@ -91,7 +91,7 @@ async fn every_accepted_run_succeeds_however_many_there_are() {
             async move {
                 // The sender lives as long as the test.
                 let _ = waits.wait_for(|go| *go).await;
-                Ok(Done { outputs: Object::new(), cost_micro: 0 })
+                Ok(ToolOutput { outputs: Object::new(), cost_micro: 0 })
             }
         });
     held.register(&bench.handle).await.expect("registers");

@@ -10,8 +10,8 @@ use wharf_domain::grant::Keyring;
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{AuditRecord, Caller, Outcome, Policy, Run, WorldSettings};
 use wharf_engine::{
-    Accepted, AttemptOutputs, ByteStream, FileQuery, Handle, HistoryItem, NewFile, NewRun,
-    ObjectBody, Options, RunEvent, UploadRef, WrittenFile,
+    AcceptedRun, AttemptOutputs, ByteStream, EngineOptions, FileQuery, Handle, HistoryItem,
+    NewFile, NewRun, ObjectBody, RunRecord, UploadRef, WrittenFile,
 };
 use wharf_journal::audit::AuditKey;
 use wharf_memory::{MemoryObjects, MemoryState, MemoryStore};
@@ -66,12 +66,12 @@ impl Bench {
             keys: [("k1".to_owned(), [9; 32])].into_iter().collect(),
         };
         let shared = Arc::clone(&store) as Arc<dyn Store>;
-        let options = Options {
+        let options = EngineOptions {
             keyring,
             policy,
             objects: Some(Arc::new(objects.clone())),
             origins: vec!["https://drop.example".to_owned()],
-            ..Options::new(node, shared, clock, 1)
+            ..EngineOptions::new(node, shared, clock, 1)
         };
         let handle = Handle::start(options).await.expect("starts");
         wharf_builtin::register(&handle).await.expect("registers");
@@ -107,7 +107,7 @@ impl Bench {
     }
 
     pub(crate) async fn start(&self, tool: &str, inputs: Value) -> Result<Arc<Run>, Fault> {
-        let accepted: Accepted = self.handle.runs().create(&owner(), new(tool, inputs)).await?;
+        let accepted: AcceptedRun = self.handle.runs().create(&owner(), new(tool, inputs)).await?;
         Ok(accepted.run)
     }
 
@@ -136,7 +136,7 @@ impl Bench {
     }
 
     /// All events of a run behind `after`.
-    pub(crate) async fn events(&self, key: &RunKey, after: u64) -> Vec<RunEvent> {
+    pub(crate) async fn events(&self, key: &RunKey, after: u64) -> Vec<RunRecord> {
         let mut watch = self.handle.runs().watch(key, Seq(after)).await.expect("known");
         let mut events = Vec::new();
         while let Some(event) = watch.next().await {
@@ -176,7 +176,7 @@ pub(crate) fn new(tool: &str, inputs: Value) -> NewRun {
 }
 
 /// The text that events added to a channel.
-pub(crate) fn text_of(events: &[RunEvent], wanted: &str) -> String {
+pub(crate) fn text_of(events: &[RunRecord], wanted: &str) -> String {
     let mut all = String::new();
     for event in events {
         if let HistoryItem::Progress(wharf_domain::Progress::Text { channel, text }) = &event.item

@@ -8,7 +8,7 @@ use crate::support::{
 };
 use futures::StreamExt as _;
 use serde_json::json;
-use wharf_engine::{Handle, ObjectError, ObjectErrorKind, Options, RunQuery};
+use wharf_engine::{EngineOptions, Handle, ObjectError, ObjectErrorKind, RunQuery};
 use wharf_journal::audit::AuditKey;
 use wharf_memory::MemoryStore;
 use wharf_ports::SystemClock;
@@ -101,7 +101,7 @@ async fn a_transfer_that_breaks_off_leaves_nothing() {
 async fn a_core_without_a_store_takes_no_files_and_says_so() {
     let clock = Arc::new(SystemClock);
     let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock.clone()));
-    let options = Options::new(NodeId::new("bare").expect("valid"), store, clock, 1);
+    let options = EngineOptions::new(NodeId::new("bare").expect("valid"), store, clock, 1);
     let handle = Handle::start(options).await.expect("starts");
     wharf_builtin::register(&handle).await.expect("registers");
     let settings = wharf_domain::WorldSettings::default();

@@ -37,11 +37,11 @@ pub trait Sources: Send + Sync + 'static {
 /// A clock that goes on evenly.
 pub struct SteadyClock {
     sources: Box<dyn Sources>,
-    state: Mutex<State>,
+    state: Mutex<SteadyClockState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct SteadyClockState {
     /// What had passed when it was last asked.
     passed: u64,
     /// What it said then.
@@ -57,14 +57,14 @@ struct State {
 impl SteadyClock {
     /// A clock that begins with the machine's.
     pub fn system() -> Self {
-        Self::of(Machine(Instant::now()))
+        Self::of(MachineClock(Instant::now()))
     }
 
     /// A clock with these sources.
     pub fn of(sources: impl Sources) -> Self {
         let (passed, now) = (sources.passed(), sources.wall());
         let slept = sources.uptime().map(|uptime| uptime.saturating_sub(passed));
-        let state = State { passed, now, slept, looked: passed, told: false };
+        let state = SteadyClockState { passed, now, slept, looked: passed, told: false };
         Self { sources: Box::new(sources), state: Mutex::new(state) }
     }
 }
@@ -86,7 +86,7 @@ impl Clock for SteadyClock {
     }
 }
 
-impl State {
+impl SteadyClockState {
     fn advance(&mut self, sources: &dyn Sources) -> u64 {
         let (passed, wall) = (sources.passed(), sources.wall());
         let elapsed = passed.saturating_sub(self.passed);
@@ -129,9 +129,9 @@ impl State {
 }
 
 /// The machine; the moment is when it was first asked.
-struct Machine(Instant);
+struct MachineClock(Instant);
 
-impl Sources for Machine {
+impl Sources for MachineClock {
     fn passed(&self) -> u64 {
         u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX)
     }

@@ -33,7 +33,7 @@ pub struct Fence {
     pub inbound: Option<Inbound>,
     /// A folder of the core that the program finds as `/artifacts`, to read and to write, also
     /// what the core puts there later. It is made if it is not there. It takes namespaces; without
-    /// them nothing is shown there, and [`Achieved::notes`] says so. What lies in it counts as
+    /// them nothing is shown there, and [`FenceReport::notes`] says so. What lies in it counts as
     /// the program's own, whoever put it there.
     pub artifacts: Option<PathBuf>,
     /// Folders and files that it must never see, whatever else is granted: nothing of them, and
@@ -68,7 +68,7 @@ impl Default for Fence {
 /// long as nobody listens on the port, a connection is closed as soon as it was made. Where the
 /// program has a network of its own, any port is free and only this way leads to it. Where it
 /// shares the machine's, the port must be a free one of the machine, and others on the machine can
-/// connect to it, too; [`Achieved::notes`] says so.
+/// connect to it, too; [`FenceReport::notes`] says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inbound {
     /// The Unix socket outside, which only this user may connect to. Nothing may be there yet;
@@ -81,7 +81,7 @@ pub struct Inbound {
 
 /// How firmly a process is fenced in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Achieved {
+pub struct FenceReport {
     /// The level.
     pub level: SandboxLevel,
     /// What is missing or done in another way, one sentence each.
@@ -91,7 +91,7 @@ pub struct Achieved {
     pub limits: BTreeMap<&'static str, Keeping>,
 }
 
-impl Achieved {
+impl FenceReport {
     /// A level of which nothing more is known.
     pub fn at(level: SandboxLevel) -> Self {
         Self { level, notes: Vec::new(), limits: BTreeMap::new() }

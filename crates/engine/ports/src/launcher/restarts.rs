@@ -40,7 +40,7 @@ impl Default for RestartPolicy {
 
 /// What to do after a crash.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RestartVerdict {
     /// Start it again after this pause.
     Restart {
         /// The pause.
@@ -77,7 +77,7 @@ impl Restarts {
 
     /// The provider crashed, or could not be started, for `reason` (an exit's text, for
     /// instance). `random` may be any number; all should be equally likely.
-    pub fn crashed(&mut self, now: Timestamp, reason: &str, random: u64) -> Verdict {
+    pub fn crashed(&mut self, now: Timestamp, reason: &str, random: u64) -> RestartVerdict {
         let ran_ms = self.started_at.take().map_or(0, |started| now.ms_since(started));
         if ran_ms >= self.policy.stable_ms {
             self.forget();
@@ -85,11 +85,11 @@ impl Restarts {
         self.crashes.retain(|crash| now.ms_since(*crash) < self.policy.window_ms);
         self.crashes.push(now);
         if self.crashes.len() >= self.policy.crashes_max {
-            return Verdict::GiveUp { reason: self.why(reason) };
+            return RestartVerdict::GiveUp { reason: self.why(reason) };
         }
         let pause_ms = u64::try_from(self.pauses.pause().as_millis()).unwrap_or(u64::MAX);
         let pause_ms = self.jittered(pause_ms, random);
-        Verdict::Restart { pause_ms }
+        RestartVerdict::Restart { pause_ms }
     }
 
     /// Forgets all crashes, as when somebody starts the provider by hand.
@@ -129,11 +129,11 @@ mod tests {
         }
 
         /// Starts, runs for a while, crashes, and waits out the pause if there is one.
-        fn crash_after(&mut self, ran_ms: u64, random: u64) -> Verdict {
+        fn crash_after(&mut self, ran_ms: u64, random: u64) -> RestartVerdict {
             self.restarts.started(self.now);
             self.now = self.now.plus_ms(ran_ms);
             let verdict = self.restarts.crashed(self.now, "exit code 3: boom", random);
-            if let Verdict::Restart { pause_ms } = verdict {
+            if let RestartVerdict::Restart { pause_ms } = verdict {
                 self.now = self.now.plus_ms(pause_ms);
             }
             verdict
@@ -152,7 +152,7 @@ mod tests {
         for seconds in [1, 2, 4, 8, 16, 32, 60, 60, 60] {
             let pause_ms = seconds * SECOND;
             let verdict = bench.crash_after(3 * MINUTE, middle(pause_ms));
-            assert_eq!(verdict, Verdict::Restart { pause_ms });
+            assert_eq!(verdict, RestartVerdict::Restart { pause_ms });
         }
     }
 
@@ -161,44 +161,46 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for random in 0..2_000 {
             match Bench::new().crash_after(0, random) {
-                Verdict::Restart { pause_ms } => seen.insert(pause_ms),
-                Verdict::GiveUp { reason } => panic!("{reason}"),
+                RestartVerdict::Restart { pause_ms } => seen.insert(pause_ms),
+                RestartVerdict::GiveUp { reason } => panic!("{reason}"),
             };
         }
         assert_eq!(seen.first(), Some(&800));
         assert_eq!(seen.last(), Some(&1_200));
-        assert!(matches!(Bench::new().crash_after(0, u64::MAX), Verdict::Restart { .. }));
+        assert!(matches!(Bench::new().crash_after(0, u64::MAX), RestartVerdict::Restart { .. }));
     }
 
     #[test]
     fn ten_stable_minutes_make_a_fresh_start() {
         let mut bench = Bench::new();
         for _ in 0..4 {
-            assert!(matches!(bench.crash_after(0, 0), Verdict::Restart { .. }));
+            assert!(matches!(bench.crash_after(0, 0), RestartVerdict::Restart { .. }));
         }
         let verdict = bench.crash_after(10 * MINUTE, middle(SECOND));
-        assert_eq!(verdict, Verdict::Restart { pause_ms: SECOND });
+        assert_eq!(verdict, RestartVerdict::Restart { pause_ms: SECOND });
 
         let mut short = Bench::new();
         short.crash_after(0, 0);
         let verdict = short.crash_after(10 * MINUTE - 1, middle(2 * SECOND));
-        assert_eq!(verdict, Verdict::Restart { pause_ms: 2 * SECOND });
+        assert_eq!(verdict, RestartVerdict::Restart { pause_ms: 2 * SECOND });
     }
 
     #[test]
     fn the_fifth_crash_in_ten_minutes_is_the_last() {
         let mut bench = Bench::new();
         for _ in 0..4 {
-            assert!(matches!(bench.crash_after(SECOND, 0), Verdict::Restart { .. }));
+            assert!(matches!(bench.crash_after(SECOND, 0), RestartVerdict::Restart { .. }));
         }
-        let Verdict::GiveUp { reason } = bench.crash_after(SECOND, 0) else { panic!("went on") };
+        let RestartVerdict::GiveUp { reason } = bench.crash_after(SECOND, 0) else {
+            panic!("went on")
+        };
         assert_eq!(
             reason,
             "It crashed 5 times within 10 minutes, the last time with exit code 3: boom"
         );
         bench.restarts.forget();
         let verdict = bench.crash_after(SECOND, middle(SECOND));
-        assert_eq!(verdict, Verdict::Restart { pause_ms: SECOND });
+        assert_eq!(verdict, RestartVerdict::Restart { pause_ms: SECOND });
     }
 
     #[test]
@@ -208,7 +210,7 @@ mod tests {
             bench.crash_after(0, 0);
         }
         // Not stable, yet long enough for the four crashes to leave the window.
-        assert!(matches!(bench.crash_after(10 * MINUTE - 1, 0), Verdict::Restart { .. }));
+        assert!(matches!(bench.crash_after(10 * MINUTE - 1, 0), RestartVerdict::Restart { .. }));
     }
 
     #[test]
@@ -216,7 +218,9 @@ mod tests {
         let mut restarts = Restarts::new(RestartPolicy::default());
         let verdicts: Vec<_> =
             (0..5).map(|n| restarts.crashed(Timestamp(n), "no such program", 0)).collect();
-        assert!(matches!(verdicts[3], Verdict::Restart { .. }));
-        assert!(matches!(&verdicts[4], Verdict::GiveUp { reason } if reason.ends_with("program")));
+        assert!(matches!(verdicts[3], RestartVerdict::Restart { .. }));
+        assert!(
+            matches!(&verdicts[4], RestartVerdict::GiveUp { reason } if reason.ends_with("program"))
+        );
     }
 }

@@ -112,7 +112,7 @@ pub enum TokenError {
 /// What the first block says.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Root {
+struct RootBlock {
     id: GrantId,
     person: bool,
     rights: Rights,
@@ -121,7 +121,7 @@ struct Root {
 /// What each later block says.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Narrowed {
+struct NarrowedBlock {
     id: GrantId,
     narrowing: Narrowing,
 }
@@ -132,7 +132,8 @@ pub fn mint(keyring: &Keyring, grant: &Grant) -> Token {
     let Some(key) = keyring.keys.get(kid).filter(|_| is_key_name(kid)) else {
         return Token(format!("{FORM}.unsealed"));
     };
-    let root = Root { id: grant.id.clone(), person: grant.person, rights: grant.rights.clone() };
+    let root =
+        RootBlock { id: grant.id.clone(), person: grant.person, rights: grant.rights.clone() };
     let block = to_block(&root);
     let seal = seal(root_mac(key, kid, &block));
     Token(format!("{FORM}.{kid}.{}.{}", encode(&block), encode(&seal)))
@@ -141,7 +142,7 @@ pub fn mint(keyring: &Keyring, grant: &Grant) -> Token {
 /// Checks a token's seals and says who bears it. Whether the grant is known, in time and not
 /// revoked is for the caller to check.
 pub fn verify(keyring: &Keyring, text: &str) -> Result<Bearer, TokenError> {
-    let parts = Parts::read(text)?;
+    let parts = TokenParts::read(text)?;
     let key = keyring.keys.get(parts.kid).ok_or(TokenError::Seal)?;
     let mut mac = root_mac(key, parts.kid, &parts.blocks[0]);
     for block in &parts.blocks[1..] {
@@ -154,8 +155,8 @@ pub fn verify(keyring: &Keyring, text: &str) -> Result<Bearer, TokenError> {
 /// Narrows a token. `id` names the narrowed one among those narrowed from the same token; it has
 /// no dots, and is best kept short.
 pub fn narrow(text: &str, id: &GrantId, by: &Narrowing) -> Result<Token, TokenError> {
-    let mut parts = Parts::read(text)?;
-    let block = to_block(&Narrowed { id: id.clone(), narrowing: by.clone() });
+    let mut parts = TokenParts::read(text)?;
+    let block = to_block(&NarrowedBlock { id: id.clone(), narrowing: by.clone() });
     let sealed = seal(narrowed_mac(&parts.seal, &block));
     let added = encode(&block);
     parts.blocks.push(block);
@@ -172,14 +173,14 @@ pub fn narrow(text: &str, id: &GrantId, by: &Narrowing) -> Result<Token, TokenEr
 }
 
 /// A token taken apart. Nothing has been checked but its form.
-struct Parts<'a> {
+struct TokenParts<'a> {
     kid: &'a str,
     /// At least one.
     blocks: Vec<Vec<u8>>,
     seal: [u8; SEAL_BYTES],
 }
 
-impl<'a> Parts<'a> {
+impl<'a> TokenParts<'a> {
     /// Bounds come first: nothing is decoded of a text that is too long or has too many parts.
     fn read(text: &'a str) -> Result<Self, TokenError> {
         const FRAME_PARTS: usize = 3;
@@ -203,12 +204,12 @@ impl<'a> Parts<'a> {
 
     /// Who bears the token, if its seal is right.
     fn bearer(&self) -> Result<Bearer, TokenError> {
-        let root: Root = from_block(&self.blocks[0])?;
+        let root: RootBlock = from_block(&self.blocks[0])?;
         let mut chain = vec![root.id.clone()];
         let mut rights = root.rights;
         let mut above = root.id.clone();
         for block in &self.blocks[1..] {
-            let Narrowed { id, narrowing } = from_block(block)?;
+            let NarrowedBlock { id, narrowing } = from_block(block)?;
             if id.as_str().contains('.') {
                 return Err(TokenError::Malformed);
             }

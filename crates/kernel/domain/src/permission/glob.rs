@@ -274,13 +274,13 @@ impl States {
 
 /// Where a text stands that has no empty segments, but for the one before a leading separator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum GlobPosition {
     Start,
     Separator,
     Segment,
 }
 
-impl Place {
+impl GlobPosition {
     fn after(self, c: char) -> Option<Self> {
         match self {
             _ if c != SEPARATOR => Some(Self::Segment),
@@ -302,8 +302,8 @@ struct Inclusion<'a> {
     other: char,
     /// Where the wide pattern has been when the narrow one was at a step and the text at a place.
     /// What holds for some states holds for more, so only the smallest sets are kept.
-    seen: BTreeMap<(usize, Place), Vec<States>>,
-    open: Vec<(usize, Place, States)>,
+    seen: BTreeMap<(usize, GlobPosition), Vec<States>>,
+    open: Vec<(usize, GlobPosition, States)>,
     moves: usize,
 }
 
@@ -327,7 +327,7 @@ impl<'a> Inclusion<'a> {
 
     fn holds(mut self, moves_max: usize) -> bool {
         let mut prefix = self.wide.prefix.chars();
-        let Some(place) = prefix.try_fold(Place::Start, Place::after) else {
+        let Some(place) = prefix.try_fold(GlobPosition::Start, GlobPosition::after) else {
             return false;
         };
         self.visit(0, place, self.wide.start());
@@ -358,7 +358,7 @@ impl<'a> Inclusion<'a> {
         true
     }
 
-    fn visit(&mut self, at: usize, place: Place, states: States) {
+    fn visit(&mut self, at: usize, place: GlobPosition, states: States) {
         self.moves += 1;
         let seen = self.seen.entry((at, place)).or_default();
         if !seen.iter().any(|fewer| fewer.is_within(&states)) {

@@ -18,12 +18,12 @@ const LABEL_BYTES_MAX: usize = 63;
 /// A pattern of hosts, e.g. `api.example.com`, `*.example.com:443`, `127.0.0.1:8080`, `*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern {
-    host: Host,
+    host: HostRule,
     port: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Host {
+enum HostRule {
     /// Any host, by name or address.
     Any,
     /// Every name below this one, at any depth, but not the name itself.
@@ -40,12 +40,12 @@ impl HostPattern {
         let (host, port) = split(text)?;
         let port = port.map(parse_port).transpose()?;
         let host = match host.strip_prefix("*.") {
-            _ if host == "*" => Host::Any,
-            Some(below) => match Host::parse(below)? {
-                Host::Name(name) => Host::Below(name),
+            _ if host == "*" => HostRule::Any,
+            Some(below) => match HostRule::parse(below)? {
+                HostRule::Name(name) => HostRule::Below(name),
                 _ => return Err(bad("has *. before something that is not a name")),
             },
-            None => Host::parse(host)?,
+            None => HostRule::parse(host)?,
         };
         Ok(Self { host, port })
     }
@@ -57,8 +57,8 @@ impl HostPattern {
         }
         let unbracketed = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         let host = match unbracketed {
-            Some(inner) => inner.contains(':').then(|| Host::parse(inner)),
-            None => Some(Host::parse(host)),
+            Some(inner) => inner.contains(':').then(|| HostRule::parse(inner)),
+            None => Some(HostRule::parse(host)),
         };
         matches!(host, Some(Ok(host)) if self.host.covers(&host))
     }
@@ -71,19 +71,19 @@ impl HostPattern {
     /// Whether it names one address or the machine itself, so that private addresses are meant.
     pub fn is_literal(&self) -> bool {
         match &self.host {
-            Host::Address(_) => true,
-            Host::Name(name) => name == "localhost",
-            Host::Any | Host::Below(_) => false,
+            HostRule::Address(_) => true,
+            HostRule::Name(name) => name == "localhost",
+            HostRule::Any | HostRule::Below(_) => false,
         }
     }
 
     /// What it lets its holder do, for people.
     pub(super) fn describe(&self) -> String {
         let host = match &self.host {
-            Host::Any => "any host".to_owned(),
-            Host::Below(name) => format!("any host below {name}"),
-            Host::Name(name) => name.clone(),
-            Host::Address(address) => address.to_string(),
+            HostRule::Any => "any host".to_owned(),
+            HostRule::Below(name) => format!("any host below {name}"),
+            HostRule::Name(name) => name.clone(),
+            HostRule::Address(address) => address.to_string(),
         };
         match self.port {
             Some(port) => format!("Connect to {host} on port {port}"),
@@ -92,7 +92,7 @@ impl HostPattern {
     }
 }
 
-impl Host {
+impl HostRule {
     /// Reads a name or an address.
     fn parse(text: &str) -> Result<Self, PermissionError> {
         if let Ok(address) = text.parse::<IpAddr>() {
@@ -176,11 +176,11 @@ fn is_below(name: &str, above: &str) -> bool {
 impl fmt::Display for HostPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
-            Host::Any => f.write_str("*")?,
-            Host::Below(name) => write!(f, "*.{name}")?,
-            Host::Name(name) => f.write_str(name)?,
-            Host::Address(IpAddr::V4(address)) => write!(f, "{address}")?,
-            Host::Address(IpAddr::V6(address)) => write!(f, "[{address}]")?,
+            HostRule::Any => f.write_str("*")?,
+            HostRule::Below(name) => write!(f, "*.{name}")?,
+            HostRule::Name(name) => f.write_str(name)?,
+            HostRule::Address(IpAddr::V4(address)) => write!(f, "{address}")?,
+            HostRule::Address(IpAddr::V6(address)) => write!(f, "[{address}]")?,
         }
         self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
     }

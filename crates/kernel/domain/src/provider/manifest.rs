@@ -7,7 +7,7 @@ use super::{ProviderInput, ProviderLimits, ToolServer};
 
 /// What a provider declares of itself, as far as the core acts on it or shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Stored", into = "Stored")]
+#[serde(try_from = "StoredManifest", into = "StoredManifest")]
 pub struct Manifest {
     /// Its name for people.
     pub name: String,
@@ -138,7 +138,7 @@ pub struct Entrypoint {
 
 /// A manifest as the journal has it: what kind it is of is spread over fields.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredManifest {
     name: String,
     version: String,
     description: String,
@@ -159,11 +159,11 @@ struct Stored {
     operative: bool,
 }
 
-impl TryFrom<Stored> for Manifest {
+impl TryFrom<StoredManifest> for Manifest {
     type Error = &'static str;
 
-    fn try_from(stored: Stored) -> Result<Self, Self::Error> {
-        let Stored { capabilities, inherits_connection, source, .. } = stored;
+    fn try_from(stored: StoredManifest) -> Result<Self, Self::Error> {
+        let StoredManifest { capabilities, inherits_connection, source, .. } = stored;
         let kind = match (stored.server, stored.operative) {
             (None, false) => {
                 ProviderKind::Agent(AgentDetails { capabilities, inherits_connection, source })
@@ -185,7 +185,7 @@ impl TryFrom<Stored> for Manifest {
     }
 }
 
-impl From<Manifest> for Stored {
+impl From<Manifest> for StoredManifest {
     fn from(manifest: Manifest) -> Self {
         let (details, server, operative) = match manifest.kind {
             ProviderKind::Agent(details) => (details, None, false),

@@ -28,7 +28,7 @@ pub use entry::{
 pub use limits::{ProviderLimits, Rate, Usage};
 pub use manifest::{AgentDetails, Entrypoint, Manifest, ProviderKind, ProviderType};
 pub use server::{Serving, ToolServer};
-pub use wish::{Typed, Usual, Wish, Wished};
+pub use wish::{DefaultTerms, OwnerTerms, Wish, WishKind};
 
 use crate::permission::{Permission, permissions_hash};
 use crate::{CallerRef, ToolDef};

@@ -11,7 +11,7 @@ use super::{Approval, Manifest, Provider, ProviderLimits, Serving, Terms};
 
 /// What holds for whatever is launched, unless its owner says something else about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Usual {
+pub struct DefaultTerms {
     /// How firmly it is fenced in.
     pub sandbox: SandboxLevel,
     /// The owner's limits for all of them, which nothing exceeds.
@@ -22,7 +22,7 @@ pub struct Usual {
 
 /// What an owner typed of the terms of an approval.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Typed {
+pub struct OwnerTerms {
     /// How firmly it is fenced in.
     pub sandbox: Option<SandboxLevel>,
     /// Which runs share a process.
@@ -35,14 +35,14 @@ pub struct Typed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wish {
     /// What it is about.
-    pub what: Wished,
+    pub what: WishKind,
     /// Whether the owner gave it.
     pub granted: bool,
 }
 
 /// What a wish is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wished {
+pub enum WishKind {
     /// A looser fence.
     Sandbox {
         /// What the manifest asks for.
@@ -61,7 +61,7 @@ pub enum Wished {
     },
 }
 
-impl Usual {
+impl DefaultTerms {
     /// How firmly this one is fenced in, if nobody says anything about it.
     fn sandbox_of(&self, manifest: &Manifest) -> SandboxLevel {
         let how = manifest.tool_server().map(|server| &server.how);
@@ -75,7 +75,7 @@ impl Usual {
 
     /// The terms of an approval: what its owner typed, and beside it what is usual, or what the
     /// manifest says where that is stricter.
-    pub fn terms(&self, manifest: &Manifest, typed: Typed) -> Terms {
+    pub fn terms(&self, manifest: &Manifest, typed: OwnerTerms) -> Terms {
         let usual = self.sandbox_of(manifest);
         let asked = asked_sandbox(manifest).unwrap_or(usual);
         Terms {
@@ -104,7 +104,7 @@ impl Usual {
         let approval = agent.approval.as_ref().filter(same);
         let usual = self.sandbox_of(manifest);
         let sandbox = asked_sandbox(manifest).filter(|asked| *asked < usual).map(|asked| Wish {
-            what: Wished::Sandbox { asked, usual },
+            what: WishKind::Sandbox { asked, usual },
             granted: approval.is_some_and(|approval| approval.terms.sandbox <= asked),
         });
         let usual = self.of_all.or(&self.limits).numbers().map(|(_, limit)| limit);
@@ -113,7 +113,7 @@ impl Usual {
         let limits = each.filter_map(|(((name, asked), usual), held)| {
             let (asked, usual) = asked.zip(usual).filter(|(asked, usual)| asked > usual)?;
             let granted = approval.is_some() && held.is_none_or(|held| held >= asked);
-            Some(Wish { what: Wished::Limit { name, asked, usual }, granted })
+            Some(Wish { what: WishKind::Limit { name, asked, usual }, granted })
         });
         sandbox.into_iter().chain(limits).collect()
     }
@@ -136,10 +136,10 @@ mod tests {
 
     const GI: u64 = 1 << 30;
 
-    fn usual(sandbox: SandboxLevel) -> Usual {
+    fn usual(sandbox: SandboxLevel) -> DefaultTerms {
         let usage = Usage { memory_bytes: Some(GI), processes: Some(256), ..Usage::default() };
         let limits = ProviderLimits { usage, ..ProviderLimits::default() };
-        Usual { sandbox, of_all: ProviderLimits::default(), limits }
+        DefaultTerms { sandbox, of_all: ProviderLimits::default(), limits }
     }
 
     fn memory(bytes: u64) -> ProviderLimits {
@@ -210,14 +210,14 @@ mod tests {
             (Standard, Some(Unfenced), Some(Strict), Strict),
             (Strict, None, Some(Basic), Basic),
         ] {
-            let typed = Typed { sandbox: typed, ..Typed::default() };
+            let typed = OwnerTerms { sandbox: typed, ..OwnerTerms::default() };
             let manifest = handler(asked, ProviderLimits::default());
             let terms = usual(owner).terms(&manifest, typed.clone());
             assert_eq!(terms.sandbox, got, "{owner} {asked:?} {typed:?}");
         }
         let image = Serving::Image { image: "i".into() };
-        let terms =
-            usual(Strict).terms(&served(image, None, ProviderLimits::default()), Typed::default());
+        let terms = usual(Strict)
+            .terms(&served(image, None, ProviderLimits::default()), OwnerTerms::default());
         assert_eq!(terms.sandbox, Unfenced, "a container is the owner's own fence");
     }
 
@@ -225,17 +225,17 @@ mod tests {
     fn a_looser_fence_is_a_wish_until_the_owner_types_it() {
         let usual = usual(SandboxLevel::Standard);
         let manifest = handler(Some(SandboxLevel::None), ProviderLimits::default());
-        let what = Wished::Sandbox { asked: SandboxLevel::None, usual: SandboxLevel::Standard };
-        let wishes = |typed: Option<Typed>| {
+        let what = WishKind::Sandbox { asked: SandboxLevel::None, usual: SandboxLevel::Standard };
+        let wishes = |typed: Option<OwnerTerms>| {
             let terms = typed.map(|typed| usual.terms(&manifest, typed));
             usual.wishes(&agent(manifest.clone(), terms))
         };
         let wish = |granted| vec![Wish { what: what.clone(), granted }];
         assert_eq!(wishes(None), wish(false), "before anybody approves it");
-        assert_eq!(wishes(Some(Typed::default())), wish(false));
-        let basic = Typed { sandbox: Some(SandboxLevel::Basic), ..Typed::default() };
+        assert_eq!(wishes(Some(OwnerTerms::default())), wish(false));
+        let basic = OwnerTerms { sandbox: Some(SandboxLevel::Basic), ..OwnerTerms::default() };
         assert_eq!(wishes(Some(basic)), wish(false));
-        let none = Typed { sandbox: Some(SandboxLevel::None), ..Typed::default() };
+        let none = OwnerTerms { sandbox: Some(SandboxLevel::None), ..OwnerTerms::default() };
         assert_eq!(wishes(Some(none)), wish(true));
         let strict = handler(Some(SandboxLevel::Strict), memory(GI / 2));
         assert_eq!(usual.wishes(&agent(strict, None)), []);
@@ -246,13 +246,14 @@ mod tests {
         let usual = usual(SandboxLevel::Standard);
         let held = |asked: u64, typed: Option<ProviderLimits>| {
             let manifest = handler(None, memory(asked));
-            let terms =
-                typed.map(|limits| usual.terms(&manifest, Typed { limits, ..Typed::default() }));
+            let terms = typed.map(|limits| {
+                usual.terms(&manifest, OwnerTerms { limits, ..OwnerTerms::default() })
+            });
             let agent = agent(manifest, terms);
             (usual.limits(&agent).usage.memory_bytes, usual.wishes(&agent))
         };
         let wish = |granted| {
-            let what = Wished::Limit { name: "memory_bytes", asked: 8 * GI, usual: GI };
+            let what = WishKind::Limit { name: "memory_bytes", asked: 8 * GI, usual: GI };
             vec![Wish { what, granted }]
         };
         assert_eq!(held(8 * GI, None), (Some(GI), wish(false)));
@@ -261,9 +262,10 @@ mod tests {
         assert_eq!(held(8 * GI, Some(memory(9 * GI))), (Some(8 * GI), wish(true)));
         assert_eq!(held(GI / 2, Some(memory(GI))), (Some(GI / 2), vec![]));
         assert_eq!(held(GI / 2, Some(ProviderLimits::default())), (Some(GI / 2), vec![]));
-        let capped = Usual { of_all: memory(GI / 4), ..usual.clone() };
+        let capped = DefaultTerms { of_all: memory(GI / 4), ..usual.clone() };
         let manifest = handler(None, memory(8 * GI));
-        let terms = capped.terms(&manifest, Typed { limits: memory(8 * GI), ..Typed::default() });
+        let terms =
+            capped.terms(&manifest, OwnerTerms { limits: memory(8 * GI), ..OwnerTerms::default() });
         let limits = capped.limits(&agent(manifest, Some(terms)));
         assert_eq!(limits.usage.memory_bytes, Some(GI / 4), "nothing exceeds the limit of all");
     }

@@ -16,12 +16,12 @@ pub enum Inputs {
     /// They are here.
     Here(Arc<Object>),
     /// Only the run's stream has them; to whoever looks here there are none.
-    Away(Away),
+    Away(UnloadedInputs),
 }
 
 /// What is known of inputs that are not here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Away {
+pub struct UnloadedInputs {
     /// About how many bytes they take in memory.
     pub bytes: u64,
     /// Their digest.
@@ -32,7 +32,7 @@ static NONE: LazyLock<Object> = LazyLock::new(Object::new);
 
 impl Inputs {
     /// What is known of them, if they are not here.
-    pub fn away(&self) -> Option<&Away> {
+    pub fn away(&self) -> Option<&UnloadedInputs> {
         match self {
             Self::Here(_) => None,
             Self::Away(away) => Some(away),
@@ -60,7 +60,7 @@ impl Inputs {
         let Self::Here(inputs) = self else { return None };
         let bytes = memory_weight(inputs);
         (bytes > RUN_INPUTS_KEPT_BYTES_MAX as u64)
-            .then(|| Self::Away(Away { bytes, digest: Digest::of_object(inputs) }))
+            .then(|| Self::Away(UnloadedInputs { bytes, digest: Digest::of_object(inputs) }))
     }
 }
 

@@ -24,7 +24,7 @@ pub use entry::{
     CostReported, Created, Ended, Held, ProviderAwaited, Publishing, RoomAwaited, RunEntry,
 };
 pub use input::{AttemptError, AttemptReport, InputKind, NewAsk, Phase, RunInput, Verdict, legal};
-pub use inputs::{Away, Inputs};
+pub use inputs::{Inputs, UnloadedInputs};
 pub use spec::{Addresses, RunContext, RunSpec};
 pub use task::TaskRef;
 
@@ -76,7 +76,7 @@ pub struct Run {
     /// Whether a provider said that an attempt cost more than is taken from one report.
     pub capped: bool,
     /// What was booked for each of its attempts that are over, in their order.
-    pub booked: Vec<Booked>,
+    pub booked: Vec<BookedCost>,
     /// What the core measured of its attempts that are over.
     pub metered: Metered,
     /// What tells a repeat of an attempt's result from another one, by the attempt's number.
@@ -108,7 +108,7 @@ pub struct Attempt {
 
 /// What was booked for an attempt that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Booked {
+pub struct BookedCost {
     /// The attempt.
     pub attempt_id: AttemptId,
     /// What it has cost, as far as anybody knows.
@@ -390,7 +390,7 @@ impl Run {
     /// Ends the attempt under way, which has cost so much.
     fn book(&mut self, cost_micro: Micro, incomplete: bool) {
         if let Some(attempt) = self.active.take() {
-            self.booked.push(Booked { attempt_id: attempt.id, cost_micro, incomplete });
+            self.booked.push(BookedCost { attempt_id: attempt.id, cost_micro, incomplete });
             debug_assert!(self.booked.len() == self.attempt as usize, "every attempt is booked");
         }
         self.add_cost(cost_micro);

@@ -11,7 +11,7 @@ use wharf_vocab::{
 };
 
 use super::Inputs;
-use crate::scope::{Bindings, ReadObject, Unwritten};
+use crate::scope::{Bindings, ReadObject, SecretAddresses};
 use crate::world::{direct, is_direct, is_reported};
 use crate::{CallerRef, Gate, KeysKept};
 
@@ -142,9 +142,9 @@ impl RunSpec {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Addresses {
     /// Of inputs.
-    pub inputs: Unwritten,
+    pub inputs: SecretAddresses,
     /// Of outputs.
-    pub outputs: Unwritten,
+    pub outputs: SecretAddresses,
 }
 
 /// Where a caller is while it asks for a run.

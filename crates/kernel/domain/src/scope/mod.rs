@@ -15,7 +15,7 @@ use serde_with_macros::skip_serializing_none;
 use wharf_vocab::B3;
 
 pub use path::{PathError, WorldPath};
-pub use resolve::{Intent, Plan, Source, is_uri, resolve, without_secrets};
+pub use resolve::{InputSource, Intent, Plan, is_uri, resolve, without_secrets};
 
 /// What the names in a run's inputs and outputs stand for, if not for themselves. In the run's
 /// inputs and outputs each of these names has the text of its reference.
@@ -23,7 +23,7 @@ pub use resolve::{Intent, Plan, Source, is_uri, resolve, without_secrets};
 pub struct Bindings {
     /// Inputs that are references.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub reads: BTreeMap<String, Bound>,
+    pub reads: BTreeMap<String, InputBinding>,
     /// Where outputs go.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub writes: BTreeMap<String, Target>,
@@ -38,14 +38,14 @@ impl Bindings {
     /// The files that are read, by the names of the inputs.
     pub fn files(&self) -> impl Iterator<Item = (&String, &ReadObject)> {
         self.reads.iter().filter_map(|(name, bound)| match bound {
-            Bound::Object(read) => Some((name, read)),
-            Bound::Uri => None,
+            InputBinding::Object(read) => Some((name, read)),
+            InputBinding::Uri => None,
         })
     }
 
     /// Whether a provider is given files or addresses of the artifact store.
     pub fn has_objects(&self) -> bool {
-        self.reads.values().any(|bound| matches!(bound, Bound::Object(_)))
+        self.reads.values().any(|bound| matches!(bound, InputBinding::Object(_)))
             || self.writes.values().any(|target| matches!(target, Target::Object { .. }))
     }
 }
@@ -53,7 +53,7 @@ impl Bindings {
 /// What an input stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Bound {
+pub enum InputBinding {
     /// A file of the world, as it was when the run was accepted.
     Object(ReadObject),
     /// An address elsewhere, which the provider uses as it is.
@@ -94,15 +94,15 @@ pub enum Target {
 /// Addresses with the parts that are secrets: they are kept while the core runs and are written
 /// nowhere, so two runs that differ in nothing else are the same.
 #[derive(Clone, Default)]
-pub struct Unwritten(pub BTreeMap<String, String>);
+pub struct SecretAddresses(pub BTreeMap<String, String>);
 
-impl PartialEq for Unwritten {
+impl PartialEq for SecretAddresses {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl fmt::Debug for Unwritten {
+impl fmt::Debug for SecretAddresses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Unwritten({} addresses)", self.0.len())
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use wharf_vocab::limits::RUN_REFERENCES_MAX;
 use wharf_vocab::{Code, Fault, Object, RunId, WorldId};
 
-use super::{PathError, Target, Unwritten, WorldPath};
+use super::{PathError, SecretAddresses, Target, WorldPath};
 
 /// So much of a key stands in an error.
 const KEY_CHARS_SHOWN_MAX: usize = 200;
@@ -37,18 +37,18 @@ pub struct Plan {
     /// The outputs under their names; references as records may have them.
     pub outputs: Object,
     /// Inputs that are references.
-    pub reads: BTreeMap<String, Source>,
+    pub reads: BTreeMap<String, InputSource>,
     /// Where outputs go.
     pub writes: BTreeMap<String, Target>,
     /// Addresses among the inputs with all their parts.
-    pub input_uris: Unwritten,
+    pub input_uris: SecretAddresses,
     /// Addresses among the outputs with all their parts.
-    pub output_uris: Unwritten,
+    pub output_uris: SecretAddresses,
 }
 
 /// Where an input comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum InputSource {
     /// A file of the world, or a local file of one run.
     Object(WorldPath),
     /// A local file of the newest run along the chain of predecessors that wrote it.
@@ -58,7 +58,7 @@ pub enum Source {
 }
 
 /// A key, and the name that it stands for.
-struct Named<'a> {
+struct KeyName<'a> {
     key: &'a str,
     name: String,
     suffix: Suffix,
@@ -104,16 +104,16 @@ impl Plan {
     fn read(
         &mut self,
         intent: &Intent<'_>,
-        Named { key, name, suffix }: Named<'_>,
+        KeyName { key, name, suffix }: KeyName<'_>,
         value: &Value,
     ) -> Result<(), Fault> {
         let source = match (suffix, value.as_str()) {
-            (Suffix::World, _) => Source::Object(world_path(key, text(key, value)?)?),
+            (Suffix::World, _) => InputSource::Object(world_path(key, text(key, value)?)?),
             (Suffix::Local, _) => local_source(intent, key, text(key, value)?)?,
             (Suffix::None, Some(text)) if is_uri(text) && !(intent.is_literal)(&name) => {
                 match world_uri(intent, key, text)? {
-                    Some(path) => Source::Object(path),
-                    None => Source::Uri,
+                    Some(path) => InputSource::Object(path),
+                    None => InputSource::Uri,
                 }
             }
             (Suffix::None, _) => {
@@ -123,8 +123,8 @@ impl Plan {
         };
         let shown = match &source {
             // In a chain the engine puts the run in once it knows which one wrote the file.
-            Source::Object(path) | Source::Chain(path) => path.uri(intent.world),
-            Source::Uri => {
+            InputSource::Object(path) | InputSource::Chain(path) => path.uri(intent.world),
+            InputSource::Uri => {
                 let uri = value.as_str().unwrap_or_default();
                 self.input_uris.0.insert(name.clone(), uri.to_owned());
                 without_secrets(uri)
@@ -138,7 +138,7 @@ impl Plan {
     fn write(
         &mut self,
         intent: &Intent<'_>,
-        Named { key, name, suffix }: Named<'_>,
+        KeyName { key, name, suffix }: KeyName<'_>,
         value: &Value,
     ) -> Result<(), Fault> {
         let text = text(key, value)?;
@@ -188,22 +188,22 @@ impl Plan {
 }
 
 /// The name that a key stands for. Two dots before the suffix make it a plain name.
-fn named(key: &str) -> Result<Named<'_>, Fault> {
+fn named(key: &str) -> Result<KeyName<'_>, Fault> {
     for (end, suffix) in [(".world", Suffix::World), (".local", Suffix::Local)] {
         let Some(base) = key.strip_suffix(end) else { continue };
         if let Some(plain) = base.strip_suffix('.') {
-            return Ok(Named { key, name: format!("{plain}{end}"), suffix: Suffix::None });
+            return Ok(KeyName { key, name: format!("{plain}{end}"), suffix: Suffix::None });
         }
         if base.is_empty() {
             let message = format!("The key `{key}` has no name before its suffix.");
             return Err(wrong(Code::ScopeValueInvalid, key, message));
         }
-        return Ok(Named { key, name: base.to_owned(), suffix });
+        return Ok(KeyName { key, name: base.to_owned(), suffix });
     }
-    Ok(Named { key, name: key.to_owned(), suffix: Suffix::None })
+    Ok(KeyName { key, name: key.to_owned(), suffix: Suffix::None })
 }
 
-fn claim<'a>(origins: &mut BTreeMap<String, &'a str>, named: &Named<'a>) -> Result<(), Fault> {
+fn claim<'a>(origins: &mut BTreeMap<String, &'a str>, named: &KeyName<'a>) -> Result<(), Fault> {
     match origins.entry(named.name.clone()) {
         Entry::Vacant(place) => {
             place.insert(named.key);
@@ -231,12 +231,12 @@ fn world_path(key: &str, text: &str) -> Result<WorldPath, Fault> {
 
 /// A local input: a file of the run that is named, else of the chain of predecessors, else of
 /// the run itself.
-fn local_source(intent: &Intent<'_>, key: &str, text: &str) -> Result<Source, Fault> {
+fn local_source(intent: &Intent<'_>, key: &str, text: &str) -> Result<InputSource, Fault> {
     let path = WorldPath::parse_any(text).map_err(|error| wrong_path(key, error))?;
     Ok(match path.local_to(intent.run) {
-        None => Source::Object(path),
-        Some(_) if intent.continues.is_some() => Source::Chain(path),
-        Some(own) => Source::Object(own),
+        None => InputSource::Object(path),
+        Some(_) if intent.continues.is_some() => InputSource::Chain(path),
+        Some(own) => InputSource::Object(own),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wharf_domain::run::{AttemptError, AttemptReport, RunInput};
-use wharf_domain::scope::{Bindings, Bound, ReadObject, Target, WorldPath};
+use wharf_domain::scope::{Bindings, InputBinding, ReadObject, Target, WorldPath};
 use wharf_domain::{ArtifactOp, AuditRecord, Availability, Delivery, Metered, Outcome, RunSpec};
 use wharf_vocab::limits::CANCEL_GRACE_MS;
 use wharf_vocab::{B3, Code, Direction, Executed, Fault, RunStatus};
@@ -22,7 +22,7 @@ fn hash() -> B3 {
 /// A run that reads a file of the world, a local file of an earlier run and an address elsewhere.
 const READS: fn(&mut RunSpec) = |spec| {
     let object = |at: &str, b3| {
-        Bound::Object(ReadObject {
+        InputBinding::Object(ReadObject {
             path: path(at),
             bytes: 3,
             b3,
@@ -35,7 +35,7 @@ const READS: fn(&mut RunSpec) = |spec| {
         reads: [
             ("image".to_owned(), object("/in/a.png", Some(hash()))),
             ("state".to_owned(), object("/@r0/s.png", None)),
-            ("page".to_owned(), Bound::Uri),
+            ("page".to_owned(), InputBinding::Uri),
         ]
         .into(),
         writes: [("report".to_owned(), Target::Object { path: path("/out/report.json") })].into(),

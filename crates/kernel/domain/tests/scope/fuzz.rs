@@ -1,7 +1,7 @@
 //! Hostile bytes: nothing panics, and nothing leaves its world.
 
 use serde_json::json;
-use wharf_domain::scope::{Source, WorldPath, is_uri, without_secrets};
+use wharf_domain::scope::{InputSource, WorldPath, is_uri, without_secrets};
 use wharf_vocab::limits::PATH_BYTES_MAX;
 
 use super::{resolved, world};
@@ -67,7 +67,7 @@ fn t024_bytes_as_values_and_keys() {
             assert_eq!(plan.inputs.len(), 1);
             for (name, source) in &plan.reads {
                 assert!(plan.inputs.contains_key(name));
-                if let Source::Object(path) | Source::Chain(path) = source {
+                if let InputSource::Object(path) | InputSource::Chain(path) = source {
                     assert!(path.key(&world()).starts_with("w/"));
                 }
                 assert!(is_uri(plan.inputs[name].as_str().expect("text")));

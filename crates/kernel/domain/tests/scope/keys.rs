@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wharf_domain::ToolDef;
-use wharf_domain::scope::{Source, Target};
+use wharf_domain::scope::{InputSource, Target};
 use wharf_vocab::limits::RUN_REFERENCES_MAX;
 use wharf_vocab::{Code, ToolId};
 
@@ -147,7 +147,7 @@ fn t024_only_a_whole_address_is_a_reference() {
     });
     let plan = resolved(inputs.clone(), json!({}), None).expect("fine");
     assert_eq!(plan.reads.keys().collect::<Vec<_>>(), ["a", "f"]);
-    assert!(plan.reads.values().all(|source| *source == Source::Uri));
+    assert!(plan.reads.values().all(|source| *source == InputSource::Uri));
     assert_eq!(Value::Object(plan.inputs), inputs, "the rest stays as it came");
 }
 
@@ -160,7 +160,7 @@ fn t024_a_literal_input_is_never_a_reference() {
     }
     // A suffix is no guess, so it holds for a literal input as well.
     let plan = resolved(json!({ "prompt.world": "/p.txt" }), json!({}), None).expect("a file");
-    assert!(matches!(plan.reads.get("prompt"), Some(Source::Object(_))));
+    assert!(matches!(plan.reads.get("prompt"), Some(InputSource::Object(_))));
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Which file a reference leads to: of the world, of this run, of an earlier run, or of nobody here.
 
 use serde_json::json;
-use wharf_domain::scope::{Bindings, Bound, ReadObject, Source, Target, WorldPath};
+use wharf_domain::scope::{Bindings, InputBinding, InputSource, ReadObject, Target, WorldPath};
 use wharf_vocab::Code;
 
 use crate::{assert_refused, resolved, world};
 
-fn source(key: &str, text: &str, continues: Option<&str>) -> Source {
+fn source(key: &str, text: &str, continues: Option<&str>) -> InputSource {
     let plan = resolved(json!({ key: text }), json!({}), continues).expect(text);
     plan.reads.into_values().next().expect("a reference")
 }
@@ -22,7 +22,7 @@ fn any(path: &str) -> WorldPath {
 
 #[test]
 fn t033_local_means_the_run_itself() {
-    assert_eq!(source("x.local", "/state.json", None), Source::Object(any("/@r2/state.json")));
+    assert_eq!(source("x.local", "/state.json", None), InputSource::Object(any("/@r2/state.json")));
     assert_eq!(
         target("x.local", "/state.json", None),
         Target::Object { path: any("/@r2/state.json") }
@@ -32,13 +32,13 @@ fn t033_local_means_the_run_itself() {
 
 #[test]
 fn t036_a_run_that_continues_another_reads_along_the_chain_and_writes_its_own() {
-    assert_eq!(source("s.local", "/s.json", Some("r1")), Source::Chain(any("/s.json")));
+    assert_eq!(source("s.local", "/s.json", Some("r1")), InputSource::Chain(any("/s.json")));
     assert_eq!(
         target("s.local", "/s.json", Some("r1")),
         Target::Object { path: any("/@r2/s.json") }
     );
     // Files of the world have nothing to do with the chain.
-    assert_eq!(source("s.world", "/s.json", Some("r1")), Source::Object(any("/s.json")));
+    assert_eq!(source("s.world", "/s.json", Some("r1")), InputSource::Object(any("/s.json")));
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn t036_a_run_can_be_named() {
     for continues in [None, Some("r1")] {
         for run in ["r0", "r1", "r2"] {
             let path = format!("/@{run}/agent-state.json");
-            assert_eq!(source("s.local", &path, continues), Source::Object(any(&path)));
+            assert_eq!(source("s.local", &path, continues), InputSource::Object(any(&path)));
         }
     }
     // Naming a run does not make its files writable.
@@ -123,7 +123,7 @@ fn t036_addresses_of_the_own_world_are_files() {
         ("world://w/a%3Fb%23c", "/a?b#c"),
         ("world://w/@r1/x", "/@r1/x"),
     ] {
-        assert_eq!(source("x", uri, None), Source::Object(any(path)), "{uri}");
+        assert_eq!(source("x", uri, None), InputSource::Object(any(path)), "{uri}");
     }
     let path = any("/out.png");
     assert_eq!(target("x", "world://w/out.png", None), Target::Object { path });
@@ -135,13 +135,13 @@ fn t035_what_records_say_leads_back_to_the_file() {
     for path in ["/a b", "/a?b#c", "/日本\u{3000}語", "/@r1/x y", "/a\u{a0}b", "/100٪"] {
         let path = any(path);
         let uri = path.uri(&world());
-        assert_eq!(source("x", &uri, None), Source::Object(path), "{uri}");
+        assert_eq!(source("x", &uri, None), InputSource::Object(path), "{uri}");
     }
 }
 
 #[test]
 fn t035_bindings_say_whether_files_are_needed() {
-    let object = Bound::Object(ReadObject {
+    let object = InputBinding::Object(ReadObject {
         path: any("/a"),
         bytes: 1,
         b3: None,
@@ -151,7 +151,7 @@ fn t035_bindings_say_whether_files_are_needed() {
     });
     let mut bindings = Bindings::default();
     assert!(bindings.is_empty() && !bindings.has_objects());
-    bindings.reads.insert("u".to_owned(), Bound::Uri);
+    bindings.reads.insert("u".to_owned(), InputBinding::Uri);
     bindings.writes.insert("u".to_owned(), Target::Uri);
     assert!(!bindings.is_empty() && !bindings.has_objects(), "addresses elsewhere are no files");
     let mut reads = bindings.clone();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::json;
 use unicode_normalization::UnicodeNormalization;
-use wharf_domain::scope::{Source, Target, WorldPath, is_uri, without_secrets};
+use wharf_domain::scope::{InputSource, Target, WorldPath, is_uri, without_secrets};
 use wharf_vocab::{AttemptId, RunId, WorldId};
 
 use crate::{resolved, world};
@@ -141,8 +141,8 @@ proptest! {
         if let Ok(plan) = resolved(json!(texts), json!({}), continues) {
             for source in plan.reads.values() {
                 match source {
-                    Source::Object(path) | Source::Chain(path) => assert_inside(&path.key(&world()), &world()),
-                    Source::Uri => {}
+                    InputSource::Object(path) | InputSource::Chain(path) => assert_inside(&path.key(&world()), &world()),
+                    InputSource::Uri => {}
                 }
             }
         }
@@ -204,7 +204,7 @@ proptest! {
             let uri = path.uri(&world());
             prop_assert!(is_uri(&uri));
             let plan = resolved(json!({ "x": uri }), json!({}), None).expect("a file");
-            prop_assert_eq!(plan.reads, BTreeMap::from([("x".to_owned(), Source::Object(path))]));
+            prop_assert_eq!(plan.reads, BTreeMap::from([("x".to_owned(), InputSource::Object(path))]));
         }
     }
 

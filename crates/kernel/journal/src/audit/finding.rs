@@ -7,18 +7,18 @@ use wharf_vocab::ShardId;
 
 /// What looking through an audit has shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct ChainReport {
     /// How many records were looked at.
     pub records: u64,
     /// How many chains they belong to.
     pub chains: u64,
-    /// What is wrong, by shard; at most [`Report::FINDINGS_MAX`] of them.
+    /// What is wrong, by shard; at most [`ChainReport::FINDINGS_MAX`] of them.
     pub findings: Vec<Finding>,
     /// How many more there are.
     pub findings_left_out: u64,
 }
 
-impl Report {
+impl ChainReport {
     /// How many findings a report keeps.
     pub const FINDINGS_MAX: usize = 1_000;
 

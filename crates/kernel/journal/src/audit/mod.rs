@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use wharf_vocab::{ShardId, Timestamp};
 
-pub use finding::{Finding, Report, Trouble};
-pub use verify::{Row, Verifier, verify};
+pub use finding::{ChainReport, Finding, Trouble};
+pub use verify::{AuditRow, Verifier, verify};
 
 /// The seal before the first record of a chain.
 pub const GENESIS: [u8; 32] = [0; 32];
@@ -84,7 +84,7 @@ impl Sealer {
 
     /// Whether the row was sealed with this key behind `prev_mac`; the time it takes tells
     /// nothing.
-    fn sealed(&self, prev_mac: &[u8; 32], row: &Row<'_>) -> bool {
+    fn sealed(&self, prev_mac: &[u8; 32], row: &AuditRow<'_>) -> bool {
         self.record(prev_mac, row.shard, row.n, row.at, row.record_json)
             .verify_slice(&row.mac)
             .is_ok()

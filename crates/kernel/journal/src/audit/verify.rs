@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 use wharf_vocab::{ShardId, Timestamp};
 
-use super::{Anchors, AuditKey, Finding, GENESIS, Report, Sealer, SignedHead, Trouble};
+use super::{Anchors, AuditKey, ChainReport, Finding, GENESIS, Sealer, SignedHead, Trouble};
 
 /// One stored record of the audit, as it is stored.
 #[derive(Debug, Clone, Copy)]
-pub struct Row<'a> {
+pub struct AuditRow<'a> {
     /// The chain it belongs to.
     pub shard: ShardId,
     /// Its place in the chain, from 1.
@@ -28,10 +28,10 @@ pub struct Row<'a> {
 /// Looks at all rows at once; see [`Verifier`] for audits that do not fit in memory.
 pub fn verify<'a>(
     key: &AuditKey,
-    rows: impl IntoIterator<Item = Row<'a>>,
+    rows: impl IntoIterator<Item = AuditRow<'a>>,
     heads: &[SignedHead],
     anchors: &Anchors,
-) -> Report {
+) -> ChainReport {
     let mut verifier = Verifier::new(key, heads, anchors);
     for row in rows {
         verifier.push(&row);
@@ -82,7 +82,7 @@ impl Verifier {
     }
 
     /// Looks at the next row.
-    pub fn push(&mut self, row: &Row<'_>) {
+    pub fn push(&mut self, row: &AuditRow<'_>) {
         self.records += 1;
         let chain = self.chains.entry(row.shard).or_insert_with(Chain::new);
         chain.rows = true;
@@ -102,15 +102,15 @@ impl Verifier {
     }
 
     /// Ends the look.
-    pub fn finish(self) -> Report {
-        let mut report = Report { records: self.records, ..Report::default() };
+    pub fn finish(self) -> ChainReport {
+        let mut report = ChainReport { records: self.records, ..ChainReport::default() };
         for (shard, mut chain) in self.chains {
             chain.finish(&self.sealer);
             report.chains += u64::from(chain.rows);
             report.findings_left_out += chain.left_out;
             chain.troubles.sort_by_key(Trouble::place);
             for trouble in chain.troubles {
-                if report.findings.len() < Report::FINDINGS_MAX {
+                if report.findings.len() < ChainReport::FINDINGS_MAX {
                     report.findings.push(Finding { shard, trouble });
                 } else {
                     report.findings_left_out += 1;
@@ -140,7 +140,7 @@ impl Chain {
     }
 
     fn note(&mut self, trouble: Trouble) {
-        if self.troubles.len() < Report::FINDINGS_MAX {
+        if self.troubles.len() < ChainReport::FINDINGS_MAX {
             self.troubles.push(trouble);
         } else {
             self.left_out += 1;
@@ -155,7 +155,7 @@ impl Chain {
     }
 
     fn missed(&mut self, first: u64, last: u64) {
-        if self.holes.len() < Report::FINDINGS_MAX {
+        if self.holes.len() < ChainReport::FINDINGS_MAX {
             self.holes.push((first, last));
         } else {
             self.left_out += 1;
@@ -176,7 +176,7 @@ impl Chain {
         self.note(Trouble::Misplaced { n });
     }
 
-    fn compare_anchors(&mut self, row: &Row<'_>) {
+    fn compare_anchors(&mut self, row: &AuditRow<'_>) {
         let differs = |anchor: &SignedHead| anchor.n == row.n && anchor.mac != row.mac;
         if self.anchors.iter().any(differs) {
             self.note(Trouble::AnchorDiffers { n: row.n });

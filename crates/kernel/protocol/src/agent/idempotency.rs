@@ -46,7 +46,7 @@ pub struct IdempotencyTable {
     entries_max: usize,
     bytes_max: u64,
     kept_ms: u64,
-    entries: BTreeMap<IdempotencyKey, Entry>,
+    entries: BTreeMap<IdempotencyKey, IdempotencyEntry>,
     /// Keys of finished calls, oldest first, with when they finished.
     finished: VecDeque<(IdempotencyKey, u64)>,
     /// Of these, those whose outputs are kept, with their sizes.
@@ -55,13 +55,13 @@ pub struct IdempotencyTable {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct IdempotencyEntry {
     input: Digest,
-    state: State,
+    state: IdempotencyState,
 }
 
 #[derive(Debug)]
-enum State {
+enum IdempotencyState {
     Running { waiting: Vec<CallId> },
     Succeeded { output: Option<Object> },
 }
@@ -97,22 +97,22 @@ impl IdempotencyTable {
                 return Begin::Refuse(conflict());
             }
             return match &mut entry.state {
-                State::Running { waiting } => {
+                IdempotencyState::Running { waiting } => {
                     waiting.push(call_id.clone());
                     Begin::Wait
                 }
-                State::Succeeded { output: Some(output) } => {
+                IdempotencyState::Succeeded { output: Some(output) } => {
                     Begin::Replay(CallOutcome::Succeeded(output.clone()))
                 }
-                State::Succeeded { output: None } => Begin::Refuse(dropped()),
+                IdempotencyState::Succeeded { output: None } => Begin::Refuse(dropped()),
             };
         }
         if self.entries.len() >= self.entries_max {
             let message = "The agent cannot remember another idempotency key now.";
             return Begin::Refuse(Fault::new(Code::ToolBusy, message).executed(Executed::No));
         }
-        let state = State::Running { waiting: Vec::new() };
-        self.entries.insert(key.clone(), Entry { input: digest, state });
+        let state = IdempotencyState::Running { waiting: Vec::new() };
+        self.entries.insert(key.clone(), IdempotencyEntry { input: digest, state });
         Begin::Execute
     }
 
@@ -124,14 +124,15 @@ impl IdempotencyTable {
         key: &IdempotencyKey,
         outcome: &CallOutcome,
     ) -> Vec<CallId> {
-        let Some(Entry { input, state: State::Running { waiting } }) = self.entries.remove(key)
+        let Some(IdempotencyEntry { input, state: IdempotencyState::Running { waiting } }) =
+            self.entries.remove(key)
         else {
             return Vec::new();
         };
         if let CallOutcome::Succeeded(output) = outcome {
             let bytes = Chunk::Partial { json: output.clone() }.output_bytes();
-            let state = State::Succeeded { output: Some(output.clone()) };
-            self.entries.insert(key.clone(), Entry { input, state });
+            let state = IdempotencyState::Succeeded { output: Some(output.clone()) };
+            self.entries.insert(key.clone(), IdempotencyEntry { input, state });
             self.finished.push_back((key.clone(), now_ms));
             self.outputs.push_back((key.clone(), bytes));
             self.bytes = self.bytes.saturating_add(bytes);
@@ -158,7 +159,9 @@ impl IdempotencyTable {
     fn drop_oldest_output(&mut self) -> bool {
         let Some((key, bytes)) = self.outputs.pop_front() else { return false };
         self.bytes = self.bytes.saturating_sub(bytes);
-        if let Some(Entry { state: State::Succeeded { output }, .. }) = self.entries.get_mut(&key) {
+        if let Some(IdempotencyEntry { state: IdempotencyState::Succeeded { output }, .. }) =
+            self.entries.get_mut(&key)
+        {
             *output = None;
         }
         true

@@ -22,13 +22,13 @@ mod tombstones;
 mod violation;
 
 pub use agent_end::{
-    AgentClose, AgentConfig, AgentEvent, AgentLimits, AgentSession, CallReceived, Finished,
-    IdempotencyOffer, InvokeEnded, InvokeRequest,
+    AgentClose, AgentConfig, AgentEvent, AgentLimits, AgentSession, CallReceived, IdempotencyOffer,
+    InvokeEnded, InvokeRequest, ReportResult,
 };
 pub use core_end::{
-    Additions, AnySchema, CallRequest, Cancel, CoreClose, CoreConfig, CoreEvent, CoreLimits,
-    CoreSession, HandshakeFailure, Health, HelloReceived, InvokeReceived, OversizePolicy, Refusal,
-    SchemaCheck, SessionRules,
+    Additions, AdmissionRefusal, AnySchema, CallRequest, CancelCall, CoreClose, CoreConfig,
+    CoreEvent, CoreLimits, CoreSession, HandshakeFailure, Health, HelloReceived, InvokeReceived,
+    OversizePolicy, SchemaCheck, SessionRules,
 };
 pub use idempotency::{Begin, IdempotencyKey, IdempotencyTable};
 pub use outbox::{IdPrefix, SendError};

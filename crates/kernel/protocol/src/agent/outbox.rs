@@ -5,8 +5,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use wharf_wire::agent_v1::{
-    self, Actor, AgentError, AgentMessage, CoreError, CoreMessage, Echo, Envelope, ErrorObject,
-    FrameError, Header, Message, MessageId, VERSION,
+    self, Actor, AgentError, AgentMessage, CoreError, CoreMessage, Echo, EndMessage, Envelope,
+    ErrorObject, FrameError, Header, MessageId, VERSION,
 };
 
 use crate::Moment;
@@ -63,7 +63,7 @@ impl IdPrefix {
 }
 
 /// The message that carries nothing but an error.
-pub(super) trait ErrorMessage: Message {
+pub(super) trait ErrorMessage: EndMessage {
     fn error_message() -> Self;
 }
 
@@ -153,7 +153,7 @@ pub(super) struct Outbox<M> {
     direction: PhantomData<M>,
 }
 
-impl<M: Message> Outbox<M> {
+impl<M: EndMessage> Outbox<M> {
     pub(super) fn new(prefix: IdPrefix, frame_bytes_max: u32) -> Self {
         Self {
             prefix,

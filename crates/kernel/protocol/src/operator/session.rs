@@ -55,7 +55,7 @@ pub enum SeatEvent {
 
 /// What a request waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum RequestKind {
     Answer,
     HookAck,
     Spawn,
@@ -63,10 +63,10 @@ enum Kind {
 
 /// How a request stands.
 #[derive(Debug, Clone)]
-enum Request {
-    Open(Kind),
+enum RequestState {
+    Open(RequestKind),
     /// A reply was handed to the owner, who has not said yet whether it is taken.
-    Judged(Kind, Digest),
+    Judged(RequestKind, Digest),
     /// A reply was taken.
     Taken(Digest),
     /// Nobody waits for a reply any more.
@@ -77,7 +77,7 @@ enum Request {
 #[derive(Debug)]
 pub struct SeatSession {
     limits: SeatLimits,
-    requests: BTreeMap<String, Request>,
+    requests: BTreeMap<String, RequestState>,
     /// Requests that are over, oldest first.
     over: VecDeque<String>,
     events: VecDeque<SeatEvent>,
@@ -125,16 +125,16 @@ impl SeatSession {
             return;
         }
         let kind = match message {
-            CoreMessage::Ask { .. } => Some(Kind::Answer),
-            CoreMessage::HookBefore { .. } => Some(Kind::HookAck),
-            CoreMessage::Spawn { .. } => Some(Kind::Spawn),
+            CoreMessage::Ask { .. } => Some(RequestKind::Answer),
+            CoreMessage::HookBefore { .. } => Some(RequestKind::HookAck),
+            CoreMessage::Spawn { .. } => Some(RequestKind::Spawn),
             _ => None,
         };
         if let (Some(kind), Some(req_id)) = (kind, message.req_id()) {
             if self.requests.contains_key(req_id) {
                 return;
             }
-            self.requests.insert(req_id.to_owned(), Request::Open(kind));
+            self.requests.insert(req_id.to_owned(), RequestState::Open(kind));
         }
         self.push(message);
         if matches!(message, CoreMessage::HookAfter { .. }) && self.closed.is_none() {
@@ -152,10 +152,10 @@ impl SeatSession {
     /// Says that a request needs no reply any more, once. An operator that took it before, also on
     /// an earlier connection, is told to stop what came of it.
     pub fn withdraw(&mut self, req_id: &str, task_id: &str, reason: &str) {
-        if matches!(self.requests.get(req_id), Some(Request::Withdrawn)) {
+        if matches!(self.requests.get(req_id), Some(RequestState::Withdrawn)) {
             return;
         }
-        self.settle(req_id, Request::Withdrawn);
+        self.settle(req_id, RequestState::Withdrawn);
         self.push(&CoreMessage::Cancel {
             req_id: req_id.to_owned(),
             task_id: task_id.to_owned(),
@@ -165,18 +165,18 @@ impl SeatSession {
 
     /// A reply was taken: the request is over.
     pub fn taken(&mut self, req_id: &str) {
-        if let Some(Request::Judged(_, digest)) = self.requests.get(req_id) {
+        if let Some(RequestState::Judged(_, digest)) = self.requests.get(req_id) {
             let digest = digest.clone();
-            self.settle(req_id, Request::Taken(digest));
+            self.settle(req_id, RequestState::Taken(digest));
         }
     }
 
     /// A reply was not taken: the request goes on waiting.
     pub fn refused(&mut self, req_id: &str, fault: &Fault) {
         if let Some(request) = self.requests.get_mut(req_id)
-            && let Request::Judged(kind, _) = request
+            && let RequestState::Judged(kind, _) = request
         {
-            *request = Request::Open(*kind);
+            *request = RequestState::Open(*kind);
         }
         self.tell(Some(req_id), fault.code.as_str(), &fault.message);
     }
@@ -206,30 +206,35 @@ impl SeatSession {
         let req_id = message.req_id().to_owned();
         let digest = Digest::of(&[&serde_json::to_vec(&message).unwrap_or_default()]);
         let wanted = match &message {
-            OperatorMessage::Answer { .. } => Kind::Answer,
-            OperatorMessage::HookAck { .. } => Kind::HookAck,
-            OperatorMessage::SpawnAck { .. } | OperatorMessage::SpawnHalt { .. } => Kind::Spawn,
+            OperatorMessage::Answer { .. } => RequestKind::Answer,
+            OperatorMessage::HookAck { .. } => RequestKind::HookAck,
+            OperatorMessage::SpawnAck { .. } | OperatorMessage::SpawnHalt { .. } => {
+                RequestKind::Spawn
+            }
         };
         let id = Some(req_id.as_str());
         match self.requests.get(&req_id).cloned() {
             // What became of a spawn may be told on a later connection, when the worker is done.
-            None if wanted == Kind::Spawn => self.events.push_back(SeatEvent::Reply(message)),
+            None if wanted == RequestKind::Spawn => {
+                self.events.push_back(SeatEvent::Reply(message))
+            }
             None => self.unknown(now, &req_id),
-            Some(Request::Open(kind)) if kind != wanted => {
+            Some(RequestState::Open(kind)) if kind != wanted => {
                 let why = "This is not the kind of reply that the request waits for.";
                 self.violation(now, id, Code::OperatorReplyMismatch, why);
             }
-            Some(Request::Open(kind)) => {
-                self.requests.insert(req_id, Request::Judged(kind, digest));
+            Some(RequestState::Open(kind)) => {
+                self.requests.insert(req_id, RequestState::Judged(kind, digest));
                 self.events.push_back(SeatEvent::Reply(message));
             }
-            Some(Request::Judged(_, first) | Request::Taken(first)) if first == digest => {}
-            Some(Request::Judged(..) | Request::Taken(_)) => {
+            Some(RequestState::Judged(_, first) | RequestState::Taken(first))
+                if first == digest => {}
+            Some(RequestState::Judged(..) | RequestState::Taken(_)) => {
                 let why = "The request was answered differently before.";
                 self.violation(now, id, Code::OperatorAlreadyAnswered, why);
             }
             // A reply and a withdrawal may cross on their way; nobody did anything wrong.
-            Some(Request::Withdrawn) => {
+            Some(RequestState::Withdrawn) => {
                 let why = "Nobody waits for this any more.";
                 self.tell(id, Code::OperatorRequestWithdrawn.as_str(), why);
             }
@@ -282,9 +287,9 @@ impl SeatSession {
         self.out.push_back((Outgoing::close(code, reason), None));
     }
 
-    fn settle(&mut self, req_id: &str, how: Request) {
+    fn settle(&mut self, req_id: &str, how: RequestState) {
         let before = self.requests.insert(req_id.to_owned(), how);
-        if matches!(before, Some(Request::Taken(_) | Request::Withdrawn)) {
+        if matches!(before, Some(RequestState::Taken(_) | RequestState::Withdrawn)) {
             return;
         }
         self.over.push_back(req_id.to_owned());

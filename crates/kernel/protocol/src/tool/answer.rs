@@ -10,7 +10,7 @@ const DETAILS_BYTES_MAX: usize = 64 * 1024;
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum ToolAnswer {
     /// With a value.
     Accepted(Value),
     /// Whoever was asked does not want to.
@@ -29,7 +29,7 @@ pub enum Answer {
     Lost,
 }
 
-impl Answer {
+impl ToolAnswer {
     /// The answer as it is sent. One that cannot be sent is said as a failure.
     pub(super) fn to_response(&self) -> Response {
         match self {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use wharf_vocab::limits::VALUE_BYTES_MAX;
 use wharf_wire::tool_v1::{Kind, Offer, OfferedTool};
 
-use super::Answer;
+use super::ToolAnswer;
 
 /// What one connection may make its owner keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub struct ToolRequest {
 
 /// What happened on a connection.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum ToolEvent {
     /// The peer asks for something.
     Request(ToolRequest),
     /// The peer does not wait for a request any more, or has gone.
@@ -109,7 +109,7 @@ pub enum Event {
         /// The call.
         id: String,
         /// The answer.
-        answer: Answer,
+        answer: ToolAnswer,
     },
     /// The peer offers these tools, and no others.
     Offer(Vec<OfferedTool>),

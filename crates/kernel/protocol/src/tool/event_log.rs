@@ -154,10 +154,10 @@ impl ReaderPlace {
 /// Whether an event is a request that nobody waits for any more.
 fn is_over(text: &str, is_open: impl Fn(&str) -> bool) -> bool {
     #[derive(Deserialize)]
-    struct Head {
+    struct FrameHead {
         id: Option<String>,
         kind: Option<String>,
     }
-    let head: Option<Head> = serde_json::from_str(text).ok();
+    let head: Option<FrameHead> = serde_json::from_str(text).ok();
     head.is_some_and(|head| head.kind.is_some() && head.id.is_some_and(|id| !is_open(&id)))
 }

@@ -19,7 +19,7 @@ mod session;
 mod tests;
 pub mod value;
 
-pub use answer::Answer;
-pub use event::{CallError, Counters, Event, Limits, ToolRequest};
+pub use answer::ToolAnswer;
+pub use event::{CallError, Counters, Limits, ToolEvent, ToolRequest};
 pub use event_log::{EventLog, NextEvents, ReaderPlace};
 pub use session::ToolSession;

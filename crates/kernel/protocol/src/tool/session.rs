@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::Value;
 use wharf_vocab::{Code, Executed, Fault};
-use wharf_wire::tool_v1::{Message, Offer, OfferedTool, Request, Unreadable};
+use wharf_wire::tool_v1::{Offer, OfferedTool, Request, ToolMessage, UnreadableFrame};
 use wharf_wire::ws::close;
 
-use super::{Answer, CallError, Counters, Event, Limits, ToolRequest};
+use super::{CallError, Counters, Limits, ToolAnswer, ToolEvent, ToolRequest};
 use crate::heartbeat::{Beat, Heartbeat};
 use crate::{Closed, Incoming, Moment, Outgoing, Pings, Session};
 
@@ -32,7 +32,7 @@ pub struct ToolSession {
     answered: VecDeque<String>,
     frames: VecDeque<String>,
     frames_bytes: usize,
-    events: VecDeque<Event>,
+    events: VecDeque<ToolEvent>,
     counters: Counters,
     /// Signs of life, where the carrier has none of its own.
     heartbeat: Option<Heartbeat>,
@@ -94,16 +94,16 @@ impl ToolSession {
     /// Makes a call. Its answer comes as an event under the request's id.
     pub fn call(&mut self, request: Request) -> Result<(), CallError> {
         let id = request.id.clone();
-        self.send_call(id, &Message::Request(request))
+        self.send_call(id, &ToolMessage::Request(request))
     }
 
     /// Makes a call on behalf of a request that is being served here.
     pub fn call_within(&mut self, of: &str, request: Request) -> Result<(), CallError> {
         let id = request.id.clone();
-        self.send_call(id, &Message::Child { of: of.to_owned(), request })
+        self.send_call(id, &ToolMessage::Child { of: of.to_owned(), request })
     }
 
-    fn send_call(&mut self, id: String, message: &Message) -> Result<(), CallError> {
+    fn send_call(&mut self, id: String, message: &ToolMessage) -> Result<(), CallError> {
         if self.closed.is_some() {
             return Err(CallError::Ended);
         }
@@ -131,7 +131,7 @@ impl ToolSession {
         }
         self.remember(id.to_owned());
         if self.closed.is_none() {
-            self.write(&Message::Cancel { id: id.to_owned() });
+            self.write(&ToolMessage::Cancel { id: id.to_owned() });
         }
         true
     }
@@ -142,7 +142,8 @@ impl ToolSession {
         if !self.served.contains_key(id) {
             return false;
         }
-        let message = Message::Progress { id: id.to_owned(), data: Some(data), cost_micro: None };
+        let message =
+            ToolMessage::Progress { id: id.to_owned(), data: Some(data), cost_micro: None };
         let frame = message.write(self.marked, self.bare);
         let fits = frame.len() <= self.limits.frame_bytes_max;
         if fits {
@@ -168,13 +169,13 @@ impl ToolSession {
             return false;
         }
         let cost_micro = Some(so_far_micro);
-        self.write(&Message::Progress { id: id.to_owned(), data: None, cost_micro });
+        self.write(&ToolMessage::Progress { id: id.to_owned(), data: None, cost_micro });
         true
     }
 
     /// Answers a request; `false` if it was answered or called off before. An answer that is too
     /// large for a frame becomes a failure that says so.
-    pub fn answer(&mut self, id: &str, answer: &Answer) -> bool {
+    pub fn answer(&mut self, id: &str, answer: &ToolAnswer) -> bool {
         let Some(cost) = self.served.remove(id) else {
             return false;
         };
@@ -182,8 +183,8 @@ impl ToolSession {
         true
     }
 
-    fn respond(&mut self, id: &str, answer: &Answer, cost: u64) {
-        let message = |answer: &Answer| Message::Response {
+    fn respond(&mut self, id: &str, answer: &ToolAnswer, cost: u64) {
+        let message = |answer: &ToolAnswer| ToolMessage::Response {
             id: id.to_owned(),
             response: answer.to_response(),
             cost_micro: (cost > 0).then_some(cost),
@@ -191,7 +192,7 @@ impl ToolSession {
         let mut frame = message(answer).write(self.marked, self.bare);
         if frame.len() > self.limits.frame_bytes_max {
             let fault = Fault::new(Code::ToolOutputTooLarge, "The output is too large to be sent.");
-            let fault = Answer::Failed(fault.executed(Executed::Yes));
+            let fault = ToolAnswer::Failed(fault.executed(Executed::Yes));
             frame = message(&fault).write(self.marked, self.bare);
         }
         self.push(frame);
@@ -199,15 +200,15 @@ impl ToolSession {
 
     /// Offers tools, and no others.
     pub fn offer(&mut self, tools: Vec<OfferedTool>) {
-        self.write(&Message::Offer(tools));
+        self.write(&ToolMessage::Offer(tools));
     }
 
     /// Says what became of an offer.
     pub fn offered(&mut self, offer: Offer) {
-        self.write(&Message::Offered(offer));
+        self.write(&ToolMessage::Offered(offer));
     }
 
-    fn write(&mut self, message: &Message) {
+    fn write(&mut self, message: &ToolMessage) {
         self.push(message.write(self.marked, self.bare));
     }
 
@@ -218,7 +219,7 @@ impl ToolSession {
 
     /// Takes a frame that was read elsewhere, for owners who share the session and read frames
     /// before they lock it. They see to the size of frames themselves.
-    pub fn receive_read(&mut self, read: Result<Message, Unreadable>) {
+    pub fn receive_read(&mut self, read: Result<ToolMessage, UnreadableFrame>) {
         match read {
             _ if self.closed.is_some() => {}
             Ok(message) => self.take(message),
@@ -239,39 +240,41 @@ impl ToolSession {
         }
     }
 
-    fn take(&mut self, message: Message) {
+    fn take(&mut self, message: ToolMessage) {
         match message {
-            Message::Request(request) => self.request(request, None),
-            Message::Child { of, request } => self.request(request, Some(of)),
-            Message::Progress { id, data, cost_micro } => {
+            ToolMessage::Request(request) => self.request(request, None),
+            ToolMessage::Child { of, request } => self.request(request, Some(of)),
+            ToolMessage::Progress { id, data, cost_micro } => {
                 let told = self.take_cost(&id, cost_micro);
                 match data {
                     Some(data) if self.calls.contains(&id) => {
-                        self.events.push_back(Event::Progress { id, data });
+                        self.events.push_back(ToolEvent::Progress { id, data });
                     }
                     _ if told => {}
                     _ => self.counters.unknown_ids += 1,
                 }
             }
-            Message::Response { id, response, cost_micro } if self.calls.contains(&id) => {
+            ToolMessage::Response { id, response, cost_micro } if self.calls.contains(&id) => {
                 self.take_cost(&id, cost_micro);
                 self.calls.remove(&id);
                 self.remember(id.clone());
-                let answer = Answer::of_response(response);
-                self.events.push_back(Event::Answered { id, answer });
+                let answer = ToolAnswer::of_response(response);
+                self.events.push_back(ToolEvent::Answered { id, answer });
             }
-            Message::Response { id, cost_micro, .. } if self.answered.contains(&id) => {
+            ToolMessage::Response { id, cost_micro, .. } if self.answered.contains(&id) => {
                 self.take_cost(&id, cost_micro);
                 self.counters.duplicate_responses += 1;
             }
-            Message::Cancel { id } if self.served.remove(&id).is_some() => {
-                self.events.push_back(Event::Canceled { id });
+            ToolMessage::Cancel { id } if self.served.remove(&id).is_some() => {
+                self.events.push_back(ToolEvent::Canceled { id });
             }
             // A cancel that comes too late is harmless.
-            Message::Response { .. } | Message::Cancel { .. } => self.counters.unknown_ids += 1,
-            Message::Offer(tools) => self.events.push_back(Event::Offer(tools)),
-            Message::Offered(offer) => self.events.push_back(Event::Offered(offer)),
-            Message::Unknown => self.counters.unknown_types += 1,
+            ToolMessage::Response { .. } | ToolMessage::Cancel { .. } => {
+                self.counters.unknown_ids += 1
+            }
+            ToolMessage::Offer(tools) => self.events.push_back(ToolEvent::Offer(tools)),
+            ToolMessage::Offered(offer) => self.events.push_back(ToolEvent::Offered(offer)),
+            ToolMessage::Unknown => self.counters.unknown_types += 1,
         }
     }
 
@@ -280,15 +283,16 @@ impl ToolSession {
         let Some(so_far_micro) = cost_micro.filter(|_| self.marked) else { return false };
         let known = self.calls.contains(id) || self.answered.iter().any(|it| it == id);
         if known {
-            self.events.push_back(Event::Cost { id: id.to_owned(), so_far_micro });
+            self.events.push_back(ToolEvent::Cost { id: id.to_owned(), so_far_micro });
         }
         known
     }
 
     fn request(&mut self, request: Request, of: Option<String>) {
         let Request { id, kind, method, payload } = request;
-        let refuse =
-            |code, message: &str| Answer::Failed(Fault::new(code, message).executed(Executed::No));
+        let refuse = |code, message: &str| {
+            ToolAnswer::Failed(Fault::new(code, message).executed(Executed::No))
+        };
         if id.len() > self.limits.id_bytes_max {
             self.counters.unreadable += 1;
             return;
@@ -307,23 +311,23 @@ impl ToolSession {
             return self.respond(&id, &refuse(Code::ToolBusy, message), 0);
         }
         self.served.insert(id.clone(), 0);
-        self.events.push_back(Event::Request(ToolRequest { id, kind, method, payload, of }));
+        self.events.push_back(ToolEvent::Request(ToolRequest { id, kind, method, payload, of }));
     }
 
     /// A frame that is none is counted, and answered when somebody waits for an answer. A
     /// response that cannot be read still ends its call.
-    fn unread(&mut self, unreadable: Unreadable) {
+    fn unread(&mut self, unreadable: UnreadableFrame) {
         self.counters.unreadable += 1;
-        let Unreadable { id: Some(id), is_request, why } = unreadable else { return };
+        let UnreadableFrame { id: Some(id), is_request, why } = unreadable else { return };
         let told = |who| format!("The {who} cannot be read: {why}.");
         if is_request && id.len() <= self.limits.id_bytes_max && !self.served.contains_key(&id) {
             let fault = Fault::new(Code::ProtocolMalformed, told("request"));
-            self.respond(&id, &Answer::Failed(fault.executed(Executed::No)), 0);
+            self.respond(&id, &ToolAnswer::Failed(fault.executed(Executed::No)), 0);
         } else if self.calls.remove(&id) {
             self.remember(id.clone());
             let fault = Fault::new(Code::ToolProtocolViolation, told("response"));
-            let answer = Answer::Failed(fault.executed(Executed::Maybe));
-            self.events.push_back(Event::Answered { id, answer });
+            let answer = ToolAnswer::Failed(fault.executed(Executed::Maybe));
+            self.events.push_back(ToolEvent::Answered { id, answer });
         }
     }
 
@@ -335,10 +339,10 @@ impl ToolSession {
     }
 
     /// Answers every request that is served with this, before an orderly end.
-    pub fn answer_all(&mut self, answer: &Answer) {
+    pub fn answer_all(&mut self, answer: &ToolAnswer) {
         for (id, cost) in std::mem::take(&mut self.served) {
             self.respond(&id, answer, cost);
-            self.events.push_back(Event::Canceled { id });
+            self.events.push_back(ToolEvent::Canceled { id });
         }
     }
 
@@ -380,7 +384,7 @@ impl ToolSession {
 }
 
 impl Session for ToolSession {
-    type Event = Event;
+    type Event = ToolEvent;
 
     fn receive(&mut self, now: Moment, incoming: Incoming<'_>) {
         if self.closed.is_some() {
@@ -391,7 +395,7 @@ impl Session for ToolSession {
         }
         match incoming {
             Incoming::Text(text) if text.len() > self.limits.frame_bytes_max => self.garbage(),
-            Incoming::Text(text) => self.receive_read(Message::read(text)),
+            Incoming::Text(text) => self.receive_read(ToolMessage::read(text)),
             Incoming::Bytes(_) => self.garbage(),
             Incoming::Ping if !self.pings.take(now.ms) => {
                 self.finish(Closed::Pings, close::POLICY, Pings::TOO_MANY);
@@ -412,10 +416,10 @@ impl Session for ToolSession {
         self.frames_bytes = 0;
         let lost = std::mem::take(&mut self.calls)
             .into_iter()
-            .map(|id| Event::Answered { id, answer: Answer::Lost });
+            .map(|id| ToolEvent::Answered { id, answer: ToolAnswer::Lost });
         self.events.extend(lost);
         let served = std::mem::take(&mut self.served).into_keys();
-        self.events.extend(served.map(|id| Event::Canceled { id }));
+        self.events.extend(served.map(|id| ToolEvent::Canceled { id }));
     }
 
     fn tick(&mut self, now: Moment) {
@@ -434,7 +438,7 @@ impl Session for ToolSession {
         heartbeat.map(Heartbeat::deadline)
     }
 
-    fn poll_event(&mut self) -> Option<Event> {
+    fn poll_event(&mut self) -> Option<ToolEvent> {
         self.events.pop_front()
     }
 

@@ -60,14 +60,14 @@ fn k025_answers_come_out_of_order_and_each_call_gets_its_own() {
     carry(&mut principal, &mut operative);
     for id in ["c", "a", "b"] {
         operative.progress(id, json!(id));
-        operative.answer(id, &Answer::Accepted(json!({"for": id})));
+        operative.answer(id, &ToolAnswer::Accepted(json!({"for": id})));
     }
     carry(&mut operative, &mut principal);
     for id in ["c", "a", "b"] {
-        let expected = Event::Progress { id: id.to_owned(), data: json!(id) };
+        let expected = ToolEvent::Progress { id: id.to_owned(), data: json!(id) };
         assert_eq!(principal.poll_event(), Some(expected));
-        let answer = Answer::Accepted(json!({"for": id}));
-        let expected = Event::Answered { id: id.to_owned(), answer };
+        let answer = ToolAnswer::Accepted(json!({"for": id}));
+        let expected = ToolEvent::Answered { id: id.to_owned(), answer };
         assert_eq!(principal.poll_event(), Some(expected));
     }
     assert_eq!(principal.calls_waiting(), 0);
@@ -85,7 +85,7 @@ fn k025_answers_that_nobody_waits_for_are_counted_and_ignored() {
         principal.hears(&response(id));
     }
     principal.hears(r#"{"type":"progress","id":"a","data":1}"#);
-    let answered = Event::Answered { id: "a".to_owned(), answer: Answer::Declined };
+    let answered = ToolEvent::Answered { id: "a".to_owned(), answer: ToolAnswer::Declined };
     assert_eq!(principal.poll_event(), Some(answered));
     assert_eq!(principal.poll_event(), None);
     let counted = principal.counters();
@@ -98,11 +98,11 @@ fn k026_the_end_of_a_connection_ends_every_call_once() {
     principal.call(request("a")).expect("made");
     principal.end(AT, Closed::ended());
     principal.end(AT, Closed::ended());
-    let lost = Event::Answered { id: "a".to_owned(), answer: Answer::Lost };
+    let lost = ToolEvent::Answered { id: "a".to_owned(), answer: ToolAnswer::Lost };
     assert_eq!(principal.poll_event(), Some(lost));
     assert_eq!(principal.poll_event(), None);
     assert_eq!(principal.call(request("b")), Err(CallError::Ended));
-    let fault = Answer::Lost.into_output().expect_err("no output");
+    let fault = ToolAnswer::Lost.into_output().expect_err("no output");
     assert!(fault.is(Code::TransportLost));
 }
 
@@ -111,14 +111,14 @@ fn k026_a_late_cancel_is_harmless() {
     let (mut principal, mut operative) = (session(), session());
     principal.call(request("a")).expect("made");
     carry(&mut principal, &mut operative);
-    operative.answer("a", &Answer::Accepted(json!(1)));
+    operative.answer("a", &ToolAnswer::Accepted(json!(1)));
     principal.cancel("a");
     carry(&mut principal, &mut operative);
     carry(&mut operative, &mut principal);
-    assert!(matches!(operative.poll_event(), Some(Event::Request(_))));
+    assert!(matches!(operative.poll_event(), Some(ToolEvent::Request(_))));
     assert_eq!(operative.poll_event(), None);
     assert_eq!(principal.poll_event(), None);
-    assert!(!operative.answer("a", &Answer::Declined), "one answer is enough");
+    assert!(!operative.answer("a", &ToolAnswer::Declined), "one answer is enough");
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn k028_only_peers_that_know_it_are_sent_the_marker() {
     for (marked, expected) in [(false, Value::Null), (true, json!("tool.failed"))] {
         let mut operative = ToolSession::new(marked, false, Limits::default());
         operative.hears(r#"{"id":"a","kind":"elicit","type":"t"}"#);
-        operative.answer("a", &Answer::Failed(fault.clone()));
+        operative.answer("a", &ToolAnswer::Failed(fault.clone()));
         let sent = frame(&mut operative);
         assert_eq!(sent["response"]["content"], "No satellite.");
         assert_eq!(sent["response"]["fault"]["code"], expected);
@@ -156,7 +156,9 @@ fn k024_a_status_that_nobody_knows_ends_the_call_all_the_same() {
     let mut principal = session();
     principal.call(request("a")).expect("made");
     principal.hears(r#"{"type":"response","id":"a","response":{"status":"maybe"}}"#);
-    let Some(Event::Answered { answer: Answer::Failed(fault), .. }) = principal.poll_event() else {
+    let Some(ToolEvent::Answered { answer: ToolAnswer::Failed(fault), .. }) =
+        principal.poll_event()
+    else {
         panic!("the caller would wait for ever");
     };
     assert!(fault.is(Code::ToolProtocolViolation));
@@ -182,10 +184,10 @@ fn k028_a_failure_with_too_many_facts_comes_without_them() {
         principal.call(request("a")).expect("made");
         carry(&mut principal, &mut operative);
         let fault = Fault::new(Code::ToolFailed, "No.").with("why", "x".repeat(bytes));
-        operative.answer("a", &Answer::Failed(fault));
+        operative.answer("a", &ToolAnswer::Failed(fault));
         carry(&mut operative, &mut principal);
         match principal.poll_event() {
-            Some(Event::Answered { answer: Answer::Failed(fault), .. }) => {
+            Some(ToolEvent::Answered { answer: ToolAnswer::Failed(fault), .. }) => {
                 assert_eq!((fault.message.as_str(), !fault.details.is_empty()), ("No.", kept));
             }
             other => panic!("{other:?}"),
@@ -203,14 +205,14 @@ fn k036_what_a_call_costs_is_told_as_it_grows_and_with_the_response() {
     assert!(!operative.cost("a", 200), "what was spent stays spent");
     operative.progress("a", json!(1));
     assert!(operative.cost("a", 900));
-    operative.answer("a", &Answer::Declined);
+    operative.answer("a", &ToolAnswer::Declined);
     carry(&mut operative, &mut principal);
-    let cost = |so_far_micro| Some(Event::Cost { id: "a".to_owned(), so_far_micro });
+    let cost = |so_far_micro| Some(ToolEvent::Cost { id: "a".to_owned(), so_far_micro });
     assert_eq!(principal.poll_event(), cost(500));
-    assert!(matches!(principal.poll_event(), Some(Event::Progress { .. })));
+    assert!(matches!(principal.poll_event(), Some(ToolEvent::Progress { .. })));
     assert_eq!(principal.poll_event(), cost(900));
     assert_eq!(principal.poll_event(), cost(900), "the response says it once more");
-    assert!(matches!(principal.poll_event(), Some(Event::Answered { .. })));
+    assert!(matches!(principal.poll_event(), Some(ToolEvent::Answered { .. })));
     assert_eq!(principal.poll_event(), None);
 }
 
@@ -220,7 +222,7 @@ fn k036_a_plain_peer_neither_sees_a_cost_nor_is_believed_one() {
     operative.hears(r#"{"id":"a","kind":"elicit","type":"t"}"#);
     assert!(!operative.cost("a", 500));
     operative.progress("a", json!(1));
-    operative.answer("a", &Answer::Accepted(json!(2)));
+    operative.answer("a", &ToolAnswer::Accepted(json!(2)));
     assert_eq!(frame(&mut operative), json!({"type": "progress", "id": "a", "data": 1}));
     let response = json!({"status": "accepted", "content": 2});
     let expected = json!({"type": "response", "id": "a", "response": response});
@@ -230,7 +232,7 @@ fn k036_a_plain_peer_neither_sees_a_cost_nor_is_believed_one() {
     let mut principal = ToolSession::new(false, false, Limits::default());
     principal.call(request("a")).expect("made");
     principal.hears(r#"{"type":"progress","id":"a","data":1,"cost_micro":7}"#);
-    assert!(matches!(principal.poll_event(), Some(Event::Progress { .. })));
+    assert!(matches!(principal.poll_event(), Some(ToolEvent::Progress { .. })));
     assert_eq!(principal.poll_event(), None);
 }
 
@@ -241,16 +243,16 @@ fn k036_a_cost_counts_also_when_the_call_is_over() {
         principal.call(request(id)).expect("made");
     }
     carry(&mut principal, &mut operative);
-    operative.answer("answered", &Answer::Declined);
+    operative.answer("answered", &ToolAnswer::Declined);
     principal.cancel("canceled");
     carry(&mut principal, &mut operative);
     for id in ["answered", "canceled", "never"] {
         operative.cost(id, 30);
     }
     carry(&mut operative, &mut principal);
-    assert!(matches!(principal.poll_event(), Some(Event::Answered { .. })));
+    assert!(matches!(principal.poll_event(), Some(ToolEvent::Answered { .. })));
     for id in ["answered", "canceled"] {
-        let cost = Event::Cost { id: id.to_owned(), so_far_micro: 30 };
+        let cost = ToolEvent::Cost { id: id.to_owned(), so_far_micro: 30 };
         assert_eq!(principal.poll_event(), Some(cost));
     }
     assert_eq!(principal.poll_event(), None);
@@ -267,8 +269,8 @@ fn k036_an_orderly_end_and_an_answer_that_is_too_large_keep_the_cost() {
         let told = json!({"type": "progress", "id": id, "cost_micro": 40});
         assert_eq!(frame(&mut operative), told);
     }
-    operative.answer("large", &Answer::Accepted(json!("x".repeat(500))));
-    operative.answer_all(&Answer::Cancelled);
+    operative.answer("large", &ToolAnswer::Accepted(json!("x".repeat(500))));
+    operative.answer_all(&ToolAnswer::Cancelled);
     for (id, status) in [("large", "other"), ("going", "cancelled")] {
         let sent = frame(&mut operative);
         assert_eq!((&sent["id"], &sent["cost_micro"]), (&json!(id), &json!(40)), "{sent}");

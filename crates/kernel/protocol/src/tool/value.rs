@@ -79,7 +79,9 @@ pub fn kept(given: &Value) -> Value {
             kept.insert(MARK.to_owned(), "any".into());
             Value::Object(kept)
         }
-        Value::Object(map) if Look { root: given, left: PARTS_MAX }.is_object(given, HOPS_MAX) => {
+        Value::Object(map)
+            if SchemaWalk { root: given, left: PARTS_MAX }.is_object(given, HOPS_MAX) =>
+        {
             let mut kept = map.clone();
             kept.remove(MARK);
             Value::Object(kept)
@@ -108,12 +110,12 @@ fn is_anything(schema: &Map<String, Value>) -> bool {
 
 /// Looks at what a schema describes. References can lead anywhere, also back, so what is looked at
 /// is counted.
-struct Look<'a> {
+struct SchemaWalk<'a> {
     root: &'a Value,
     left: usize,
 }
 
-impl Look<'_> {
+impl SchemaWalk<'_> {
     /// Whether a part describes objects and nothing else, as far as can be seen soon.
     fn is_object(&mut self, schema: &Value, hops: usize) -> bool {
         let Some(map) = schema.as_object().filter(|_| hops > 0 && self.left > 0) else {

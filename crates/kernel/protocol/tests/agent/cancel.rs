@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 use wharf_protocol::Session as _;
-use wharf_protocol::agent::{AgentEvent, Breach, CallOutcome, Cancel, CoreEvent, SendError};
+use wharf_protocol::agent::{AgentEvent, Breach, CallOutcome, CancelCall, CoreEvent, SendError};
 use wharf_vocab::{Code, Fault, Object};
 
 use super::pair::Pair;
@@ -13,8 +13,8 @@ fn canceled() -> CallOutcome {
     CallOutcome::Canceled(Fault::new(Code::ToolCanceled, "The call was canceled."))
 }
 
-fn cancel(reason: &str, deadline_ms: u64) -> Cancel {
-    Cancel { reason: Some(reason.to_owned()), deadline_ms: Some(deadline_ms) }
+fn cancel(reason: &str, deadline_ms: u64) -> CancelCall {
+    CancelCall { reason: Some(reason.to_owned()), deadline_ms: Some(deadline_ms) }
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn r129_a_cancel_names_the_call_the_reason_and_the_deadline() {
     assert_eq!(message["request_id"], "r-1");
     let expected = json!({"call_id": "c-1", "reason": "why", "deadline_ms": 700});
     assert_eq!(message["payload"], expected);
-    let unknown = stage.session.cancel(stage.moment(), &call_id("c-9"), Cancel::default());
+    let unknown = stage.session.cancel(stage.moment(), &call_id("c-9"), CancelCall::default());
     assert_eq!(unknown, Err(SendError::NotOpen));
 }
 
@@ -130,7 +130,7 @@ fn r132_a_result_that_crosses_a_cancel_stands_without_any_error() {
     let now = pair.moment();
     let done = CallOutcome::Succeeded(Object::new());
     pair.agent.finish(now, &call_id("c-1"), done.clone().into()).expect("open");
-    pair.core.cancel(now, &call_id("c-1"), Cancel::default()).expect("open");
+    pair.core.cancel(now, &call_id("c-1"), CancelCall::default()).expect("open");
     pair.agent_events();
     pair.pump();
     pair.pass(10_000);
@@ -179,7 +179,7 @@ fn r134_canceling_again_changes_nothing() {
 #[test]
 fn r135_an_agent_that_ignores_a_cancel_does_not_hold_its_caller_up() {
     let mut stage = CoreStage::calling("c-1");
-    stage.session.cancel(stage.moment(), &call_id("c-1"), Cancel::default()).expect("open");
+    stage.session.cancel(stage.moment(), &call_id("c-1"), CancelCall::default()).expect("open");
     assert_eq!(stage.session.deadline(), Some(5_000));
     stage.pass(5_000);
     let (_, end) = stage.end();
@@ -214,8 +214,8 @@ fn r137_the_acknowledgement_comes_before_the_result() {
 fn r138_a_tool_that_declares_no_cancellation_is_still_asked_once() {
     let mut stage = CoreStage::calling("c-1");
     let (now, id) = (stage.moment(), call_id("c-1"));
-    stage.session.cancel(now, &id, Cancel::default()).expect("open");
-    stage.session.cancel(now, &id, Cancel::default()).expect("open");
+    stage.session.cancel(now, &id, CancelCall::default()).expect("open");
+    stage.session.cancel(now, &id, CancelCall::default()).expect("open");
     assert_eq!(stage.answer()["type"], "core.tool.cancel");
     assert_eq!(stage.events(), [], "no result is assumed");
     assert_eq!(stage.session.open_calls().count(), 1);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use wharf_protocol::agent::{
-    Breach, CallOutcome, CoreClose, CoreEvent, Finished, HandshakeFailure, OversizePolicy,
+    Breach, CallOutcome, CoreClose, CoreEvent, HandshakeFailure, OversizePolicy, ReportResult,
     SendError,
 };
 use wharf_protocol::{Closed, Session as _};
@@ -155,7 +155,7 @@ fn r012_a_result_that_fits_no_frame_becomes_a_failure() {
     pair.pump();
     let huge = CallOutcome::Succeeded(object(json!({"t": "x".repeat(4 * MIB)})));
     let sent = pair.agent.finish(pair.moment(), &call_id("c-1"), huge.into());
-    assert_eq!(sent, Ok(Finished::TooLarge));
+    assert_eq!(sent, Ok(ReportResult::TooLarge));
     pair.pump();
     let ends = ends(&pair.core_events());
     assert!(matches!(&ends[..], [(_, end)] if matches!(&end.outcome,

@@ -4,7 +4,7 @@
 //! them for longer. Spoilt messages against live sessions are tried in `proof/fuzz`.
 
 use wharf_wire::agent_v1::limits::FRAME_BYTES_MAX;
-use wharf_wire::agent_v1::{AgentMessage, CoreMessage, FrameDecoder, Message, decode, encode};
+use wharf_wire::agent_v1::{AgentMessage, CoreMessage, EndMessage, FrameDecoder, decode, encode};
 
 const ITERATIONS: usize = 100_000;
 
@@ -27,7 +27,7 @@ fn r156_bytes_as_frames() {
 }
 
 /// What can be read can be written, and reads the same again.
-fn check_body<M: Message + PartialEq + std::fmt::Debug>(body: &[u8]) {
+fn check_body<M: EndMessage + PartialEq + std::fmt::Debug>(body: &[u8]) {
     if let Ok(envelope) = decode::<M>(body) {
         let written = encode(&envelope, FRAME_BYTES_MAX).expect("no larger than what was read");
         assert_eq!(decode::<M>(&written[4..]).as_ref(), Ok(&envelope));

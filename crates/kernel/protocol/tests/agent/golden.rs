@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use wharf_protocol::Session as _;
 use wharf_protocol::agent::{
-    Additions, AgentEvent, CallOutcome, CallReport, Cancel, InvokeRequest, Refusal,
+    Additions, AdmissionRefusal, AgentEvent, CallOutcome, CallReport, CancelCall, InvokeRequest,
 };
 use wharf_vocab::{Code, Fault, Mode};
 use wharf_wire::agent_v1::{
@@ -82,7 +82,7 @@ fn a_cancel_and_a_goodbye() {
     pair.pump();
     pair.core.call(pair.moment(), request("c-1")).expect("taken");
     pair.pump();
-    let cancel = Cancel { reason: Some("enough".to_owned()), deadline_ms: Some(2_000) };
+    let cancel = CancelCall { reason: Some("enough".to_owned()), deadline_ms: Some(2_000) };
     pair.core.cancel(pair.moment(), &call_id("c-1"), cancel).expect("open");
     pair.pump();
     let fault = Fault::new(Code::ToolCanceled, "The call was canceled.");
@@ -147,7 +147,7 @@ fn an_agent_that_calls_and_asks() {
 fn a_refused_agent() {
     let mut pair = Pair::new(core_config(), agent_config());
     pair.pump();
-    pair.core.refuse(pair.moment(), Refusal::Unauthorized).expect("a hello waits");
+    pair.core.refuse(pair.moment(), AdmissionRefusal::Unauthorized).expect("a hello waits");
     pair.pump();
     assert!(pair.core.is_closed() && pair.agent.is_closed());
     check("refused", &pair);

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use wharf_protocol::Session as _;
 use wharf_protocol::agent::{
-    Additions, AgentClose, AgentEvent, Breach, CoreClose, CoreEvent, HandshakeFailure,
-    IdempotencyOffer, OversizePolicy, Refusal, SendError, SessionRules,
+    Additions, AdmissionRefusal, AgentClose, AgentEvent, Breach, CoreClose, CoreEvent,
+    HandshakeFailure, IdempotencyOffer, OversizePolicy, SendError, SessionRules,
 };
 use wharf_vocab::Code;
 use wharf_wire::agent_v1::{IdempotencyKept, Malformed, Sdk};
@@ -126,7 +126,7 @@ fn r044_what_is_pipelined_behind_a_hello_waits_for_the_decision() {
     refused.say("agent.tools.register", &register);
     assert!(!refused.session.wants_input());
     assert!(matches!(refused.events()[..], [CoreEvent::Hello(_)]));
-    refused.session.refuse(moment(0), Refusal::Unauthorized).expect("a hello waits");
+    refused.session.refuse(moment(0), AdmissionRefusal::Unauthorized).expect("a hello waits");
     assert_eq!(refused.events().len(), 1, "only the end");
     assert_eq!(refused.answer()["type"], "core.welcome");
     assert_eq!(refused.session.tools().count(), 0);
@@ -154,12 +154,12 @@ fn r044_who_floods_an_undecided_core_is_cut_off() {
 fn r045_every_refused_token_gets_the_same_answer() {
     let mut stage = CoreStage::new(core_config());
     let id = stage.say("agent.hello", &hello());
-    stage.session.refuse(moment(0), Refusal::Unauthorized).expect("a hello waits");
+    stage.session.refuse(moment(0), AdmissionRefusal::Unauthorized).expect("a hello waits");
     let refused = stage.answer();
     assert_eq!(refused["in_reply_to"], *id);
     assert_eq!(refused["error"]["code"], "protocol.unauthorized");
     assert_eq!(refused["error"]["retryable"], false);
-    let failure = CoreClose::Handshake(HandshakeFailure::Refused(Refusal::Unauthorized));
+    let failure = CoreClose::Handshake(HandshakeFailure::Refused(AdmissionRefusal::Unauthorized));
     assert_eq!(closed(&stage.events()), Some(failure));
 
     let (missing, _) = turned_away(&without(hello(), "session_token"));
@@ -181,8 +181,8 @@ fn r046_a_missing_token_is_refused_without_asking_the_owner() {
 #[test]
 fn other_refusals_are_told_apart() {
     for (refusal, code) in [
-        (Refusal::Conflict, "protocol.session_conflict"),
-        (Refusal::ManifestDrift, "protocol.unauthorized"),
+        (AdmissionRefusal::Conflict, "protocol.session_conflict"),
+        (AdmissionRefusal::ManifestDrift, "protocol.unauthorized"),
     ] {
         let mut stage = CoreStage::new(core_config());
         stage.say("agent.hello", &hello());

@@ -1,7 +1,9 @@
 //! Tokens and payloads stay where they belong.
 
 use serde_json::json;
-use wharf_protocol::agent::{AgentSession, AnySchema, CoreEvent, CoreSession, Refusal, Violation};
+use wharf_protocol::agent::{
+    AdmissionRefusal, AgentSession, AnySchema, CoreEvent, CoreSession, Violation,
+};
 use wharf_protocol::{Incoming, Session as _};
 use wharf_wire::agent_v1::SessionToken;
 
@@ -25,7 +27,7 @@ fn r052_no_debug_output_and_no_answer_shows_a_token() {
     }
     let event = core.poll_event().expect("the hello");
     assert!(!format!("{event:?}").contains(CANARY));
-    core.refuse(moment(0), Refusal::Unauthorized).expect("a hello waits");
+    core.refuse(moment(0), AdmissionRefusal::Unauthorized).expect("a hello waits");
     let answer = sent(&mut core);
     assert!(!String::from_utf8_lossy(&answer).contains(CANARY));
 }

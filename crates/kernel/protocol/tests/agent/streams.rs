@@ -1,7 +1,7 @@
 //! Streamed output: order, gaps, shapes and budgets.
 
 use serde_json::{Value, json};
-use wharf_protocol::agent::{Breach, CallOutcome, Cancel, CoreEvent, SendError};
+use wharf_protocol::agent::{Breach, CallOutcome, CancelCall, CoreEvent, SendError};
 use wharf_protocol::{Closed, Session as _};
 use wharf_wire::agent_v1::{Chunk, TextChannel};
 
@@ -291,7 +291,7 @@ fn r165_what_was_told_counts_however_the_call_ends() {
     assert_eq!(ends(&events)[0].1.cost_micro, 300);
 
     let mut late = told_before();
-    let cancel = Cancel { reason: None, deadline_ms: Some(0) };
+    let cancel = CancelCall { reason: None, deadline_ms: Some(0) };
     late.session.cancel(late.moment(), &call_id("c-1"), cancel).expect("open");
     late.pass(1);
     assert_eq!(ends(&late.events())[0].1.cost_micro, 100);

@@ -12,7 +12,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use wharf_vocab::{Code, Micro};
 
-use super::direction::Message;
+use super::direction::EndMessage;
 use super::read::{ReadError, read_object};
 use super::scan::scan;
 use super::{CallId, Echo, Envelope, ErrorObject, MessageId};
@@ -147,14 +147,14 @@ impl fmt::Display for DecodeError {
 impl std::error::Error for DecodeError {}
 
 /// Reads the message in a frame.
-pub fn decode<M: Message>(frame: &[u8]) -> Result<Envelope<M>, DecodeError> {
+pub fn decode<M: EndMessage>(frame: &[u8]) -> Result<Envelope<M>, DecodeError> {
     let raw = raw_envelope(frame)?;
-    let reject = |field: &str, about: About| {
+    let reject = |field: &str, about: FaultyPayload| {
         let (header, field) = (raw.header(), field.to_owned());
         let (call_id, cost_micro) = (about.call_id.clone(), about.cost());
         DecodeError::Rejected(Box::new(Rejected { header, field, call_id, cost_micro }))
     };
-    let wrong = |field: &'static str| reject(field, About::default());
+    let wrong = |field: &'static str| reject(field, FaultyPayload::default());
 
     let v = required(raw.v).ok_or_else(|| wrong("v"))?;
     let type_name: String = required(raw.type_name).ok_or_else(|| wrong("type"))?;
@@ -219,7 +219,7 @@ struct RawEnvelope<'a> {
 
 /// What is read of a payload that is wrong otherwise.
 #[derive(Default, Deserialize)]
-struct About {
+struct FaultyPayload {
     call_id: Option<CallId>,
     #[serde(default)]
     cost_micro: Value,
@@ -227,7 +227,7 @@ struct About {
     metrics: Value,
 }
 
-impl About {
+impl FaultyPayload {
     fn cost(&self) -> Option<Micro> {
         let told = [Some(&self.cost_micro), self.metrics.get("cost_micro")];
         told.into_iter().flatten().filter_map(Value::as_u64).max()

@@ -4,15 +4,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::messages::{
-    AgentError, AgentGoodbye, CancelAck, CoreError, CoreGoodbye, Heartbeat, Hello, InvokeResult,
-    InvokeStream, Notice, Ping, Pong, QuestionAnswer, QuestionAsk, ToolCall, ToolCancel,
+    AgentError, AgentGoodbye, AgentNotice, CancelAck, CoreError, CoreGoodbye, Heartbeat, Hello,
+    InvokeResult, InvokeStream, Ping, Pong, QuestionAnswer, QuestionAsk, ToolCall, ToolCancel,
     ToolInvoke, ToolInvokeCancel, ToolResult, ToolStream, ToolsRegister, ToolsRegistered,
     ToolsUnregister, ToolsUnregistered, WelcomeReply,
 };
 use super::read::{ReadError, read_object};
 
 /// All messages that one end may send.
-pub trait Message: Readable {
+pub trait EndMessage: Readable {
     /// The types of all messages of this direction.
     const TYPES: &'static [&'static str];
     /// How the types of the other direction begin.
@@ -22,7 +22,7 @@ pub trait Message: Readable {
     fn type_name(&self) -> &'static str;
 }
 
-/// The half of [`Message`] that only this module needs; being private, it also keeps the list of
+/// The half of [`EndMessage`] that only this module needs; being private, it also keeps the list of
 /// directions closed.
 pub trait Readable: Sized {
     /// Reads the payload of a type, if this direction has such a type.
@@ -59,7 +59,7 @@ macro_rules! direction {
             $($(#[$vdoc])* $variant($payload)),+
         }
 
-        impl Message for $name {
+        impl EndMessage for $name {
             const TYPES: &'static [&'static str] = &[$($type),+];
             const FOREIGN_PREFIX: &'static str = $foreign;
 
@@ -151,6 +151,6 @@ direction! {
         /// Ask a person or a seat for information.
         QuestionAsk(QuestionAsk) = "agent.question.ask",
         /// Tell something, without an answer.
-        Notice(Notice) = "agent.notice",
+        Notice(AgentNotice) = "agent.notice",
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 use serde_with_macros::skip_serializing_none;
 
-use super::direction::Message;
+use super::direction::EndMessage;
 use super::envelope::Envelope;
 use super::frame::FrameError;
 use super::{Actor, ErrorObject, MessageId, Rfc3339};
@@ -15,9 +15,9 @@ const PREFIX_BYTES: usize = 4;
 ///
 /// A message that would be larger than `limit` is not written: the receiver would close the
 /// connection at its first four bytes.
-pub fn encode<M: Message>(envelope: &Envelope<M>, limit: u32) -> Result<Vec<u8>, FrameError> {
+pub fn encode<M: EndMessage>(envelope: &Envelope<M>, limit: u32) -> Result<Vec<u8>, FrameError> {
     let mut frame = vec![0; PREFIX_BYTES];
-    serde_json::to_writer(&mut frame, &Written::from(envelope))
+    serde_json::to_writer(&mut frame, &EnvelopeFields::from(envelope))
         .expect("writing to memory cannot fail, and every key of a message is text");
     let announced = (frame.len() - PREFIX_BYTES) as u64;
     match u32::try_from(announced).ok().filter(|length| *length <= limit) {
@@ -33,7 +33,7 @@ pub fn encode<M: Message>(envelope: &Envelope<M>, limit: u32) -> Result<Vec<u8>,
 #[skip_serializing_none]
 #[derive(Serialize)]
 #[serde(bound = "")]
-struct Written<'a, M: Message> {
+struct EnvelopeFields<'a, M: EndMessage> {
     v: i64,
     #[serde(rename = "type")]
     type_name: &'static str,
@@ -50,7 +50,7 @@ struct Written<'a, M: Message> {
     payload: &'a M,
 }
 
-impl<'a, M: Message> From<&'a Envelope<M>> for Written<'a, M> {
+impl<'a, M: EndMessage> From<&'a Envelope<M>> for EnvelopeFields<'a, M> {
     fn from(envelope: &'a Envelope<M>) -> Self {
         let echo = &envelope.echo;
         Self {
@@ -70,7 +70,7 @@ impl<'a, M: Message> From<&'a Envelope<M>> for Written<'a, M> {
     }
 }
 
-fn write_payload<M: Message, S: Serializer>(
+fn write_payload<M: EndMessage, S: Serializer>(
     message: &&M,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

@@ -23,7 +23,7 @@ pub(crate) mod scan;
 mod time;
 
 pub use decode::{DecodeError, Header, Malformed, Rejected, decode};
-pub use direction::{AgentMessage, CoreMessage, Message};
+pub use direction::{AgentMessage, CoreMessage, EndMessage};
 pub use encode::encode;
 pub use envelope::{Actor, Echo, Envelope, ErrorObject, PartyKind};
 pub use frame::{FrameDecoder, FrameError};

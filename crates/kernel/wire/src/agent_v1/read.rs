@@ -103,7 +103,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for WatchedKeys<'_, 'de, A> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, A::Error> {
-        let Some(key) = self.inner.next_key_seed(Key)? else {
+        let Some(key) = self.inner.next_key_seed(KeyVisitor)? else {
             self.notes.reading = None;
             return Ok(None);
         };
@@ -122,9 +122,9 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for WatchedKeys<'_, 'de, A> {
 }
 
 /// A key, borrowed from the text when it has no escapes.
-struct Key;
+struct KeyVisitor;
 
-impl<'de> DeserializeSeed<'de> for Key {
+impl<'de> DeserializeSeed<'de> for KeyVisitor {
     type Value = Cow<'de, str>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -132,7 +132,7 @@ impl<'de> DeserializeSeed<'de> for Key {
     }
 }
 
-impl<'de> Visitor<'de> for Key {
+impl<'de> Visitor<'de> for KeyVisitor {
     type Value = Cow<'de, str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,21 +6,21 @@ use wharf_vocab::Object;
 
 use super::limits::RUN_ID_BYTES_MAX;
 use super::value::{Refusal, object, read, run_id};
-use super::{Cancel, Control, Mode, Request, RequestControl, ToolName, close, code};
+use super::{Cancel, Control, Mode, RequestControl, RunRequest, ToolName, close, code};
 
 /// A first frame that names a run.
 #[derive(Debug, Clone, PartialEq)]
-pub enum First {
+pub enum FirstFrame {
     /// A request that can be executed.
-    Request(Request),
+    Request(RunRequest),
     /// A request that cannot be executed. It is answered with a final response, and no handler
     /// sees it.
-    Unfit(Unfit),
+    Unfit(UnfitRequest),
 }
 
 /// Why a request cannot be executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unfit {
+pub struct UnfitRequest {
     /// The run it names.
     pub run_id: String,
     /// A code such as `ERR_INPUTS`.
@@ -34,7 +34,7 @@ pub struct Unfit {
 ///
 /// A `run_id` that is a whole number counts as its digits. Missing or null inputs and outputs are empty. A mode or another field of `control` that is
 /// there and wrong makes a request unfit; `null` in an optional field means that it is absent.
-pub fn decode_first(text: &str, bytes_max: usize) -> Result<First, Refusal> {
+pub fn decode_first(text: &str, bytes_max: usize) -> Result<FirstFrame, Refusal> {
     if text.len() > bytes_max {
         return Err(Refusal::new(close::TOO_LARGE, "the frame is too large"));
     }
@@ -60,8 +60,8 @@ pub fn decode_first(text: &str, bytes_max: usize) -> Result<First, Refusal> {
         return Err(Refusal::new(close::POLICY, "control.run_id is not an id"));
     }
     Ok(match request(run_id.clone(), &control, &mut frame) {
-        Ok(request) => First::Request(request),
-        Err(message) => First::Unfit(Unfit { run_id, code: code::INPUTS, message }),
+        Ok(request) => FirstFrame::Request(request),
+        Err(message) => FirstFrame::Unfit(UnfitRequest { run_id, code: code::INPUTS, message }),
     })
 }
 
@@ -69,7 +69,11 @@ fn is_id(text: &str) -> bool {
     (1..=RUN_ID_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
-fn request(run_id: String, control: &Object, frame: &mut Object) -> Result<Request, &'static str> {
+fn request(
+    run_id: String,
+    control: &Object,
+    frame: &mut Object,
+) -> Result<RunRequest, &'static str> {
     let attempt = |value: &Value| whole(value)?.try_into().ok().filter(|attempt| *attempt > 0);
     let world = |value: &Value| value.as_str().filter(|world| is_id(world)).map(str::to_owned);
     let mode = |value: &Value| match value.as_str()? {
@@ -99,7 +103,7 @@ fn request(run_id: String, control: &Object, frame: &mut Object) -> Result<Reque
     };
     let inputs = object(frame.remove("inputs")).ok_or("The inputs must be an object.")?;
     let outputs = object(frame.remove("outputs")).ok_or("The outputs must be an object.")?;
-    Ok(Request { control, inputs, outputs })
+    Ok(RunRequest { control, inputs, outputs })
 }
 
 /// A field of `control`, if it is given; `wrong` if it cannot be read.
@@ -135,7 +139,7 @@ pub(super) fn tool_name(value: &Value) -> Option<ToolName> {
 
 /// A frame behind the first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Later {
+pub enum LaterFrame {
     /// Stop the run.
     Cancel(Cancel),
     /// A kind that nobody here knows; it is ignored.
@@ -143,7 +147,7 @@ pub enum Later {
 }
 
 /// Reads a frame behind the first, or says how the connection is closed.
-pub fn decode_later(text: &str, bytes_max: usize) -> Result<Later, Refusal> {
+pub fn decode_later(text: &str, bytes_max: usize) -> Result<LaterFrame, Refusal> {
     if text.len() > bytes_max {
         return Err(Refusal::new(close::TOO_LARGE, "the frame is too large"));
     }
@@ -158,9 +162,9 @@ pub fn decode_later(text: &str, bytes_max: usize) -> Result<Later, Refusal> {
                         .ok_or(Refusal::new(close::PROTOCOL, "control.run_id is not text"))?,
                 ),
             };
-            Ok(Later::Cancel(Cancel { control: Control { run_id, ..Control::default() } }))
+            Ok(LaterFrame::Cancel(Cancel { control: Control { run_id, ..Control::default() } }))
         }
-        Some(_) => Ok(Later::Unknown),
+        Some(_) => Ok(LaterFrame::Unknown),
         None => Err(Refusal::new(close::PROTOCOL, "no kind")),
     }
 }

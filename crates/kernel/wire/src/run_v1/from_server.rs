@@ -9,8 +9,8 @@ use super::from_client::tool_name;
 use super::limits::PHASE_BYTES_MAX;
 use super::value::{failure, object, read, run_id};
 use super::{
-    Ack, Control, Event, EventData, Failure, Log, LogData, LogLevel, Phase, Response,
-    ResponseControl, Status, Token, TokenContent, ToolName, Written,
+    Ack, Control, EventData, EventMessage, Failure, Log, LogData, LogLevel, Phase, Response,
+    ResponseControl, Status, TokenContent, TokenMessage, ToolName, Written,
 };
 
 /// A frame that a server sent.
@@ -21,9 +21,9 @@ pub enum FromServer {
     /// A line for people.
     Log(Log),
     /// How far it is.
-    Event(Event),
+    Event(EventMessage),
     /// A piece of text.
-    Token(Token),
+    Token(TokenMessage),
     /// Partial or final outputs.
     Response(Response),
     /// A kind that nobody here knows; it is ignored.
@@ -72,7 +72,7 @@ impl FromServer {
 /// Why a frame of a server cannot be read. It never quotes what was in the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Invalid(pub &'static str);
+pub struct InvalidFrame(pub &'static str);
 
 /// Reads a frame that a server sent.
 ///
@@ -83,17 +83,17 @@ pub struct Invalid(pub &'static str);
 /// breach, which the reader judges. A frame without a kind that is an envelope is a final response.
 /// An error that is reported makes a response a failed one, whatever its status says. The cost is
 /// kept as it came.
-pub fn decode_from_server(text: &str) -> Result<FromServer, Invalid> {
-    let mut frame = read(text).map_err(|refusal| Invalid(refusal.reason))?;
+pub fn decode_from_server(text: &str) -> Result<FromServer, InvalidFrame> {
+    let mut frame = read(text).map_err(|refusal| InvalidFrame(refusal.reason))?;
     let kind = match frame.remove("kind") {
         Some(Value::String(kind)) => kind,
-        None => return bare(&frame).ok_or(Invalid("no kind")),
-        Some(_) => return Err(Invalid("no kind")),
+        None => return bare(&frame).ok_or(InvalidFrame("no kind")),
+        Some(_) => return Err(InvalidFrame("no kind")),
     };
     if !matches!(kind.as_str(), "Ack" | "Log" | "Event" | "Token" | "Response") {
         return Ok(FromServer::Unknown);
     }
-    let raw = object(frame.remove("control")).ok_or(Invalid("control is not an object"))?;
+    let raw = object(frame.remove("control")).ok_or(InvalidFrame("control is not an object"))?;
     let mut control = control(&raw)?;
     Ok(match kind.as_str() {
         "Ack" => {
@@ -107,12 +107,12 @@ pub fn decode_from_server(text: &str) -> Result<FromServer, Invalid> {
         }
         "Log" => FromServer::Log(Log { control, data: log(data(&mut frame)?) }),
         "Event" => match event(&data(&mut frame)?) {
-            Some(data) => FromServer::Event(Event { control, data }),
+            Some(data) => FromServer::Event(EventMessage { control, data }),
             None => FromServer::Unknown,
         },
         "Token" => match data(&mut frame)?.remove("text") {
             Some(Value::String(text)) => {
-                FromServer::Token(Token { control, content: TokenContent { text } })
+                FromServer::Token(TokenMessage { control, content: TokenContent { text } })
             }
             _ => FromServer::Unknown,
         },
@@ -169,18 +169,18 @@ pub fn read_envelope(object: &Object) -> Option<Envelope> {
     Some(Envelope { result, cost_micro: object.get("cost_micro").cloned() })
 }
 
-fn control(raw: &Object) -> Result<Control, Invalid> {
+fn control(raw: &Object) -> Result<Control, InvalidFrame> {
     let run_id = match raw.get("run_id") {
         None | Some(Value::Null) => None,
-        Some(named) => Some(run_id(named).ok_or(Invalid("control.run_id is not text"))?),
+        Some(named) => Some(run_id(named).ok_or(InvalidFrame("control.run_id is not text"))?),
     };
     let cost_micro = raw.get("cost_micro").filter(|cost| !cost.is_null()).cloned();
     Ok(Control { run_id, cost_micro, seq: raw.get("seq").and_then(Value::as_u64) })
 }
 
-fn data(frame: &mut Object) -> Result<Object, Invalid> {
+fn data(frame: &mut Object) -> Result<Object, InvalidFrame> {
     let said = frame.remove("data").filter(|data| !data.is_null());
-    object(said.or_else(|| frame.remove("content"))).ok_or(Invalid("data is not an object"))
+    object(said.or_else(|| frame.remove("content"))).ok_or(InvalidFrame("data is not an object"))
 }
 
 fn log(mut data: Object) -> LogData {
@@ -209,15 +209,15 @@ fn event(data: &Object) -> Option<EventData> {
     Some(EventData { phase, progress: data.get("progress").and_then(Value::as_f64) })
 }
 
-fn response(control: Control, raw: &Object, mut frame: Object) -> Result<Response, Invalid> {
+fn response(control: Control, raw: &Object, mut frame: Object) -> Result<Response, InvalidFrame> {
     let is_final = match raw.get("final") {
         None | Some(Value::Null) => false,
         Some(Value::Bool(is_final)) => *is_final,
-        Some(_) => return Err(Invalid("control.final is neither true nor false")),
+        Some(_) => return Err(InvalidFrame("control.final is neither true nor false")),
     };
     let given = frame.remove("error").filter(|error| !error.is_null());
     if given.as_ref().is_some_and(|error| !error.is_object() && !error.is_string()) {
-        return Err(Invalid("error is not an object"));
+        return Err(InvalidFrame("error is not an object"));
     }
     let reported = failure(given.as_ref());
     let status = match raw.get("status").and_then(Value::as_str) {
@@ -235,7 +235,7 @@ fn response(control: Control, raw: &Object, mut frame: Object) -> Result<Respons
             seq: control.seq,
             written: written(raw.get("written")),
         },
-        outputs: object(frame.remove("outputs")).ok_or(Invalid("outputs is not an object"))?,
+        outputs: object(frame.remove("outputs")).ok_or(InvalidFrame("outputs is not an object"))?,
         error: match status {
             Some(Status::Error) => reported.or_else(|| given.map(|_| Failure::unknown())),
             Some(Status::Success) | None => None,

@@ -13,7 +13,7 @@ use wharf_vocab::Object;
 #[serde(tag = "kind")]
 pub enum Frame {
     /// Client to server: do this.
-    Request(Request),
+    Request(RunRequest),
     /// Client to server, an addition: stop.
     Cancel(Cancel),
     /// Server to client: the run is known.
@@ -21,9 +21,9 @@ pub enum Frame {
     /// Server to client: a line for people.
     Log(Log),
     /// Server to client: how far it is.
-    Event(Event),
+    Event(EventMessage),
     /// Server to client, of the authors' software: a piece of text.
-    Token(Token),
+    Token(TokenMessage),
     /// Server to client: partial or final outputs.
     Response(Response),
 }
@@ -69,7 +69,7 @@ pub enum Mode {
 
 /// The first message of a connection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Request {
+pub struct RunRequest {
     /// Which run, and how.
     pub control: RequestControl,
     /// Values, addresses and paths by key.
@@ -234,7 +234,7 @@ pub enum LogLevel {
 
 /// How far a run is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Event {
+pub struct EventMessage {
     /// Which run.
     #[serde(default)]
     pub control: Control,
@@ -305,7 +305,7 @@ impl From<Phase> for String {
 
 /// A piece of text that the authors' software streams; pieces follow on each other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Token {
+pub struct TokenMessage {
     /// Which run.
     #[serde(default)]
     pub control: Control,

@@ -11,12 +11,12 @@ mod from_server;
 mod message;
 mod value;
 
-pub use from_client::{First, Later, Unfit, decode_first, decode_later};
-pub use from_server::{Envelope, FromServer, Invalid, decode_from_server, read_envelope};
+pub use from_client::{FirstFrame, LaterFrame, UnfitRequest, decode_first, decode_later};
+pub use from_server::{Envelope, FromServer, InvalidFrame, decode_from_server, read_envelope};
 pub use message::{
-    Ack, Cancel, Control, Event, EventData, Failure, Frame, Handover, Log, LogData, LogLevel, Mode,
-    Phase, Request, RequestControl, Response, ResponseControl, Status, Token, TokenContent,
-    ToolName, Written, encode, encode_upstream,
+    Ack, Cancel, Control, EventData, EventMessage, Failure, Frame, Handover, Log, LogData,
+    LogLevel, Mode, Phase, RequestControl, Response, ResponseControl, RunRequest, Status,
+    TokenContent, TokenMessage, ToolName, Written, encode, encode_upstream,
 };
 pub use value::Refusal;
 

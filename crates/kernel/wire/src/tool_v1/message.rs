@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use serde_with_macros::skip_serializing_none;
 
 use super::Response;
-use super::response::Shape;
+use super::response::ResponseShape;
 
 /// Whether an answer is waited for, or only that the message arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ pub enum Offer {
 
 /// One frame.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Message {
+pub enum ToolMessage {
     /// A call.
     Request(Request),
     /// An addition: a call that is made while another is served.
@@ -109,7 +109,7 @@ pub enum Message {
 
 /// A frame that is none. It names the call it was about, if that can be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct UnreadableFrame {
     /// The call.
     pub id: Option<String>,
     /// Whether it looked like a request, so that somebody waits for an answer.
@@ -118,9 +118,9 @@ pub struct Unreadable {
     pub why: &'static str,
 }
 
-impl Message {
+impl ToolMessage {
     /// Reads a frame. Requests come in an envelope or bare.
-    pub fn read(text: &str) -> Result<Self, Unreadable> {
+    pub fn read(text: &str) -> Result<Self, UnreadableFrame> {
         match serde_json::from_str(text) {
             Ok(Value::Object(frame)) => Self::of(frame),
             Ok(_) => Err(unreadable("it is no JSON object")),
@@ -128,12 +128,12 @@ impl Message {
         }
     }
 
-    fn of(mut frame: Map<String, Value>) -> Result<Self, Unreadable> {
+    fn of(mut frame: Map<String, Value>) -> Result<Self, UnreadableFrame> {
         if frame.contains_key("kind") {
             return request(frame).map(Self::Request);
         }
         let Some(Value::String(kind)) = frame.remove("type") else {
-            return Err(Unreadable { id: text(&frame, "id"), ..unreadable("it has no type") });
+            return Err(UnreadableFrame { id: text(&frame, "id"), ..unreadable("it has no type") });
         };
         match kind.as_str() {
             "request" => request(inner(&mut frame)?).map(Self::Request),
@@ -142,7 +142,7 @@ impl Message {
                 let request = request(inner(&mut frame)?)?;
                 match of {
                     Some(of) => Ok(Self::Child { of, request }),
-                    None => Err(Unreadable {
+                    None => Err(UnreadableFrame {
                         id: Some(request.id),
                         is_request: true,
                         why: "it does not say which call it belongs to",
@@ -162,7 +162,9 @@ impl Message {
                 let response = frame.remove("response").unwrap_or_default();
                 match Response::read(response) {
                     Some(response) => Ok(Self::Response { id, response, cost_micro }),
-                    None => Err(Unreadable { id: Some(id), ..unreadable("its response is none") }),
+                    None => {
+                        Err(UnreadableFrame { id: Some(id), ..unreadable("its response is none") })
+                    }
                 }
             }
             "cancel" => Ok(Self::Cancel { id: id(&frame)? }),
@@ -230,7 +232,7 @@ struct Written<'a> {
     of: Option<&'a str>,
     payload: Option<&'a Request>,
     data: Option<&'a Value>,
-    response: Option<Shape<'a>>,
+    response: Option<ResponseShape<'a>>,
     cost_micro: Option<u64>,
     tools: Option<&'a [OfferedTool]>,
 }
@@ -243,10 +245,10 @@ struct Offered<'a> {
     offer: &'a Offer,
 }
 
-fn inner(frame: &mut Map<String, Value>) -> Result<Map<String, Value>, Unreadable> {
+fn inner(frame: &mut Map<String, Value>) -> Result<Map<String, Value>, UnreadableFrame> {
     match frame.remove("payload") {
         Some(Value::Object(inner)) => Ok(inner),
-        _ => Err(Unreadable {
+        _ => Err(UnreadableFrame {
             id: text(frame, "id"),
             is_request: true,
             why: "it carries no request",
@@ -254,12 +256,12 @@ fn inner(frame: &mut Map<String, Value>) -> Result<Map<String, Value>, Unreadabl
     }
 }
 
-fn request(mut inner: Map<String, Value>) -> Result<Request, Unreadable> {
+fn request(mut inner: Map<String, Value>) -> Result<Request, UnreadableFrame> {
     let id = text(&inner, "id").filter(|id| !id.is_empty());
     let Some(id) = id else {
-        return Err(Unreadable { id: None, is_request: true, why: "the request has no id" });
+        return Err(UnreadableFrame { id: None, is_request: true, why: "the request has no id" });
     };
-    let wrong = |why| Unreadable { id: Some(id.clone()), is_request: true, why };
+    let wrong = |why| UnreadableFrame { id: Some(id.clone()), is_request: true, why };
     let kind = match inner.get("kind").and_then(Value::as_str) {
         Some("elicit") => Kind::Elicit,
         Some("notify") => Kind::Notify,
@@ -272,7 +274,7 @@ fn request(mut inner: Map<String, Value>) -> Result<Request, Unreadable> {
     Ok(Request { id, kind, method, payload })
 }
 
-fn id(frame: &Map<String, Value>) -> Result<String, Unreadable> {
+fn id(frame: &Map<String, Value>) -> Result<String, UnreadableFrame> {
     text(frame, "id").ok_or_else(|| unreadable("it does not say which call it is about"))
 }
 
@@ -285,6 +287,6 @@ fn text(frame: &Map<String, Value>, key: &str) -> Option<String> {
     frame.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 
-fn unreadable(why: &'static str) -> Unreadable {
-    Unreadable { id: None, is_request: false, why }
+fn unreadable(why: &'static str) -> UnreadableFrame {
+    UnreadableFrame { id: None, is_request: false, why }
 }

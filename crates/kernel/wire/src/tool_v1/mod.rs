@@ -9,7 +9,7 @@
 mod message;
 mod response;
 
-pub use message::{Kind, Message, Offer, OfferedTool, Request, Unreadable};
+pub use message::{Kind, Offer, OfferedTool, Request, ToolMessage, UnreadableFrame};
 pub use response::{Marker, Response, Status};
 
 pub use crate::ws::close;

@@ -59,7 +59,7 @@ pub struct Marker {
 /// An answer with exactly the keys that its status has.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Shape<'a> {
+pub(super) enum ResponseShape<'a> {
     Ok { ok: bool },
     Content { status: Status, content: &'a Value },
     Words { status: Status, content: &'a str },
@@ -68,17 +68,17 @@ pub(super) enum Shape<'a> {
 }
 
 impl Response {
-    pub(super) fn shape(&self, marked: bool) -> Shape<'_> {
+    pub(super) fn shape(&self, marked: bool) -> ResponseShape<'_> {
         match self {
-            Self::Ok => Shape::Ok { ok: true },
-            Self::Accepted(content) => Shape::Content { status: Status::Accepted, content },
-            Self::Declined => Shape::Plain { status: Status::Declined },
-            Self::Cancelled => Shape::Plain { status: Status::Cancelled },
-            Self::Denied => Shape::Plain { status: Status::Denied },
+            Self::Ok => ResponseShape::Ok { ok: true },
+            Self::Accepted(content) => ResponseShape::Content { status: Status::Accepted, content },
+            Self::Declined => ResponseShape::Plain { status: Status::Declined },
+            Self::Cancelled => ResponseShape::Plain { status: Status::Cancelled },
+            Self::Denied => ResponseShape::Plain { status: Status::Denied },
             Self::Other { content, fault: Some(fault) } if marked => {
-                Shape::Marked { status: Status::Other, content, fault }
+                ResponseShape::Marked { status: Status::Other, content, fault }
             }
-            Self::Other { content, .. } => Shape::Words { status: Status::Other, content },
+            Self::Other { content, .. } => ResponseShape::Words { status: Status::Other, content },
         }
     }
 

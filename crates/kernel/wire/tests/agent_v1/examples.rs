@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use wharf_wire::agent_v1::limits::FRAME_BYTES_MAX;
 use wharf_wire::agent_v1::{
-    AgentMessage, CoreMessage, DecodeError, Envelope, FrameDecoder, Message, decode, encode,
+    AgentMessage, CoreMessage, DecodeError, EndMessage, Envelope, FrameDecoder, decode, encode,
 };
 
 /// The examples by the name of their file without `.json`.
@@ -25,17 +25,17 @@ fn examples() -> BTreeMap<String, Value> {
     examples
 }
 
-fn examples_of<M: Message>() -> impl Iterator<Item = (String, Value)> {
+fn examples_of<M: EndMessage>() -> impl Iterator<Item = (String, Value)> {
     let ours = |kind: &str| M::TYPES.contains(&kind);
     examples().into_iter().filter(move |(_, value)| ours(value["type"].as_str().expect("typed")))
 }
 
-fn body<M: Message>(envelope: &Envelope<M>) -> Vec<u8> {
+fn body<M: EndMessage>(envelope: &Envelope<M>) -> Vec<u8> {
     encode(envelope, FRAME_BYTES_MAX).expect("fits").split_off(4)
 }
 
 #[track_caller]
-fn check_round_trips<M: Message + std::fmt::Debug>() {
+fn check_round_trips<M: EndMessage + std::fmt::Debug>() {
     for (name, example) in examples_of::<M>() {
         let read: Envelope<M> = decode(example.to_string().as_bytes())
             .unwrap_or_else(|error| panic!("{name}: {error:?}"));
@@ -67,7 +67,7 @@ fn examples_are_written_as_they_were_read() {
 
 #[test]
 fn r019_every_message_has_the_five_fields_of_an_envelope() {
-    fn check<M: Message + std::fmt::Debug>() {
+    fn check<M: EndMessage + std::fmt::Debug>() {
         for (name, example) in examples_of::<M>() {
             let read: Envelope<M> = decode(example.to_string().as_bytes()).expect("reads");
             let written: Value = serde_json::from_slice(&body(&read)).expect("JSON");
@@ -84,7 +84,7 @@ fn r019_every_message_has_the_five_fields_of_an_envelope() {
 
 #[test]
 fn r025_unknown_fields_are_ignored_in_every_message_type() {
-    fn check<M: Message + PartialEq + std::fmt::Debug>() {
+    fn check<M: EndMessage + PartialEq + std::fmt::Debug>() {
         for (name, example) in examples_of::<M>() {
             let mut grown = example.clone();
             grown["from_the_future"] = json!({"deep": [1, {"x": null}]});
@@ -153,7 +153,7 @@ fn r001_golden_conversations_reparse_without_remainder_and_are_written_as_they_w
     assert!(seen >= 8, "the conversations are found");
 }
 
-fn check_conversation<M: Message + std::fmt::Debug>(name: &str, bytes: &[u8]) {
+fn check_conversation<M: EndMessage + std::fmt::Debug>(name: &str, bytes: &[u8]) {
     let mut frames = FrameDecoder::new(FRAME_BYTES_MAX);
     frames.push(bytes);
     let mut again = Vec::new();

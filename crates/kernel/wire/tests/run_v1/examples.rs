@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 use wharf_wire::run_v1::{
-    First, Frame, FromServer, Later, decode_first, decode_from_server, decode_later, encode,
-    encode_upstream, limits,
+    FirstFrame, Frame, FromServer, LaterFrame, decode_first, decode_from_server, decode_later,
+    encode, encode_upstream, limits,
 };
 
 fn examples(folder: &str) -> Vec<(String, String)> {
@@ -28,13 +28,13 @@ fn examples(folder: &str) -> Vec<(String, String)> {
 fn read(name: &str, text: &str) -> Frame {
     if name.starts_with("request") {
         return match decode_first(text, limits::FRAME_BYTES_MAX) {
-            Ok(First::Request(request)) => Frame::Request(request),
+            Ok(FirstFrame::Request(request)) => Frame::Request(request),
             other => panic!("{name}: {other:?}"),
         };
     }
     if name.starts_with("cancel") {
         return match decode_later(text, limits::FRAME_BYTES_MAX) {
-            Ok(Later::Cancel(cancel)) => Frame::Cancel(cancel),
+            Ok(LaterFrame::Cancel(cancel)) => Frame::Cancel(cancel),
             other => panic!("{name}: {other:?}"),
         };
     }

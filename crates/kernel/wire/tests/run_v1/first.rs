@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wharf_wire::run_v1::limits::{FRAME_BYTES_MAX, RUN_ID_BYTES_MAX};
-use wharf_wire::run_v1::{First, Mode, Request, Unfit, close, code, decode_first};
+use wharf_wire::run_v1::{FirstFrame, Mode, RunRequest, UnfitRequest, close, code, decode_first};
 
 fn request() -> Value {
     json!({"kind": "Request", "control": {"run_id": "r1"}, "inputs": {"a": 1}, "outputs": {}})
@@ -27,17 +27,17 @@ fn closed(text: &str, code: u16) {
 }
 
 #[track_caller]
-fn accepted(frame: &Value) -> Request {
+fn accepted(frame: &Value) -> RunRequest {
     match decode_first(&frame.to_string(), FRAME_BYTES_MAX) {
-        Ok(First::Request(request)) => request,
+        Ok(FirstFrame::Request(request)) => request,
         other => panic!("{frame} gave {other:?}"),
     }
 }
 
 #[track_caller]
-fn unfit(frame: &Value) -> Unfit {
+fn unfit(frame: &Value) -> UnfitRequest {
     match decode_first(&frame.to_string(), FRAME_BYTES_MAX) {
-        Ok(First::Unfit(unfit)) => unfit,
+        Ok(FirstFrame::Unfit(unfit)) => unfit,
         other => panic!("{frame} gave {other:?}"),
     }
 }

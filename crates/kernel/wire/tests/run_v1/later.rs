@@ -1,13 +1,13 @@
 //! Frames behind the first.
 
 use wharf_wire::run_v1::limits::FRAME_BYTES_MAX;
-use wharf_wire::run_v1::{Later, close, decode_later};
+use wharf_wire::run_v1::{LaterFrame, close, decode_later};
 
 #[track_caller]
 fn check(text: &str, expect: Result<Option<&str>, u16>) {
     let read = match decode_later(text, FRAME_BYTES_MAX) {
-        Ok(Later::Cancel(cancel)) => Ok(Some(cancel.control.run_id.unwrap_or_default())),
-        Ok(Later::Unknown) => Ok(None),
+        Ok(LaterFrame::Cancel(cancel)) => Ok(Some(cancel.control.run_id.unwrap_or_default())),
+        Ok(LaterFrame::Unknown) => Ok(None),
         Err(refusal) => Err(refusal.code),
     };
     assert_eq!(read, expect.map(|run_id| run_id.map(str::to_owned)), "{text}");

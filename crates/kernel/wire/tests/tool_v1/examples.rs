@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use wharf_wire::tool_v1::{Kind, Message, Offer, Response, method};
+use wharf_wire::tool_v1::{Kind, Offer, Response, ToolMessage, method};
 
 fn examples(folder: &str) -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/tool_v1").join(folder);
@@ -21,21 +21,21 @@ fn examples(folder: &str) -> Vec<(String, String)> {
     examples
 }
 
-fn read(name: &str, text: &str) -> Message {
-    Message::read(text).unwrap_or_else(|error| panic!("{name}: {error:?}"))
+fn read(name: &str, text: &str) -> ToolMessage {
+    ToolMessage::read(text).unwrap_or_else(|error| panic!("{name}: {error:?}"))
 }
 
 /// What kind of message it is.
-fn kind(message: &Message) -> &'static str {
+fn kind(message: &ToolMessage) -> &'static str {
     match message {
-        Message::Request(_) => "request",
-        Message::Child { .. } => "child",
-        Message::Progress { .. } => "progress",
-        Message::Response { .. } => "response",
-        Message::Cancel { .. } => "cancel",
-        Message::Offer(_) => "offer",
-        Message::Offered(_) => "offered",
-        Message::Unknown => "unknown",
+        ToolMessage::Request(_) => "request",
+        ToolMessage::Child { .. } => "child",
+        ToolMessage::Progress { .. } => "progress",
+        ToolMessage::Response { .. } => "response",
+        ToolMessage::Cancel { .. } => "cancel",
+        ToolMessage::Offer(_) => "offer",
+        ToolMessage::Offered(_) => "offered",
+        ToolMessage::Unknown => "unknown",
     }
 }
 
@@ -61,23 +61,23 @@ fn k023_requests_mean_the_same_with_and_without_an_envelope() {
     let pairs = [("request", "request.bare"), ("request.sample", "request.sample.bare")];
     let texts: std::collections::BTreeMap<_, _> = examples("").into_iter().collect();
     for (enveloped, bare) in pairs {
-        let (Message::Request(a), Message::Request(b)) =
+        let (ToolMessage::Request(a), ToolMessage::Request(b)) =
             (read(enveloped, &texts[enveloped]), read(bare, &texts[bare]))
         else {
             panic!("{enveloped} is no request");
         };
         assert_eq!((&a.id, a.kind, &a.method), (&b.id, b.kind, &b.method));
-        let bare_again = Message::Request(a).write(true, true);
+        let bare_again = ToolMessage::Request(a).write(true, true);
         assert!(bare_again.starts_with(r#"{"id":"#), "{bare_again}");
-        let enveloped_again = Message::Request(b).write(true, false);
+        let enveloped_again = ToolMessage::Request(b).write(true, false);
         assert!(enveloped_again.starts_with(r#"{"type":"request""#), "{enveloped_again}");
     }
     let methods = [("request.form", method::FORM), ("request.confirmation.bare", "confirmation")];
     for (name, expected) in methods {
-        let Message::Request(request) = read(name, &texts[name]) else { panic!("{name}") };
+        let ToolMessage::Request(request) = read(name, &texts[name]) else { panic!("{name}") };
         assert_eq!((request.kind, request.method.as_str()), (Kind::Elicit, expected));
     }
-    let Message::Request(told) = read("notification", &texts["request.notification"]) else {
+    let ToolMessage::Request(told) = read("notification", &texts["request.notification"]) else {
         panic!("it is a request");
     };
     assert_eq!((told.kind, told.method.as_str()), (Kind::Notify, method::NOTIFICATION));
@@ -111,7 +111,7 @@ fn k024_k028_k036_a_plain_peer_is_sent_only_keys_that_it_knows() {
 fn k036_what_was_spent_is_read_beside_data_and_response_or_alone() {
     let texts: std::collections::BTreeMap<_, _> = examples("").into_iter().collect();
     let progress = |name: &str| match read(name, &texts[name]) {
-        Message::Progress { data, cost_micro, .. } => (data, cost_micro),
+        ToolMessage::Progress { data, cost_micro, .. } => (data, cost_micro),
         other => panic!("{other:?}"),
     };
     assert_eq!(progress("progress.cost"), (None, Some(500)));
@@ -119,10 +119,10 @@ fn k036_what_was_spent_is_read_beside_data_and_response_or_alone() {
     assert_eq!(progress("progress.null"), (Some(Value::Null), None));
     let bare = r#"{"type":"progress","id":"r1"}"#;
     let said_nothing =
-        Message::Progress { id: "r1".to_owned(), data: Some(Value::Null), cost_micro: None };
+        ToolMessage::Progress { id: "r1".to_owned(), data: Some(Value::Null), cost_micro: None };
     assert_eq!(read("without data", bare), said_nothing);
     for name in ["response.cost", "response.fault_and_cost"] {
-        let Message::Response { cost_micro, .. } = read(name, &texts[name]) else {
+        let ToolMessage::Response { cost_micro, .. } = read(name, &texts[name]) else {
             panic!("{name}");
         };
         assert_eq!(cost_micro, Some(1200), "{name}");
@@ -131,7 +131,7 @@ fn k036_what_was_spent_is_read_beside_data_and_response_or_alone() {
         let text = format!(
             r#"{{"type":"response","id":"a","response":{{"ok":true}},"cost_micro":{no_cost}}}"#
         );
-        let Message::Response { cost_micro, response, .. } = read("no cost", &text) else {
+        let ToolMessage::Response { cost_micro, response, .. } = read("no cost", &text) else {
             panic!("{text}");
         };
         assert_eq!((cost_micro, response), (None, Response::Ok), "{no_cost}");
@@ -153,15 +153,15 @@ fn k023_k024_the_original_frames_are_read_and_written_word_by_word() {
 #[test]
 fn k032_an_offer_is_answered_by_names_or_by_an_error() {
     let texts: std::collections::BTreeMap<_, _> = examples("").into_iter().collect();
-    let Message::Offer(tools) = read("offer", &texts["offer"]) else { panic!("no offer") };
+    let ToolMessage::Offer(tools) = read("offer", &texts["offer"]) else { panic!("no offer") };
     assert_eq!(tools.len(), 2);
     assert_eq!(tools[1].input, json!(true));
     assert_eq!((&tools[1].output, &tools[1].progress), (&None, &None));
-    let Message::Offered(Offer::Tools(ids)) = read("offered", &texts["offered"]) else {
+    let ToolMessage::Offered(Offer::Tools(ids)) = read("offered", &texts["offered"]) else {
         panic!("no names");
     };
     assert_eq!(ids, ["browser/get-location", "browser/ring"]);
-    let Message::Offered(Offer::Error { code, .. }) =
+    let ToolMessage::Offered(Offer::Error { code, .. }) =
         read("offered.error", &texts["offered.error"])
     else {
         panic!("no error");

@@ -4,16 +4,16 @@ use wharf_vocab::Timestamp;
 use wharf_vocab::limits::UPLOAD_PART_BYTES_MIN;
 
 use super::{Subject, body, broken, hash, noise};
-use wharf_ports::{BoundVersions, ObjectErrorKind, Upload, UploadPart};
+use wharf_ports::{BoundVersions, ObjectErrorKind, ObjectUpload, UploadPart};
 
 impl Subject {
-    async fn begin(&self, path: &str) -> Upload {
+    async fn begin(&self, path: &str) -> ObjectUpload {
         let key = self.key(path);
         let id = self.store.begin_upload(key.clone(), "video/mp4".to_owned()).await;
-        Upload { key, id: id.expect("begun") }
+        ObjectUpload { key, id: id.expect("begun") }
     }
 
-    async fn part(&self, upload: &Upload, number: u32, bytes: &[u8]) -> UploadPart {
+    async fn part(&self, upload: &ObjectUpload, number: u32, bytes: &[u8]) -> UploadPart {
         let said = bytes.len() as u64;
         let part = self.store.put_part(upload.clone(), number, said, body(bytes)).await;
         part.expect("taken")
@@ -100,8 +100,8 @@ pub async fn an_upload_given_up_is_gone(subject: Subject) {
 /// An id is good for its own key only.
 pub async fn an_upload_that_is_unknown_is_not_found(subject: Subject) {
     let upload = subject.begin("film").await;
-    let other = Upload { key: subject.key("other"), ..upload.clone() };
-    let unknown = Upload { id: "0123456789abcdef".to_owned(), ..upload.clone() };
+    let other = ObjectUpload { key: subject.key("other"), ..upload.clone() };
+    let unknown = ObjectUpload { id: "0123456789abcdef".to_owned(), ..upload.clone() };
     for wrong in [other, unknown] {
         assert_eq!(subject.store.parts(wrong.clone()).await, Ok(None), "{wrong:?}");
         let refused = subject.store.put_part(wrong.clone(), 1, 1, body(b"x")).await;

@@ -2,14 +2,14 @@
 
 use serde_json::json;
 use wharf_fuzz::{Dice, Fuzz, Met, Stock};
-use wharf_protocol::run::client::{Config, Event, RunClient};
+use wharf_protocol::run::client::{Config, RunClient, RunClientEvent};
 use wharf_protocol::run::server::{
-    Book, Credential, Ending, Limits, Next, Opened, Profile, RunNo, RunServer, Said, ServerEvent,
-    WatcherNo,
+    Book, Credential, Ending, Limits, NextFrames, OpenResult, Profile, RunNo, RunReport, RunServer,
+    ServerEvent, WatcherNo,
 };
 use wharf_protocol::{Closed, Incoming, Moment, Outgoing, Session as _};
 use wharf_vocab::{Object, Timestamp};
-use wharf_wire::run_v1::{LogLevel, Mode, Request, RequestControl};
+use wharf_wire::run_v1::{LogLevel, Mode, RequestControl, RunRequest};
 
 const WORDS: [&str; 4] = ["r1", "r2", "success", "error"];
 const PACE_MS: u64 = 100;
@@ -36,7 +36,7 @@ impl Attempt {
             ..RequestControl::new("r1", Mode::Real)
         };
         let (inputs, outputs) = (object(&json!({"a": 1})), object(&json!({"out": "/x"})));
-        let request = Request { control, inputs, outputs };
+        let request = RunRequest { control, inputs, outputs };
         let mut attempt =
             Self { session: RunClient::new(Config::default(), request), ended: false, now: 1_000 };
         attempt.acknowledge();
@@ -67,12 +67,12 @@ impl Attempt {
             assert!(!self.ended, "something follows the end: {event:?}");
             events += 1;
             match event {
-                Event::Ended(ended) => {
+                RunClientEvent::Ended(ended) => {
                     let broken = format!("{ended:?}").starts_with("Broken");
                     met = if broken { Met::Cut } else { Met::Taken };
                     self.ended = true;
                 }
-                Event::Dropped(_) => met = Met::Cut,
+                RunClientEvent::Dropped(_) => met = Met::Cut,
                 _ => {}
             }
         }
@@ -89,7 +89,10 @@ impl Attempt {
         } else if self.session.wants_connection() {
             self.acknowledge();
             while let Some(event) = self.session.poll_event() {
-                assert!(!matches!(event, Event::Ended(_)), "an acknowledgment ends nothing");
+                assert!(
+                    !matches!(event, RunClientEvent::Ended(_)),
+                    "an acknowledgment ends nothing"
+                );
             }
         }
         met
@@ -136,13 +139,13 @@ impl Server {
         let heard = self.hear(request);
         if let Some(ServerEvent::Request { request, .. }) = &heard {
             match self.book.open(Credential(1), request, None) {
-                Opened::Started { run, watcher, superseded } => {
+                OpenResult::Started { run, watcher, superseded } => {
                     self.open.retain(|run| !superseded.contains(run));
                     self.open.push(run);
                     self.watched = Some((run, watcher));
                 }
-                Opened::Attached { run, watcher } => self.watched = Some((run, watcher)),
-                Opened::Unfit(_) | Opened::Refused(_) => {}
+                OpenResult::Attached { run, watcher } => self.watched = Some((run, watcher)),
+                OpenResult::Unfit(_) | OpenResult::Refused(_) => {}
             }
             self.session.ack(moment(self.now));
         }
@@ -180,10 +183,13 @@ impl Server {
     /// Says something in the name of some run, and ends some; what is kept stays small.
     fn work(&mut self, dice: &mut Dice) {
         if let Some((run, watcher)) = self.watched {
-            let said =
-                Said::Log { level: LogLevel::Info, text: "x".repeat(dice.below(2_000)), at: None };
+            let said = RunReport::Log {
+                level: LogLevel::Info,
+                text: "x".repeat(dice.below(2_000)),
+                at: None,
+            };
             let _ = self.book.say(moment(self.now), run, said);
-            while let Next::Frames(_) = self.book.next(watcher) {}
+            while let NextFrames::Frames(_) = self.book.next(watcher) {}
         }
         while self.open.len() > 4 || (!self.open.is_empty() && dice.one_in(8)) {
             let run = self.open.remove(0);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use wharf_fuzz::{Dice, Fuzz, Met, Stock};
-use wharf_protocol::tool::{Answer, Event, Limits, ToolSession};
+use wharf_protocol::tool::{Limits, ToolAnswer, ToolEvent, ToolSession};
 use wharf_protocol::{Closed, Incoming, Moment, Outgoing, Session as _};
 use wharf_vocab::Timestamp;
 use wharf_wire::tool_v1::{Kind, Request};
@@ -44,8 +44,8 @@ impl End {
         while self.served.len() > 8 || (!self.served.is_empty() && dice.one_in(3)) {
             let Some(id) = self.served.pop_first() else { break };
             self.session.cost(&id, dice.roll());
-            assert!(self.session.answer(&id, &Answer::Accepted(json!({"n": 1}))));
-            assert!(!self.session.answer(&id, &Answer::Declined), "{id} was answered twice");
+            assert!(self.session.answer(&id, &ToolAnswer::Accepted(json!({"n": 1}))));
+            assert!(!self.session.answer(&id, &ToolAnswer::Declined), "{id} was answered twice");
         }
         let mut bytes = 0;
         while let Some(Outgoing::Text(frame)) = self.session.poll_send() {
@@ -68,13 +68,13 @@ impl End {
     fn events(&mut self) {
         while let Some(event) = self.session.poll_event() {
             match event {
-                Event::Answered { id, .. } => {
+                ToolEvent::Answered { id, .. } => {
                     assert!(self.calls.remove(&id), "{id} was answered twice");
                 }
-                Event::Request(request) => {
+                ToolEvent::Request(request) => {
                     assert!(self.served.insert(request.id.clone()), "{} came twice", request.id);
                 }
-                Event::Canceled { id } => {
+                ToolEvent::Canceled { id } => {
                     assert!(self.served.remove(&id), "{id} was not open");
                 }
                 _ => {}

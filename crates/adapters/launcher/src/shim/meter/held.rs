@@ -40,23 +40,23 @@ pub(super) struct Held {
 
 /// What the thread is told.
 #[derive(Debug)]
-enum Question {
+enum LookRequest {
     Begin(Box<Look>),
     See(Vec<i32>),
 }
 
 /// Looks again and again.
 #[derive(Debug)]
-pub(in crate::shim) struct Eye {
+pub(in crate::shim) struct HeldMeter {
     held: Held,
     look_at: Instant,
     asked_at: Option<Instant>,
-    questions: Sender<Question>,
+    questions: Sender<LookRequest>,
     /// With how long it took.
     answers: Receiver<(Held, Duration)>,
 }
 
-impl Eye {
+impl HeldMeter {
     /// Makes the thread. It waits to be told where to look.
     pub(in crate::shim) fn open() -> Self {
         let (questions, asked) = channel();
@@ -65,8 +65,8 @@ impl Eye {
             let mut look: Option<Box<Look>> = None;
             while let Ok(question) = asked.recv() {
                 match question {
-                    Question::Begin(where_to) => look = Some(where_to),
-                    Question::See(pids) => {
+                    LookRequest::Begin(where_to) => look = Some(where_to),
+                    LookRequest::See(pids) => {
                         let began = Instant::now();
                         let held = look.as_mut().map(|look| look.at(&pids)).unwrap_or_default();
                         if answer.send((held, began.elapsed())).is_err() {
@@ -84,7 +84,7 @@ impl Eye {
     /// Says where to look.
     pub(super) fn begin(&mut self, look: Look) {
         // Nobody there to be told is the same as no answer.
-        let _ = self.questions.send(Question::Begin(Box::new(look)));
+        let _ = self.questions.send(LookRequest::Begin(Box::new(look)));
     }
 
     /// What was held when it was last looked at. It does not wait.
@@ -93,7 +93,7 @@ impl Eye {
         match self.asked_at {
             None if now >= self.look_at => {
                 self.asked_at = Some(now);
-                let _ = self.questions.send(Question::See(pids.to_vec()));
+                let _ = self.questions.send(LookRequest::See(pids.to_vec()));
             }
             None => {}
             Some(asked_at) => match self.answers.try_recv() {

@@ -19,9 +19,9 @@ use wharf_vocab::Resource;
 
 use super::DESCRIPTORS_MAX;
 use super::held::Held;
-use super::maps::{Mapped, Place};
+use super::maps::{FileLocation, MappedFiles};
 use super::peers::{Id, Peers};
-use super::processes::{Source, Spent, face};
+use super::processes::{ProcessSource, Spent, face};
 use super::waiting::{Connections, first_of, in_pipe, in_socket, on_their_way};
 use crate::sandbox::ARTIFACTS_DIR;
 use crate::shim::message::Order;
@@ -45,7 +45,7 @@ const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x9584_58f6];
 /// Where to look, and what was not to be seen.
 #[derive(Debug)]
 pub(super) struct Look {
-    source: Source,
+    source: ProcessSource,
     /// Devices on which the program's folders lie.
     disks: Vec<u64>,
     /// Folders that it can write to, as it sees them.
@@ -61,7 +61,7 @@ pub(super) struct Look {
 }
 
 /// Why a look goes no further.
-enum Stop {
+enum LookStop {
     /// There are more descriptors than can be looked at.
     TooMany,
     /// It may not be looked at.
@@ -84,7 +84,7 @@ impl Look {
     pub(super) fn of(
         order: &Order,
         folders: Vec<PathBuf>,
-        source: Source,
+        source: ProcessSource,
         disks: Vec<u64>,
     ) -> Self {
         let in_namespaces = order.fence.layers.namespaces;
@@ -93,8 +93,8 @@ impl Look {
         let others = others.into_iter().filter(|_| in_namespaces);
         let folders = folders.into_iter().chain(order.fence.write.iter().cloned());
         let peers = match source {
-            Source::Namespace(_) => Peers::of_children(),
-            Source::Below => Peers::default(),
+            ProcessSource::Namespace(_) => Peers::of_children(),
+            ProcessSource::Below => Peers::default(),
         };
         Self {
             disks,
@@ -114,15 +114,15 @@ impl Look {
         self.peers.retain(&folder, pids);
         let theirs: Vec<i32> =
             pids.iter().copied().filter(|pid| !self.source.is_ours(*pid)).collect();
-        let (mut sum, mut mapped) = (Sum::default(), Mapped::default());
+        let (mut sum, mut mapped) = (Sum::default(), MappedFiles::default());
         for pid in &theirs {
             let Some(face) = face(&folder, *pid) else { continue };
             match self.process(*pid, &face, &mut sum, &mut mapped) {
                 Ok(()) => {}
-                Err(Stop::TooMany) => {
+                Err(LookStop::TooMany) => {
                     return Held { verdict: Some(Resource::OpenFiles), ..sum.held };
                 }
-                Err(Stop::Unseen) => sum.unseen |= is_there(&folder, *pid),
+                Err(LookStop::Unseen) => sum.unseen |= is_there(&folder, *pid),
             }
         }
         if self.own_network
@@ -140,8 +140,8 @@ impl Look {
         pid: i32,
         face: &Path,
         sum: &mut Sum,
-        mapped: &mut Mapped,
-    ) -> Result<(), Stop> {
+        mapped: &mut MappedFiles,
+    ) -> Result<(), LookStop> {
         let Some(spent) = Spent::read(&self.source.folder(), pid) else { return Ok(()) };
         let id = (pid, spent.started);
         let by_name = fs::read_dir(face.join("fd"));
@@ -165,13 +165,13 @@ impl Look {
         face: &Path,
         by_name: Option<&Path>,
         sum: &mut Sum,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), LookStop> {
         let folder = self.source.folder();
         let mut take = || match self.peers.take(&folder, id, number) {
             Ok(own) => Ok(Some(own)),
             // It was closed meanwhile, or its process is gone.
             Err(error) if is(&error, Errno::BADF) || is(&error, Errno::SRCH) => Ok(None),
-            Err(_) => Err(Stop::Unseen),
+            Err(_) => Err(LookStop::Unseen),
         };
         let Some(path) = by_name else {
             let Some(own) = take()? else { return Ok(()) };
@@ -214,7 +214,7 @@ impl Look {
     }
 
     /// Looks at a descriptor that was taken or received.
-    fn own(&mut self, own: &OwnedFd, sum: &mut Sum, depth: u32) -> Result<(), Stop> {
+    fn own(&mut self, own: &OwnedFd, sum: &mut Sum, depth: u32) -> Result<(), LookStop> {
         let Ok(data) = fstat(own) else { return Ok(()) };
         match FileType::from_raw_mode(data.st_mode) {
             FileType::RegularFile => {
@@ -248,7 +248,7 @@ impl Look {
         count: u32,
         sum: &mut Sum,
         depth: u32,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), LookStop> {
         sum.held.kernel += in_socket(socket);
         if count == 0 {
             return Ok(());
@@ -289,14 +289,14 @@ impl Look {
     }
 
     /// Adds files that are mapped and that nobody has open.
-    fn add_mapped(&self, sum: &mut Sum, mapped: &Mapped) {
+    fn add_mapped(&self, sum: &mut Sum, mapped: &MappedFiles) {
         sum.held.kernel += mapped.count * MAPPING_BYTES;
         for ((place, number), bytes) in &mapped.files {
             match place {
-                Place::Memory(device) if !sum.in_memory.contains(&(*device, *number)) => {
+                FileLocation::Memory(device) if !sum.in_memory.contains(&(*device, *number)) => {
                     sum.held.files = sum.held.files.saturating_add(*bytes);
                 }
-                Place::Disk if !sum.on_disk.contains(number) => {
+                FileLocation::Disk if !sum.on_disk.contains(number) => {
                     let least = self.disk_most.unwrap_or(0) / MAPPED_SHARE;
                     sum.held.disk = sum.held.disk.saturating_add(least.max(*bytes));
                 }
@@ -307,7 +307,7 @@ impl Look {
 
     /// What could not be seen for too long is too much, if we are the ones who should see it.
     fn judge(&mut self, sum: &mut Sum) {
-        if !(sum.unseen && matches!(self.source, Source::Namespace(_))) {
+        if !(sum.unseen && matches!(self.source, ProcessSource::Namespace(_))) {
             self.unseen_since = None;
             return;
         }
@@ -319,10 +319,10 @@ impl Look {
 }
 
 impl Sum {
-    fn count(&mut self) -> Result<(), Stop> {
+    fn count(&mut self) -> Result<(), LookStop> {
         self.descriptors += 1;
         self.held.kernel += DESCRIPTOR_BYTES;
-        if self.descriptors > DESCRIPTORS_MAX { Err(Stop::TooMany) } else { Ok(()) }
+        if self.descriptors > DESCRIPTORS_MAX { Err(LookStop::TooMany) } else { Ok(()) }
     }
 
     fn is_new(&mut self, data: &Stat) -> bool {
@@ -334,8 +334,8 @@ fn is(error: &io::Error, errno: Errno) -> bool {
     error.raw_os_error() == Some(errno.raw_os_error())
 }
 
-fn unseen(_: io::Error) -> Stop {
-    Stop::Unseen
+fn unseen(_: io::Error) -> LookStop {
+    LookStop::Unseen
 }
 
 /// Whether a process is still there and lives.
@@ -374,7 +374,7 @@ mod tests {
 
     fn look(disks: Vec<u64>) -> Look {
         Look {
-            source: Source::Below,
+            source: ProcessSource::Below,
             disks,
             folders: Vec::new(),
             disk_most: None,

@@ -15,7 +15,7 @@ const IN_MEMORY: [&str; 3] = ["/memfd:", "/dev/zero (deleted)", "/SYSV"];
 
 /// Where a mapped file lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum FileLocation {
     /// In memory, with its device.
     Memory(u64),
     /// In a folder that the program can write to.
@@ -24,13 +24,13 @@ pub(super) enum Place {
 
 /// Files without a name that are mapped, by place and number, with how far into them.
 #[derive(Debug, Default)]
-pub(super) struct Mapped {
-    pub(super) files: HashMap<(Place, u64), u64>,
+pub(super) struct MappedFiles {
+    pub(super) files: HashMap<(FileLocation, u64), u64>,
     /// All mappings.
     pub(super) count: u64,
 }
 
-impl Mapped {
+impl MappedFiles {
     /// Adds what one process maps. Its folders are as it sees them.
     pub(super) fn add(&mut self, process: &Path, folders: &[PathBuf]) -> io::Result<()> {
         let mut maps = BufReader::new(std::fs::File::open(process.join("maps"))?);
@@ -48,7 +48,7 @@ impl Mapped {
 }
 
 /// Reads a line like `7f00-7f02 rw-s 00001000 fd:01 42    /home/file (deleted)`.
-fn parse(line: &str, folders: &[PathBuf]) -> Option<(Place, u64, u64)> {
+fn parse(line: &str, folders: &[PathBuf]) -> Option<(FileLocation, u64, u64)> {
     let (range, rest) = line.split_once(' ')?;
     let mut fields = rest.splitn(5, ' ');
     let (_mode, offset, device) = (fields.next()?, fields.next()?, fields.next()?);
@@ -61,9 +61,9 @@ fn parse(line: &str, folders: &[PathBuf]) -> Option<(Place, u64, u64)> {
     let place = if IN_MEMORY.iter().any(|name| path.starts_with(name)) {
         let (major, minor) = device.split_once(':')?;
         let major = u32::from_str_radix(major, 16).ok()?;
-        Place::Memory(rustix::fs::makedev(major, u32::from_str_radix(minor, 16).ok()?))
+        FileLocation::Memory(rustix::fs::makedev(major, u32::from_str_radix(minor, 16).ok()?))
     } else if folders.iter().any(|folder| Path::new(path).starts_with(folder)) {
-        Place::Disk
+        FileLocation::Disk
     } else {
         return None;
     };
@@ -82,12 +82,12 @@ mod tests {
         let told = |line: &str| parse(line, &folders);
         let range = "7f0000000000-7f0000002000 rw-s 00001000 fd:01";
         let file = |path: &str| told(&format!("{range} 42                 {path}\n"));
-        assert_eq!(file("/own/home/a b (deleted)"), Some((Place::Disk, 42, 0x3000)));
+        assert_eq!(file("/own/home/a b (deleted)"), Some((FileLocation::Disk, 42, 0x3000)));
         assert_eq!(file("/own/home/a"), None, "it has a name");
         assert_eq!(file("/own/homes/a (deleted)"), None, "it is somebody else's");
         assert_eq!(file("/usr/lib/libc.so.6 (deleted)"), None, "the system was renewed");
         assert_eq!(told("7f00-7f01 rw-p 00000000 00:00 0 \n"), None, "it is no file");
-        let memory = Some((Place::Memory(rustix::fs::makedev(0xfd, 1)), 42, 0x3000));
+        let memory = Some((FileLocation::Memory(rustix::fs::makedev(0xfd, 1)), 42, 0x3000));
         assert_eq!(file("/memfd:x (deleted)"), memory);
         assert_eq!(file("/dev/zero (deleted)"), memory);
     }
@@ -95,7 +95,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn what_we_map_ourselves_is_read() {
-        let mut mapped = Mapped::default();
+        let mut mapped = MappedFiles::default();
         mapped.add(Path::new("/proc/self"), &[]).expect("reads");
         assert!(mapped.count > 10, "{mapped:?}");
     }

@@ -30,10 +30,10 @@ use tokio::time::{Instant, sleep_until};
 use wharf_domain::provider::Usage;
 use wharf_vocab::Resource;
 
-pub(super) use self::held::Eye;
 use self::held::Held;
+pub(super) use self::held::HeldMeter;
 use self::look::Look;
-use self::processes::{Source, Spent};
+use self::processes::{ProcessSource, Spent};
 use self::time::Time;
 use self::walk::Walk;
 use super::message::Order;
@@ -53,11 +53,11 @@ const PRIORITY: i32 = -5;
 #[derive(Debug)]
 pub(super) struct Meter {
     usage: Usage,
-    source: Source,
+    source: ProcessSource,
     time: Time,
     walk: Option<Walk>,
     /// Sees what they hold otherwise, if memory or disk are limited.
-    eye: Option<Eye>,
+    eye: Option<HeldMeter>,
     group: Option<PathBuf>,
     look_at: Instant,
 }
@@ -67,7 +67,7 @@ impl Meter {
     pub(super) fn new(
         order: &Order,
         processes: Option<OwnedFd>,
-        mut eye: Option<Eye>,
+        mut eye: Option<HeldMeter>,
     ) -> Option<Self> {
         let usage = order.fence.usage.clone();
         let walk = usage.disk_bytes.map(|most| Walk::new(own_folders(order), most));
@@ -80,7 +80,8 @@ impl Meter {
         }
         // Only the first user may; the program has begun and keeps its own.
         let _ = rustix::process::setpriority_process(None, PRIORITY);
-        let source = processes.map_or(Source::Below, |folder| Source::Namespace(Arc::new(folder)));
+        let source = processes
+            .map_or(ProcessSource::Below, |folder| ProcessSource::Namespace(Arc::new(folder)));
         let disks = walk.as_ref().map(Walk::devices).unwrap_or_default();
         if let Some(eye) = &mut eye {
             eye.begin(Look::of(order, own_folders(order), source.clone(), disks));
@@ -201,7 +202,7 @@ mod look {
     use std::path::PathBuf;
 
     use super::held::Held;
-    use super::processes::Source;
+    use super::processes::ProcessSource;
     use crate::shim::message::Order;
 
     pub(super) struct Look;
@@ -210,7 +211,7 @@ mod look {
         pub(super) fn of(
             _order: &Order,
             _folders: Vec<PathBuf>,
-            _source: Source,
+            _source: ProcessSource,
             _disks: Vec<u64>,
         ) -> Self {
             Self

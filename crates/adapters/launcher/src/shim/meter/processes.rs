@@ -10,14 +10,14 @@ use crate::tree::{self, own_pid};
 
 /// Where the processes are found.
 #[derive(Debug, Clone)]
-pub(super) enum Source {
+pub(super) enum ProcessSource {
     /// In a `/proc` that knows no others.
     Namespace(Arc<OwnedFd>),
     /// Below this process.
     Below,
 }
 
-impl Source {
+impl ProcessSource {
     pub(super) fn folder(&self) -> PathBuf {
         match self {
             Self::Namespace(folder) => format!("/proc/self/fd/{}", folder.as_raw_fd()).into(),

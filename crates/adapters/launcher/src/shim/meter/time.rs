@@ -19,7 +19,7 @@ const BRIEF_MS: u64 = 50;
 
 #[derive(Debug, Default)]
 pub(super) struct Time {
-    seen: HashMap<(i32, u64), Seen>,
+    seen: HashMap<(i32, u64), TimeSample>,
     /// Of those that are gone, as they were measured.
     gone_ms: u64,
     /// What they spent besides, as far as it can be guessed.
@@ -28,7 +28,7 @@ pub(super) struct Time {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct TimeSample {
     measured_ms: u64,
     /// How long it was busy if it was so as often as it was seen so.
     busy_us: u64,
@@ -55,7 +55,7 @@ impl Time {
             let id = (process.pid, process.started);
             let so_far = before.get(&id).map_or(0, |seen| seen.busy_us);
             let busy_us = so_far + if process.is_busy { part_us } else { 0 };
-            self.seen.insert(id, Seen { measured_ms: ms(process.own_ticks), busy_us });
+            self.seen.insert(id, TimeSample { measured_ms: ms(process.own_ticks), busy_us });
         }
         for (_, seen) in before.iter().filter(|(id, _)| !self.seen.contains_key(*id)) {
             self.gone_ms += seen.measured_ms;

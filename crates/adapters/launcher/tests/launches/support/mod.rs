@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use tokio::time::{Instant, sleep, timeout};
-use wharf_launcher::{Options, Primitive, ProcessLauncher};
+use wharf_launcher::{LauncherOptions, Primitive, ProcessLauncher};
 use wharf_ports::launcher::{Exit, LaunchSpec, Launched, Launcher, LogLine, LogSpec};
 use wharf_vocab::{Fault, LaunchId, SandboxLevel};
 
@@ -32,7 +32,7 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        let options = Options { shim_program: Some(PROBE.into()) };
+        let options = LauncherOptions { shim_program: Some(PROBE.into()) };
         let launcher = ProcessLauncher::start(options).expect("starts");
         Self { dir: tempfile::tempdir().expect("a directory"), launcher }
     }

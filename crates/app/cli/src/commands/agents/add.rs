@@ -20,14 +20,14 @@ Examples:
 
 The folder holds opensentience.agent.json. Adding reads it and runs nothing. Add it again after a
 change; it then needs a new approval.")]
-pub(crate) struct Args {
+pub(crate) struct AgentsAddArgs {
     /// The folder with the agent's manifest, on the core's machine
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
 
 /// Adds the agent, and shows what it asks for.
-pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
+pub(super) async fn run(args: &AgentsAddArgs, context: &Context) -> Result<Exit> {
     let body = AddAgent { folder: inputs::absolute_path(&args.folder)? };
     let raw = context.client()?.agents().add(&body).raw().await?;
     context.output.answer(raw, |agent| text_of(&agent, context.output))

@@ -22,7 +22,7 @@ A permission may be narrower than the one the manifest asks for. An approval is 
 and the files as they are now, and replaces an earlier one.")]
 #[command(override_usage = "wharf agents approve <AGENT> <--all|--permission <P>...> [OPTIONS]")]
 #[command(group = clap::ArgGroup::new("what").required(true))]
-pub(crate) struct Args {
+pub(crate) struct AgentsApproveArgs {
     /// The agent's id, or a unique beginning or end of it
     agent: String,
     /// Approve everything it asks for
@@ -42,7 +42,7 @@ pub(crate) struct Args {
 }
 
 /// Approves what the agent asks for.
-pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(super) async fn run(args: AgentsApproveArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
     let agent = find(&client, &args.agent).await?;

@@ -18,7 +18,7 @@ Examples:
   wharf agents scan ~/agents --add      add what was found, without approving it
 
 Nothing is run.")]
-pub(crate) struct Args {
+pub(crate) struct AgentsScanArgs {
     /// The folder to look below, on the core's machine
     #[arg(value_name = "DIR")]
     folder: PathBuf,
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 }
 
 /// Shows what lies below the folder, and adds it if asked to.
-pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
+pub(super) async fn run(args: &AgentsScanArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
     let body = ScanAgents { folder: inputs::absolute_path(&args.folder)? };

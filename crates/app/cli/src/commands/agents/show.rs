@@ -10,10 +10,10 @@ use crate::commands::tools::diff;
 use crate::commands::{Context, Exit, Output, Result, Table};
 use crate::{moment, output, plain};
 
-use super::{Which, health, how_to_approve, requests};
+use super::{AgentSelector, health, how_to_approve, requests};
 
 /// Shows one agent.
-pub(super) async fn run(which: &Which, context: &Context) -> Result<Exit> {
+pub(super) async fn run(which: &AgentSelector, context: &Context) -> Result<Exit> {
     let (client, id) = which.find(context).await?;
     // One agent is looked at more closely than a list of them.
     let raw = client.agents().get(&id).raw().await?;

@@ -8,19 +8,19 @@ use wharf_client::{Agents, Call, Client};
 use wharf_vocab::{Code, ProviderState};
 use wharf_wire::rest_v1::Agent;
 
-use crate::commands::{Context, Exit, Failure, Result};
+use crate::commands::{CliError, Context, Exit, Result};
 use crate::progress::Spinner;
 use crate::{amount, output, plain};
 
-use super::{Which, state};
+use super::{AgentSelector, state};
 
 const POLL: Duration = Duration::from_millis(100);
 
 /// What `wharf agents start` and `restart` take.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct AgentsStartArgs {
     #[command(flatten)]
-    which: Which,
+    which: AgentSelector,
     /// Do not wait
     #[arg(long)]
     detach: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Args {
 
 /// Starts the agent by this call.
 pub(super) async fn run(
-    args: &Args,
+    args: &AgentsStartArgs,
     doing: &str,
     call: impl FnOnce(Agents<'_>, &str) -> Call<Agent>,
     context: &Context,
@@ -58,10 +58,14 @@ async fn until_up(
     loop {
         let agent: Agent = output::typed(raw.clone())?;
         match fate(&agent) {
-            Fate::Up => return Ok(raw),
-            Fate::Failed => return Err(failed(&agent)),
-            Fate::Coming if Instant::now() >= until => return Err(too_late(&agent, at_most)),
-            Fate::Coming => spinner.set(&format!("{} is {}", agent.agent_id, state(&agent))),
+            StartOutcome::Up => return Ok(raw),
+            StartOutcome::Failed => return Err(failed(&agent)),
+            StartOutcome::Coming if Instant::now() >= until => {
+                return Err(too_late(&agent, at_most));
+            }
+            StartOutcome::Coming => {
+                spinner.set(&format!("{} is {}", agent.agent_id, state(&agent)))
+            }
         }
         tokio::time::sleep(POLL).await;
         raw = client.agents().get(&agent.agent_id).raw().await?;
@@ -69,24 +73,24 @@ async fn until_up(
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Fate {
+enum StartOutcome {
     Up,
     Coming,
     Failed,
 }
 
-fn fate(agent: &Agent) -> Fate {
+fn fate(agent: &Agent) -> StartOutcome {
     use ProviderState::{
         Added, Approved, BackingOff, Crashed, Drifted, Running, Starting, Stopped, Unhealthy,
     };
     match agent.state {
-        Running => Fate::Up,
-        BackingOff | Crashed | Stopped | Drifted | Added => Fate::Failed,
-        Approved | Starting | Unhealthy => Fate::Coming,
+        Running => StartOutcome::Up,
+        BackingOff | Crashed | Stopped | Drifted | Added => StartOutcome::Failed,
+        Approved | Starting | Unhealthy => StartOutcome::Coming,
     }
 }
 
-fn failed(agent: &Agent) -> Failure {
+fn failed(agent: &Agent) -> CliError {
     let id = plain::line(&agent.agent_id);
     let how = match (agent.state, &agent.reason) {
         (ProviderState::BackingOff, Some(reason)) => {
@@ -97,17 +101,17 @@ fn failed(agent: &Agent) -> Failure {
     };
     let message =
         format!("{id} does not run: {how}; see what it said with: wharf agents logs {id}");
-    Failure::new(Code::AgentStartFailed, message)
+    CliError::new(Code::AgentStartFailed, message)
 }
 
-fn too_late(agent: &Agent, waited: Duration) -> Failure {
+fn too_late(agent: &Agent, waited: Duration) -> CliError {
     let id = plain::line(&agent.agent_id);
     let message = format!(
         "{id} does not run after {} s, it is {}; see what it said with: wharf agents logs {id}",
         waited.as_secs_f64(),
         state(agent),
     );
-    Failure::new(Code::AgentStartFailed, message)
+    CliError::new(Code::AgentStartFailed, message)
 }
 
 fn line_of(agent: &Agent) -> String {

@@ -18,7 +18,7 @@ Examples:
 
 Shows the run that wrote it and its inputs, and the runs that read it and their outputs. Removed
 files can be traced too.")]
-pub(crate) struct Args {
+pub(crate) struct ArtifactsTraceArgs {
     /// The world's id
     world: String,
     /// The file's path in the world
@@ -26,7 +26,7 @@ pub(crate) struct Args {
 }
 
 /// Shows where a file comes from and where it went.
-pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
+pub(super) async fn run(args: &ArtifactsTraceArgs, context: &Context) -> Result<Exit> {
     let file = RemoteFile::new(&args.world, &args.path)?;
     let raw = context.client()?.worlds().trace(&file.world, &file.path).raw().await?;
     context.output.answer(raw, |trace| tree(&trace, context.output.out_paint()))

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use wharf_client::{Audit, Client};
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
 
-use crate::commands::{Context, Exit, Failure, Result};
+use crate::commands::{CliError, Context, Exit, Result};
 
 /// What `wharf audit export` takes.
 #[derive(Debug, clap::Args)]
@@ -15,14 +15,14 @@ use crate::commands::{Context, Exit, Failure, Result};
 Examples:
   wharf audit export > audit.jsonl
   wharf audit export --out audit.jsonl")]
-pub(crate) struct Args {
+pub(crate) struct AuditExportArgs {
     /// The file to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
 /// Writes all records there are.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(args: AuditExportArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
     match args.out {
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
 
 /// Writes beside the file and moves it into place, so that half an export is never taken for one.
 async fn to_file(client: &Client, path: &Path) -> Result<u64> {
-    let failed = |error: &io::Error| Failure::unwritable(path.display(), error);
+    let failed = |error: &io::Error| CliError::unwritable(path.display(), error);
     let mut name = path.as_os_str().to_owned();
     name.push(".part");
     let part = PathBuf::from(name);

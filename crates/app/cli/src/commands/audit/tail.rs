@@ -18,7 +18,7 @@ Examples:
   wharf audit
   wharf audit tail -n 100
   wharf audit tail -f --json     one record per line as it is written")]
-pub(crate) struct Args {
+pub(crate) struct AuditTailArgs {
     /// How many records
     #[arg(short = 'n', long = "lines", value_name = "N", default_value_t = 20)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
@@ -29,7 +29,7 @@ pub(crate) struct Args {
 }
 
 /// Shows the newest records, oldest first.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(args: AuditTailArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
     let records = client.audit().newest(args.count).await?;

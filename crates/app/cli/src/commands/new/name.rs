@@ -2,7 +2,7 @@
 
 use wharf_vocab::ToolId;
 
-use crate::commands::{Failure, Result};
+use crate::commands::{CliError, Result};
 
 /// Longest name.
 const NAME_BYTES_MAX: usize = 64;
@@ -12,7 +12,7 @@ const TOOL_SPACE: &str = "example";
 
 /// What is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Kind {
+pub(super) enum ProjectKind {
     /// A process that the core starts and fences in, with any number of tools
     Agent,
     /// A tool that is served one run at a time
@@ -21,7 +21,7 @@ pub(super) enum Kind {
     Operative,
 }
 
-impl Kind {
+impl ProjectKind {
     /// The word for it.
     pub(super) fn as_str(self) -> &'static str {
         match self {
@@ -43,11 +43,11 @@ pub(super) struct Name {
 
 impl Name {
     /// Checks a name as it was typed.
-    pub(super) fn read(kind: Kind, typed: &str) -> Result<Self> {
+    pub(super) fn read(kind: ProjectKind, typed: &str) -> Result<Self> {
         match kind {
-            Kind::Agent => agent(typed),
-            Kind::Tool => tool(typed),
-            Kind::Operative => {
+            ProjectKind::Agent => agent(typed),
+            ProjectKind::Tool => tool(typed),
+            ProjectKind::Operative => {
                 let short = word(typed, typed)?;
                 Ok(Self { id: short.clone(), short })
             }
@@ -154,8 +154,8 @@ const RESERVED: &[&str] = &[
     "dyn",
 ];
 
-fn wrong(typed: &str, why: &str) -> Failure {
-    Failure::usage(format!("{typed:?} cannot be its name: {why}"))
+fn wrong(typed: &str, why: &str) -> CliError {
+    CliError::usage(format!("{typed:?} cannot be its name: {why}"))
 }
 
 #[cfg(test)]
@@ -165,40 +165,40 @@ mod tests {
     #[test]
     fn k034_a_name_says_folder_and_id() {
         for (kind, typed, short, id) in [
-            (Kind::Agent, "greeter", "greeter", "dev.example.greeter"),
-            (Kind::Agent, "dev.acme.my-agent", "my-agent", "dev.acme.my-agent"),
-            (Kind::Tool, "shout", "shout", "example/shout@1"),
-            (Kind::Tool, "acme/shout", "shout", "acme/shout@1"),
-            (Kind::Tool, "acme/shout@12", "shout", "acme/shout@12"),
-            (Kind::Operative, "desk-2", "desk-2", "desk-2"),
+            (ProjectKind::Agent, "greeter", "greeter", "dev.example.greeter"),
+            (ProjectKind::Agent, "dev.acme.my-agent", "my-agent", "dev.acme.my-agent"),
+            (ProjectKind::Tool, "shout", "shout", "example/shout@1"),
+            (ProjectKind::Tool, "acme/shout", "shout", "acme/shout@1"),
+            (ProjectKind::Tool, "acme/shout@12", "shout", "acme/shout@12"),
+            (ProjectKind::Operative, "desk-2", "desk-2", "desk-2"),
         ] {
             let name = Name::read(kind, typed).expect(typed);
             assert_eq!((name.short.as_str(), name.id.as_str()), (short, id));
         }
-        let name = Name::read(Kind::Agent, "my-agent").expect("fits");
+        let name = Name::read(ProjectKind::Agent, "my-agent").expect("fits");
         assert_eq!((name.title().as_str(), name.code().as_str()), ("My agent", "my_agent"));
     }
 
     #[test]
     fn k034_what_cannot_be_a_name_is_told_why() {
         for (kind, typed, why) in [
-            (Kind::Agent, "", "empty"),
-            (Kind::Agent, "My Agent", "small letters"),
-            (Kind::Agent, "../x", "small letters"),
-            (Kind::Agent, "a..b", "empty"),
-            (Kind::Agent, "2nd", "begins with a letter"),
-            (Kind::Agent, "x-", "small letters"),
-            (Kind::Agent, "wharf", "something else"),
-            (Kind::Tool, "a/b/c", "small letters"),
-            (Kind::Tool, "a/b@x", "a version is a number"),
-            (Kind::Tool, "wharf/x", "something else"),
-            (Kind::Operative, "a.b", "small letters"),
-            (Kind::Operative, "Ä", "small letters"),
+            (ProjectKind::Agent, "", "empty"),
+            (ProjectKind::Agent, "My Agent", "small letters"),
+            (ProjectKind::Agent, "../x", "small letters"),
+            (ProjectKind::Agent, "a..b", "empty"),
+            (ProjectKind::Agent, "2nd", "begins with a letter"),
+            (ProjectKind::Agent, "x-", "small letters"),
+            (ProjectKind::Agent, "wharf", "something else"),
+            (ProjectKind::Tool, "a/b/c", "small letters"),
+            (ProjectKind::Tool, "a/b@x", "a version is a number"),
+            (ProjectKind::Tool, "wharf/x", "something else"),
+            (ProjectKind::Operative, "a.b", "small letters"),
+            (ProjectKind::Operative, "Ä", "small letters"),
         ] {
             let failure = Name::read(kind, typed).expect_err(typed);
             assert!(failure.message().contains(why), "{typed}: {}", failure.message());
         }
-        assert!(Name::read(Kind::Agent, &"x".repeat(65)).is_err());
-        assert!(Name::read(Kind::Agent, &"x.".repeat(40)).is_err());
+        assert!(Name::read(ProjectKind::Agent, &"x".repeat(65)).is_err());
+        assert!(Name::read(ProjectKind::Agent, &"x.".repeat(40)).is_err());
     }
 }

@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::name::Kind;
-use crate::commands::{Failure, Result};
+use super::name::ProjectKind;
+use crate::commands::{CliError, Result};
 
 /// The files of a project, and what to do with it.
 #[derive(Debug, Default)]
 pub(super) struct Project {
     files: Vec<(String, Cow<'static, str>)>,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<NextStep>,
 }
 
 /// Something to type next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Step {
+pub(super) struct NextStep {
     /// The command.
     pub(super) command: String,
     /// Whether it goes on until it is ended, so that the next one is typed elsewhere.
@@ -27,9 +27,9 @@ pub(super) struct Step {
 
 /// What stands for what in a template.
 #[derive(Debug)]
-pub(super) struct Words(pub(super) Vec<(&'static str, String)>);
+pub(super) struct TemplateWords(pub(super) Vec<(&'static str, String)>);
 
-impl Words {
+impl TemplateWords {
     /// A template with each `{{word}}` replaced.
     pub(super) fn fill(&self, template: &str) -> String {
         self.0.iter().fold(template.to_owned(), |text, (word, value)| {
@@ -59,11 +59,11 @@ pub(super) struct Language {
 
 impl Project {
     /// Adds all files.
-    pub(super) fn add(&mut self, language: &Language, kind: Kind, words: &Words) {
+    pub(super) fn add(&mut self, language: &Language, kind: ProjectKind, words: &TemplateWords) {
         let own = match kind {
-            Kind::Agent => language.agent,
-            Kind::Tool => language.tool,
-            Kind::Operative => language.operative,
+            ProjectKind::Agent => language.agent,
+            ProjectKind::Tool => language.tool,
+            ProjectKind::Operative => language.operative,
         };
         for (path, template) in own.iter().chain(language.shared) {
             // Under their own names these would count for the folder of templates.
@@ -78,7 +78,7 @@ impl Project {
         }
     }
 
-    fn template(&mut self, path: &str, template: &str, words: &Words) {
+    fn template(&mut self, path: &str, template: &str, words: &TemplateWords) {
         self.files.push((words.fill(path), words.fill(template).into()));
     }
 
@@ -88,12 +88,12 @@ impl Project {
 
     /// Adds a command to type next.
     pub(super) fn step(&mut self, command: impl Into<String>) {
-        self.steps.push(Step { command: command.into(), stays: false });
+        self.steps.push(NextStep { command: command.into(), stays: false });
     }
 
     /// Adds a command that goes on until it is ended.
     pub(super) fn staying_step(&mut self, command: impl Into<String>) {
-        self.steps.push(Step { command: command.into(), stays: true });
+        self.steps.push(NextStep { command: command.into(), stays: true });
     }
 
     /// Paths of all files.
@@ -105,13 +105,13 @@ impl Project {
     pub(super) fn write(&self, folder: &Path) -> Result<()> {
         check_free(folder)?;
         let shown = folder.display();
-        let unwritable = |error: io::Error| Failure::unwritable(&shown, &error);
+        let unwritable = |error: io::Error| CliError::unwritable(&shown, &error);
         let parent = match folder.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
         std::fs::create_dir_all(parent).map_err(unwritable)?;
-        let unfinished = Unfinished::beside(parent).map_err(unwritable)?;
+        let unfinished = UnfinishedProject::beside(parent).map_err(unwritable)?;
         for (path, text) in &self.files {
             let path = unfinished.0.join(path);
             if let Some(parent) = path.parent() {
@@ -124,9 +124,9 @@ impl Project {
 }
 
 /// A folder that vanishes unless it is moved to its place.
-struct Unfinished(PathBuf);
+struct UnfinishedProject(PathBuf);
 
-impl Unfinished {
+impl UnfinishedProject {
     fn beside(parent: &Path) -> io::Result<Self> {
         let folder = parent.join(format!(".wharf-new-{}", uuid::Uuid::now_v7().simple()));
         std::fs::create_dir(&folder)?;
@@ -134,7 +134,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedProject {
     fn drop(&mut self) {
         // Once it is in its place there is nothing here any more.
         let _ = std::fs::remove_dir_all(&self.0);
@@ -146,13 +146,13 @@ fn check_free(folder: &Path) -> Result<()> {
     match std::fs::read_dir(folder) {
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
-            Some(_) => Err(Failure::usage(format!("{shown} is there already and not empty"))),
+            Some(_) => Err(CliError::usage(format!("{shown} is there already and not empty"))),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-            Err(Failure::usage(format!("{shown} is there already and no folder")))
+            Err(CliError::usage(format!("{shown} is there already and no folder")))
         }
-        Err(error) => Err(Failure::unreadable(shown, &error)),
+        Err(error) => Err(CliError::unreadable(shown, &error)),
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
 
     fn project() -> Project {
         let mut project = Project::default();
-        let words = Words(vec![("name", "desk".to_owned())]);
+        let words = TemplateWords(vec![("name", "desk".to_owned())]);
         project.template("src/{{name}}.py", "I am {{name}}, {{name}}!\n", &words);
         project.copy("README", "{{name}}\n");
         project

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::project::Language;
-use crate::commands::{Failure, Result};
+use crate::commands::{CliError, Result};
 use crate::inputs;
 
 /// Where a clone has the SDK.
@@ -28,7 +28,7 @@ pub(super) const RUST: Language = Language {
 pub(super) fn dependency(given: Option<&Path>) -> Result<String> {
     let clone = match given {
         Some(given) => Some(sdk_of(given).ok_or_else(|| {
-            Failure::usage(format!("{} is not a clone of Wharf: it has no {SDK}", given.display()))
+            CliError::usage(format!("{} is not a clone of Wharf: it has no {SDK}", given.display()))
         })?),
         None => std::env::current_exe().ok().and_then(|program| around(&program)),
     };

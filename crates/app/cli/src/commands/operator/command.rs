@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// What somebody typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum OperatorCommand {
     /// An empty line.
     Nothing,
     Help,
@@ -39,17 +39,19 @@ list | answer REQ [VALUE] | approve REQ | deny REQ [REASON] | take REQ COMMAND |
 fail REQ [REASON] | halt REQ [REASON] | quit";
 
 /// Reads one line; the error is a sentence.
-pub(super) fn read(line: &str) -> Result<Command, String> {
+pub(super) fn read(line: &str) -> Result<OperatorCommand, String> {
     let (verb, rest) = cut(line);
     let (req, words) = cut(rest);
     let about = |what| match req {
         "" => Err(format!("{verb} needs a request, such as: {verb} 1")),
-        req => Ok(Command::About { verb: what, req: req.to_owned(), words: words.to_owned() }),
+        req => {
+            Ok(OperatorCommand::About { verb: what, req: req.to_owned(), words: words.to_owned() })
+        }
     };
     match verb {
-        "" => Ok(Command::Nothing),
-        "help" | "?" => Ok(Command::Help),
-        "list" | "ls" => Ok(Command::List),
+        "" => Ok(OperatorCommand::Nothing),
+        "help" | "?" => Ok(OperatorCommand::Help),
+        "list" | "ls" => Ok(OperatorCommand::List),
         "answer" => about(Verb::Answer),
         "approve" => about(Verb::Approve),
         "deny" => about(Verb::Deny),
@@ -59,7 +61,7 @@ pub(super) fn read(line: &str) -> Result<Command, String> {
         "take" => about(Verb::Take),
         "fail" => about(Verb::Fail),
         "halt" => about(Verb::Halt),
-        "quit" | "exit" => Ok(Command::Quit),
+        "quit" | "exit" => Ok(OperatorCommand::Quit),
         other => Err(format!("{other:?} is not a command; the commands are: {HELP}")),
     }
 }
@@ -86,7 +88,7 @@ pub(super) fn value(words: &str, schema: Option<&Value>) -> Value {
 
 /// Which command carries out an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Rule {
+pub(super) struct ExecuteRule {
     /// The agent's name, or `*` for any.
     pub(super) agent: String,
     /// What is run by the shell.
@@ -94,18 +96,18 @@ pub(super) struct Rule {
 }
 
 /// Reads `AGENT=COMMAND`.
-pub(super) fn rule(text: &str) -> Result<Rule, String> {
+pub(super) fn rule(text: &str) -> Result<ExecuteRule, String> {
     let wrong = || "it must look like AGENT=COMMAND, such as coder='python3 coder.py'".to_owned();
     let (agent, command) = text.split_once('=').ok_or_else(wrong)?;
     let (agent, command) = (agent.trim(), command.trim());
     if agent.is_empty() || command.is_empty() {
         return Err(wrong());
     }
-    Ok(Rule { agent: agent.to_owned(), command: command.to_owned() })
+    Ok(ExecuteRule { agent: agent.to_owned(), command: command.to_owned() })
 }
 
 /// The command for an agent: the first rule that names it, else the first for any.
-pub(super) fn command_for<'a>(rules: &'a [Rule], agent: &str) -> Option<&'a str> {
+pub(super) fn command_for<'a>(rules: &'a [ExecuteRule], agent: &str) -> Option<&'a str> {
     let named = rules.iter().find(|rule| rule.agent == agent);
     let any = || rules.iter().find(|rule| rule.agent == "*");
     named.or_else(any).map(|rule| rule.command.as_str())

@@ -8,9 +8,9 @@ use tokio::sync::{Notify, mpsc};
 use wharf_vocab::Code;
 use wharf_wire::operator_v1::{CoreMessage, OperatorMessage};
 
-use super::command::{self, Rule};
-use super::job::{Ended, Job};
-use super::show::{self, Show};
+use super::command::{self, ExecuteRule};
+use super::job::{JobEnd, WorkerJob};
+use super::show::{self, OperatorDisplay};
 use crate::commands::Result;
 
 /// Replies that are remembered, so that they can be given again after a lost connection.
@@ -18,14 +18,14 @@ const REPLIES_MAX: usize = 4_096;
 
 /// What is done without being asked.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Rules {
+pub(super) struct OperatorRules {
     pub(super) approve_all: bool,
     pub(super) deny_all: bool,
-    pub(super) execute: Vec<Rule>,
+    pub(super) execute: Vec<ExecuteRule>,
 }
 
 #[derive(Debug)]
-struct Request {
+struct WaitingRequest {
     number: usize,
     message: CoreMessage,
     /// Ends the worker that runs for it.
@@ -34,29 +34,33 @@ struct Request {
 
 /// A worker that is to be started.
 #[derive(Debug)]
-pub(super) struct Start {
-    pub(super) job: Job,
+pub(super) struct WorkerStart {
+    pub(super) job: WorkerJob,
     pub(super) stop: Arc<Notify>,
 }
 
 /// What waits, and what was said to it.
 #[derive(Debug)]
-pub(super) struct Desk {
-    rules: Rules,
-    requests: BTreeMap<String, Request>,
+pub(super) struct OperatorInbox {
+    rules: OperatorRules,
+    requests: BTreeMap<String, WaitingRequest>,
     next: usize,
-    replies: HashMap<String, (Request, OperatorMessage)>,
+    replies: HashMap<String, (WaitingRequest, OperatorMessage)>,
     order: VecDeque<String>,
     /// Notices that were shown.
     notices: VecDeque<String>,
     out: mpsc::Sender<OperatorMessage>,
-    starts: Vec<Start>,
+    starts: Vec<WorkerStart>,
     /// Where things are shown.
-    pub(super) show: Show,
+    pub(super) show: OperatorDisplay,
 }
 
-impl Desk {
-    pub(super) fn new(rules: Rules, out: mpsc::Sender<OperatorMessage>, show: Show) -> Self {
+impl OperatorInbox {
+    pub(super) fn new(
+        rules: OperatorRules,
+        out: mpsc::Sender<OperatorMessage>,
+        show: OperatorDisplay,
+    ) -> Self {
         Self {
             rules,
             requests: BTreeMap::new(),
@@ -71,7 +75,7 @@ impl Desk {
     }
 
     /// Workers that are to be started now.
-    pub(super) fn take_starts(&mut self) -> Vec<Start> {
+    pub(super) fn take_starts(&mut self) -> Vec<WorkerStart> {
         std::mem::take(&mut self.starts)
     }
 
@@ -124,7 +128,7 @@ impl Desk {
         let number = self.next;
         self.next += 1;
         self.show.message(Some(number), &message)?;
-        let request = Request { number, message, worker: None };
+        let request = WaitingRequest { number, message, worker: None };
         self.requests.insert(req_id.to_owned(), request);
         self.apply_rules(req_id)
     }
@@ -176,7 +180,7 @@ impl Desk {
         }
         let typed = typed.strip_prefix('#').unwrap_or(typed);
         let numbered = typed.parse::<usize>().ok();
-        let by_number = |request: &&Request| Some(request.number) == numbered;
+        let by_number = |request: &&WaitingRequest| Some(request.number) == numbered;
         if let Some((id, _)) = self.requests.iter().find(|(_, request)| by_number(request)) {
             return Ok(id.clone());
         }
@@ -239,8 +243,9 @@ impl Desk {
         self.reply(failed, "failed")
     }
 
-    fn job(&mut self, req_id: &str) -> Option<&mut Request> {
-        let is_job = |request: &&mut Request| matches!(request.message, CoreMessage::Spawn { .. });
+    fn job(&mut self, req_id: &str) -> Option<&mut WaitingRequest> {
+        let is_job =
+            |request: &&mut WaitingRequest| matches!(request.message, CoreMessage::Spawn { .. });
         self.requests.get_mut(req_id).filter(is_job)
     }
 
@@ -256,7 +261,7 @@ impl Desk {
             return Ok(());
         };
         let stop = Arc::new(Notify::new());
-        let job = Job {
+        let job = WorkerJob {
             req_id: req_id.to_owned(),
             task_id: task_id.clone(),
             agent: agent.clone(),
@@ -265,25 +270,25 @@ impl Desk {
         };
         request.worker = Some(Arc::clone(&stop));
         let (number, words) = (request.number, format!("#{} is carried out", request.number));
-        self.starts.push(Start { job, stop });
+        self.starts.push(WorkerStart { job, stop });
         let event = json!({ "type": "worker_started", "req_id": req_id, "number": number });
         self.show.say(&words, &event)
     }
 
     /// A worker ended.
-    pub(super) fn worker_ended(&mut self, req_id: &str, ended: &Ended) -> Result<()> {
+    pub(super) fn worker_ended(&mut self, req_id: &str, ended: &JobEnd) -> Result<()> {
         // Of a request that is over only the worker's end is told.
         let number = self.job(req_id).map(|request| {
             request.worker = None;
             request.number
         });
         let (how, words) = match ended {
-            Ended::Given { ok: true } => ("given", "the result is given".to_owned()),
-            Ended::Given { ok: false } => ("failed", "the worker failed".to_owned()),
-            Ended::ByItself => ("by_itself", "the worker gave the result itself".to_owned()),
-            Ended::Late(why) => ("late", why.clone()),
-            Ended::Failed(why) => ("failed", why.clone()),
-            Ended::Stopped => ("stopped", "the worker was stopped".to_owned()),
+            JobEnd::Given { ok: true } => ("given", "the result is given".to_owned()),
+            JobEnd::Given { ok: false } => ("failed", "the worker failed".to_owned()),
+            JobEnd::ByItself => ("by_itself", "the worker gave the result itself".to_owned()),
+            JobEnd::Late(why) => ("late", why.clone()),
+            JobEnd::Failed(why) => ("failed", why.clone()),
+            JobEnd::Stopped => ("stopped", "the worker was stopped".to_owned()),
         };
         let event = json!({ "type": "worker_ended", "req_id": req_id, "number": number,
             "how": how, "message": words });
@@ -298,13 +303,13 @@ impl Desk {
             OperatorMessage::SpawnAck { req_id, value, ok, error, stats: None }
         };
         match ended {
-            Ended::Given { .. } | Ended::ByItself => self.reply(ack(true, empty, None), "done"),
-            Ended::Failed(why) => self.reply(ack(false, Value::Null, Some(why.clone())), "failed"),
-            Ended::Late(_) => {
+            JobEnd::Given { .. } | JobEnd::ByItself => self.reply(ack(true, empty, None), "done"),
+            JobEnd::Failed(why) => self.reply(ack(false, Value::Null, Some(why.clone())), "failed"),
+            JobEnd::Late(_) => {
                 self.requests.remove(req_id);
                 Ok(())
             }
-            Ended::Stopped => Ok(()),
+            JobEnd::Stopped => Ok(()),
         }
     }
 
@@ -335,7 +340,7 @@ impl Desk {
 
     /// Shows all that waits, oldest first.
     pub(super) fn list(&mut self) -> Result<()> {
-        let mut waiting: Vec<&Request> = self.requests.values().collect();
+        let mut waiting: Vec<&WaitingRequest> = self.requests.values().collect();
         waiting.sort_by_key(|request| request.number);
         let items: Vec<Value> = waiting
             .iter()

@@ -30,7 +30,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// What is to be done.
 #[derive(Debug, Clone)]
-pub(super) struct Job {
+pub(super) struct WorkerJob {
     pub(super) req_id: String,
     pub(super) task_id: String,
     pub(super) agent: String,
@@ -41,7 +41,7 @@ pub(super) struct Job {
 
 /// How a worker ended.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Ended {
+pub(super) enum JobEnd {
     /// Its output is the result.
     Given { ok: bool },
     /// It gave its result itself.
@@ -56,47 +56,47 @@ pub(super) enum Ended {
 
 /// Runs the worker to its end. `stop` ends it early.
 pub(super) async fn run(
-    job: Job,
+    job: WorkerJob,
     client: Client,
     places: Arc<Semaphore>,
     stop: Arc<Notify>,
-) -> Ended {
+) -> JobEnd {
     let mut child = None;
     let working = async {
-        let Ok(_place) = places.acquire().await else { return Ended::Stopped };
+        let Ok(_place) = places.acquire().await else { return JobEnd::Stopped };
         work(&job, &client, &mut child).await
     };
     let ended = tokio::select! {
         ended = working => ended,
-        () = stop.notified() => Ended::Stopped,
+        () = stop.notified() => JobEnd::Stopped,
     };
-    if let (Ended::Stopped, Some(child)) = (&ended, &mut child) {
+    if let (JobEnd::Stopped, Some(child)) = (&ended, &mut child) {
         end(child).await;
     }
     ended
 }
 
-async fn work(job: &Job, client: &Client, child: &mut Option<Child>) -> Ended {
+async fn work(job: &WorkerJob, client: &Client, child: &mut Option<Child>) -> JobEnd {
     let prompt = match prompt(job, client).await {
         Ok(prompt) => prompt,
         Err(failure) => return unusable(&failure),
     };
     let started = match start(job, client) {
         Ok(started) => child.insert(started),
-        Err(error) => return Ended::Failed(format!("the worker cannot be started: {error}")),
+        Err(error) => return JobEnd::Failed(format!("the worker cannot be started: {error}")),
     };
     let (status, output) = match communicate(started, prompt.prompt.as_bytes()).await {
         Ok(done) => done,
         Err(error) => {
             end(started).await;
-            return Ended::Failed(error);
+            return JobEnd::Failed(error);
         }
     };
     submit(job, client, status, output).await
 }
 
 /// Starts the command in a group of its own, so that all it starts can be ended.
-fn start(job: &Job, client: &Client) -> std::io::Result<Child> {
+fn start(job: &WorkerJob, client: &Client) -> std::io::Result<Child> {
     let mut command = Command::new("sh");
     command.arg("-c").arg(&job.command).process_group(0).kill_on_drop(true);
     // A worker's right is its handle, never what the operator itself may do.
@@ -140,7 +140,7 @@ async fn communicate(
     Ok((child.wait().await.map_err(broken)?, bytes))
 }
 
-async fn prompt(job: &Job, client: &Client) -> Result<WorkerPrompt> {
+async fn prompt(job: &WorkerJob, client: &Client) -> Result<WorkerPrompt> {
     let query = [("task_id", job.task_id.as_str())];
     let build = |client: &Client| {
         let request = client.request(Method::GET, &["v1", "worker", "prompt"]).query(&query);
@@ -152,7 +152,7 @@ async fn prompt(job: &Job, client: &Client) -> Result<WorkerPrompt> {
     })
 }
 
-async fn submit(job: &Job, client: &Client, status: ExitStatus, output: Vec<u8>) -> Ended {
+async fn submit(job: &WorkerJob, client: &Client, status: ExitStatus, output: Vec<u8>) -> JobEnd {
     let ok = status.success();
     let (kind, body) = body(status, output);
     let query = [("task_id", job.task_id.as_str()), ("ok", if ok { "true" } else { "false" })];
@@ -163,7 +163,7 @@ async fn submit(job: &Job, client: &Client, status: ExitStatus, output: Vec<u8>)
         Ok(request.headers(headers).body(body.clone()))
     };
     match patiently(client, build).await {
-        Ok(_) => Ended::Given { ok },
+        Ok(_) => JobEnd::Given { ok },
         Err(failure) => unusable(&failure),
     }
 }
@@ -185,14 +185,14 @@ fn body(status: ExitStatus, output: Vec<u8>) -> (&'static str, Vec<u8>) {
 }
 
 /// What a refusal of the core means for a worker.
-fn unusable(failure: &Error) -> Ended {
+fn unusable(failure: &Error) -> JobEnd {
     let words = failure.message().to_owned();
     if failure.is(Code::WorkerAlreadyFinal) {
-        Ended::ByItself
+        JobEnd::ByItself
     } else if failure.is(Code::WorkerRunOver) || failure.is(Code::WorkerSuperseded) {
-        Ended::Late(words)
+        JobEnd::Late(words)
     } else {
-        Ended::Failed(words)
+        JobEnd::Failed(words)
     }
 }
 

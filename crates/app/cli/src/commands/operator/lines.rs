@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 /// What came from standard input.
 #[derive(Debug)]
-pub(super) enum Line {
+pub(super) enum InputLine {
     /// A line without its end.
     Typed(String),
     /// The input is over; a terminal may go on after it.
@@ -14,13 +14,13 @@ pub(super) enum Line {
 }
 
 /// Lines as they are typed.
-pub(super) type Lines = mpsc::Receiver<Line>;
+pub(super) type InputLines = mpsc::Receiver<InputLine>;
 
 /// Longest line that is read.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Reads standard input on a thread of its own, since reads of it cannot be broken off.
-pub(super) fn read() -> io::Result<Lines> {
+pub(super) fn read() -> io::Result<InputLines> {
     let (sender, lines) = mpsc::channel(64);
     let reading = move || {
         let terminal = io::stdin().is_terminal();
@@ -29,10 +29,10 @@ pub(super) fn read() -> io::Result<Lines> {
             let read = io::stdin().lock().take(LINE_BYTES_MAX).read_until(b'\n', &mut text);
             let over = !matches!(read, Ok(1..));
             let line = if over {
-                Line::End
+                InputLine::End
             } else {
                 let text = String::from_utf8_lossy(&text);
-                Line::Typed(text.trim_end_matches(['\r', '\n']).to_owned())
+                InputLine::Typed(text.trim_end_matches(['\r', '\n']).to_owned())
             };
             if sender.blocking_send(line).is_err() || (over && !(terminal && read.is_ok())) {
                 return;
@@ -45,18 +45,18 @@ pub(super) fn read() -> io::Result<Lines> {
 
 /// Lines as a form reads them.
 #[derive(Debug)]
-pub(super) struct Typed<'a> {
-    lines: &'a mut Lines,
+pub(super) struct TypedLines<'a> {
+    lines: &'a mut InputLines,
     rest: Vec<u8>,
 }
 
-impl<'a> Typed<'a> {
-    pub(super) fn new(lines: &'a mut Lines) -> Self {
+impl<'a> TypedLines<'a> {
+    pub(super) fn new(lines: &'a mut InputLines) -> Self {
         Self { lines, rest: Vec::new() }
     }
 }
 
-impl Read for Typed<'_> {
+impl Read for TypedLines<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let count = self.fill_buf()?.read(into)?;
         self.consume(count);
@@ -64,10 +64,10 @@ impl Read for Typed<'_> {
     }
 }
 
-impl BufRead for Typed<'_> {
+impl BufRead for TypedLines<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.rest.is_empty()
-            && let Some(Line::Typed(text)) = self.lines.blocking_recv()
+            && let Some(InputLine::Typed(text)) = self.lines.blocking_recv()
         {
             self.rest = text.into_bytes();
             self.rest.push(b'\n');

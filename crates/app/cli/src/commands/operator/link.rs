@@ -19,8 +19,8 @@ use wharf_vocab::{Backoff, Code};
 use wharf_wire::operator_v1::{CoreMessage, OperatorMessage, Seat, close};
 use wharf_wire::rest_v1::ErrorBody;
 
-use super::seat::{Taken, bearer};
-use crate::commands::Failure;
+use super::seat::{HeldSeat, bearer};
+use crate::commands::CliError;
 
 /// Largest message that is read.
 const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -34,7 +34,7 @@ pub(super) const RECONNECT: Backoff =
 
 /// What comes from a seat.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum LinkEvent {
     /// A connection was made; what waits follows.
     Connected,
     Frame(Box<CoreMessage>),
@@ -43,13 +43,13 @@ pub(super) enum Heard {
     /// The connection is gone and will be made again.
     Lost(String),
     /// The seat cannot be sat on any more.
-    Ended(Failure),
+    Ended(CliError),
 }
 
 type Socket = WebSocketStream<Upgraded>;
 
 /// Why a connection ended.
-enum Why {
+enum LinkEnd {
     /// Nobody listens here any more.
     Left,
     Lost(String),
@@ -60,8 +60,8 @@ enum Why {
 /// Keeps a connection until nobody listens or the seat is gone.
 pub(super) async fn keep(
     client: Client,
-    taken: Taken,
-    heard: mpsc::Sender<Heard>,
+    taken: HeldSeat,
+    heard: mpsc::Sender<LinkEvent>,
     mut replies: mpsc::Receiver<OperatorMessage>,
 ) {
     let (mut backoff, mut away) = (RECONNECT, false);
@@ -70,13 +70,13 @@ pub(super) async fn keep(
             Ok(socket) => {
                 (backoff, away) = (RECONNECT, false);
                 while replies.try_recv().is_ok() {}
-                if heard.send(Heard::Connected).await.is_err() {
+                if heard.send(LinkEvent::Connected).await.is_err() {
                     return;
                 }
                 match serve(socket, &heard, &mut replies).await {
-                    Why::Left => return,
-                    Why::Lost(why) => why,
-                    Why::Closed(why) => match taken_away(&client, &taken, &why).await {
+                    LinkEnd::Left => return,
+                    LinkEnd::Lost(why) => why,
+                    LinkEnd::Closed(why) => match taken_away(&client, &taken, &why).await {
                         Some(failure) => return end(&heard, failure).await,
                         None => why,
                     },
@@ -85,7 +85,7 @@ pub(super) async fn keep(
             Err(failure) if failure.is_outage() => failure.message().to_owned(),
             Err(failure) => return end(&heard, failure.into()).await,
         };
-        if !std::mem::replace(&mut away, true) && heard.send(Heard::Lost(lost)).await.is_err() {
+        if !std::mem::replace(&mut away, true) && heard.send(LinkEvent::Lost(lost)).await.is_err() {
             return;
         }
         if rest(backoff.pause(), &mut replies).await {
@@ -106,13 +106,13 @@ async fn rest(pause: Duration, replies: &mut mpsc::Receiver<OperatorMessage>) ->
     }
 }
 
-async fn end(heard: &mpsc::Sender<Heard>, failure: Failure) {
+async fn end(heard: &mpsc::Sender<LinkEvent>, failure: CliError) {
     // When nobody listens nobody needs to know.
-    let _ = heard.send(Heard::Ended(failure)).await;
+    let _ = heard.send(LinkEvent::Ended(failure)).await;
 }
 
 /// Why the seat cannot be sat on again after the core closed the connection, if so.
-async fn taken_away(client: &Client, taken: &Taken, why: &str) -> Option<Failure> {
+async fn taken_away(client: &Client, taken: &HeldSeat, why: &str) -> Option<CliError> {
     let client = client.found_again().ok()?;
     let path = ["v1", "operators", taken.sid.as_str()];
     let request = client.request(Method::GET, &path).timeout(PATIENCE);
@@ -120,7 +120,7 @@ async fn taken_away(client: &Client, taken: &Taken, why: &str) -> Option<Failure
     match seat {
         Ok(seat) if seat.connected => {
             let message = format!("the seat was taken over: {why}");
-            Some(Failure::failed(Code::SeatNotFound, message))
+            Some(CliError::failed(Code::SeatNotFound, message))
         }
         Err(error) if !error.is_outage() => Some(error.into()),
         Ok(_) | Err(_) => None,
@@ -132,7 +132,7 @@ async fn seat_of(client: &Client, request: reqwest::RequestBuilder) -> wharf_cli
     answer.json().await.map_err(|error| client.lost(&error))
 }
 
-async fn open(client: &Client, taken: &Taken) -> wharf_client::Result<Socket> {
+async fn open(client: &Client, taken: &HeldSeat) -> wharf_client::Result<Socket> {
     let client = client.found_again()?;
     let broken = || Error::new(Code::CoreUnreachable, "the core closed the connection");
     let path = ["v1", "operators", taken.sid.as_str(), "ws"];
@@ -171,10 +171,10 @@ async fn open(client: &Client, taken: &Taken) -> wharf_client::Result<Socket> {
 
 async fn serve(
     socket: Socket,
-    heard: &mpsc::Sender<Heard>,
+    heard: &mpsc::Sender<LinkEvent>,
     replies: &mut mpsc::Receiver<OperatorMessage>,
-) -> Why {
-    let gone = || Why::Lost("the connection to the core was lost".to_owned());
+) -> LinkEnd {
+    let gone = || LinkEnd::Lost("the connection to the core was lost".to_owned());
     let (mut sink, mut source) = socket.split();
     let mut leaving = false;
     loop {
@@ -182,20 +182,20 @@ async fn serve(
             message = tokio::time::timeout(SILENCE, source.next()) => {
                 let frame = match message {
                     Ok(Some(Ok(Message::Text(text)))) => match serde_json::from_str(&text) {
-                        Ok(frame) => Heard::Frame(Box::new(frame)),
-                        Err(_) => Heard::Unknown,
+                        Ok(frame) => LinkEvent::Frame(Box::new(frame)),
+                        Err(_) => LinkEvent::Unknown,
                     },
-                    Ok(Some(Ok(Message::Close(_)) | Err(_)) | None) if leaving => return Why::Left,
+                    Ok(Some(Ok(Message::Close(_)) | Err(_)) | None) if leaving => return LinkEnd::Left,
                     Ok(Some(Ok(Message::Close(Some(frame))))) => {
                         let reason = frame.reason.to_string();
                         let final_word = u16::from(frame.code) == close::NORMAL;
-                        return if final_word { Why::Closed(reason) } else { Why::Lost(reason) };
+                        return if final_word { LinkEnd::Closed(reason) } else { LinkEnd::Lost(reason) };
                     }
                     Ok(Some(Ok(Message::Close(None)) | Err(_)) | None) | Err(_) => return gone(),
                     Ok(Some(Ok(_))) => continue,
                 };
                 if heard.send(frame).await.is_err() {
-                    return Why::Left;
+                    return LinkEnd::Left;
                 }
             }
             reply = replies.recv(), if !leaving => {

@@ -11,15 +11,15 @@ use wharf_client::Client;
 use wharf_server::Signals;
 use wharf_vocab::Code;
 
-use super::Args;
-use super::command::{self, Command, Verb};
-use super::desk::{Desk, Rules};
-use super::job::{self, Ended};
-use super::lines::{self, Line, Lines, Typed};
-use super::link::{self, Heard};
-use super::seat::Taken;
-use super::show::Show;
-use crate::commands::{Exit, Failure, Output, Result};
+use super::OperatorArgs;
+use super::command::{self, OperatorCommand, Verb};
+use super::desk::{OperatorInbox, OperatorRules};
+use super::job::{self, JobEnd};
+use super::lines::{self, InputLine, InputLines, TypedLines};
+use super::link::{self, LinkEvent};
+use super::seat::HeldSeat;
+use super::show::OperatorDisplay;
+use crate::commands::{CliError, Exit, Output, Result};
 use crate::form::Form;
 use crate::plain;
 
@@ -27,15 +27,15 @@ use crate::plain;
 const FAREWELL: Duration = Duration::from_secs(10);
 
 /// A form that is being filled in; it gives back the lines it read from.
-type Filling = JoinHandle<(Lines, io::Result<Option<Value>>)>;
+type FormTask = JoinHandle<(InputLines, io::Result<Option<Value>>)>;
 
 struct Operator {
-    desk: Desk,
+    desk: OperatorInbox,
     client: Client,
-    workers: JoinSet<(String, Ended)>,
+    workers: JoinSet<(String, JobEnd)>,
     places: Arc<Semaphore>,
-    lines: Option<Lines>,
-    filling: Option<(String, Filling)>,
+    lines: Option<InputLines>,
+    filling: Option<(String, FormTask)>,
     output: Output,
     automatic: bool,
     /// Whether the seat was ever connected; nothing that is typed is read before.
@@ -43,30 +43,30 @@ struct Operator {
 }
 
 /// What comes after a step.
-enum Next {
+enum LoopStep {
     On,
     Leave(Exit),
 }
 
 /// Sits on the seat until somebody leaves or it is taken away.
 pub(super) async fn run(
-    args: &Args,
+    args: &OperatorArgs,
     client: &Client,
-    taken: &Taken,
+    taken: &HeldSeat,
     output: Output,
 ) -> Result<Exit> {
     let (heard_sender, mut heard) = mpsc::channel(256);
     let (out, replies) = mpsc::channel(4_096);
     let link = link::keep(client.clone(), taken.clone(), heard_sender, replies);
     let mut link = tokio::spawn(link);
-    let rules = Rules {
+    let rules = OperatorRules {
         approve_all: args.approve_all,
         deny_all: args.deny_all,
         execute: args.execute.clone(),
     };
-    let unreadable = |error| Failure::unreadable("standard input", &error);
+    let unreadable = |error| CliError::unreadable("standard input", &error);
     let mut operator = Operator {
-        desk: Desk::new(rules, out, Show::new(output)),
+        desk: OperatorInbox::new(rules, out, OperatorDisplay::new(output)),
         client: client.clone(),
         workers: JoinSet::new(),
         places: Arc::new(Semaphore::new(usize::from(args.jobs))),
@@ -98,15 +98,15 @@ pub(super) async fn run(
 }
 
 impl Operator {
-    fn greet(&mut self, taken: &Taken) -> Result<()> {
+    fn greet(&mut self, taken: &HeldSeat) -> Result<()> {
         let words = format!("on the seat {}; type help to see what can be said", taken.sid);
         let event = json!({ "type": "seat", "sid": taken.sid, "made": taken.made });
         self.desk.show.say(&words, &event)
     }
 
-    async fn turn(&mut self, heard: &mut mpsc::Receiver<Heard>) -> Result<Exit> {
+    async fn turn(&mut self, heard: &mut mpsc::Receiver<LinkEvent>) -> Result<Exit> {
         let unable = |error: io::Error| {
-            Failure::failed(Code::CoreInternal, format!("cannot wait for signals: {error}"))
+            CliError::failed(Code::CoreInternal, format!("cannot wait for signals: {error}"))
         };
         let mut signals = Signals::new().map_err(unable)?;
         loop {
@@ -117,13 +117,13 @@ impl Operator {
                 filled = filled(&mut self.filling) => self.filled(filled)?,
                 Some(ended) = self.workers.join_next() => {
                     let (req_id, ended) = ended.map_err(|_| {
-                        Failure::failed(Code::CoreInternal, "a worker's task broke down")
+                        CliError::failed(Code::CoreInternal, "a worker's task broke down")
                     })?;
                     self.desk.worker_ended(&req_id, &ended)?;
-                    Next::On
+                    LoopStep::On
                 }
             };
-            if let Next::Leave(exit) = next {
+            if let LoopStep::Leave(exit) = next {
                 return Ok(exit);
             }
             self.start_workers();
@@ -140,62 +140,62 @@ impl Operator {
         }
     }
 
-    fn hear(&mut self, heard: Option<Heard>) -> Result<Next> {
+    fn hear(&mut self, heard: Option<LinkEvent>) -> Result<LoopStep> {
         match heard {
-            Some(Heard::Connected) => {
+            Some(LinkEvent::Connected) => {
                 self.ready = true;
                 self.desk.show.say("connected", &json!({ "type": "connected" }))?;
             }
-            Some(Heard::Lost(why)) => {
+            Some(LinkEvent::Lost(why)) => {
                 let event = json!({ "type": "disconnected", "reason": why });
                 self.desk.show.say(&format!("{why}; trying again"), &event)?;
             }
-            Some(Heard::Frame(message)) => self.desk.hear(*message)?,
-            Some(Heard::Unknown) => {
+            Some(LinkEvent::Frame(message)) => self.desk.hear(*message)?,
+            Some(LinkEvent::Unknown) => {
                 let message = "the core sent something this version does not know";
                 self.desk.show.wrong("protocol.unknown_type", message)?;
             }
-            Some(Heard::Ended(failure)) => return Err(failure),
-            None => return Err(Failure::failed(Code::CoreInternal, "the connection is over")),
+            Some(LinkEvent::Ended(failure)) => return Err(failure),
+            None => return Err(CliError::failed(Code::CoreInternal, "the connection is over")),
         }
-        Ok(Next::On)
+        Ok(LoopStep::On)
     }
 
-    fn read(&mut self, line: Option<Line>) -> Result<Next> {
+    fn read(&mut self, line: Option<InputLine>) -> Result<LoopStep> {
         let text = match line {
-            Some(Line::Typed(text)) => text,
+            Some(InputLine::Typed(text)) => text,
             // Without anybody to type, what is automatic goes on; the rest has no purpose.
-            Some(Line::End) | None if self.automatic && !self.output.can_ask() => {
+            Some(InputLine::End) | None if self.automatic && !self.output.can_ask() => {
                 self.lines = None;
-                return Ok(Next::On);
+                return Ok(LoopStep::On);
             }
-            Some(Line::End) | None => return Ok(Next::Leave(Exit::Done)),
+            Some(InputLine::End) | None => return Ok(LoopStep::Leave(Exit::Done)),
         };
         match command::read(&text) {
             Ok(command) => self.obey(command),
             Err(why) => {
                 self.desk.show.wrong(Code::RequestInvalid.as_str(), &why)?;
-                Ok(Next::On)
+                Ok(LoopStep::On)
             }
         }
     }
 
-    fn obey(&mut self, command: Command) -> Result<Next> {
+    fn obey(&mut self, command: OperatorCommand) -> Result<LoopStep> {
         let (verb, req, words) = match command {
-            Command::Nothing => return Ok(Next::On),
-            Command::Quit => return Ok(Next::Leave(Exit::Done)),
-            Command::List => return self.desk.list().map(|()| Next::On),
-            Command::Help => {
+            OperatorCommand::Nothing => return Ok(LoopStep::On),
+            OperatorCommand::Quit => return Ok(LoopStep::Leave(Exit::Done)),
+            OperatorCommand::List => return self.desk.list().map(|()| LoopStep::On),
+            OperatorCommand::Help => {
                 let event = json!({ "type": "help", "commands": command::HELP });
-                return self.desk.show.say(command::HELP, &event).map(|()| Next::On);
+                return self.desk.show.say(command::HELP, &event).map(|()| LoopStep::On);
             }
-            Command::About { verb, req, words } => (verb, req, words),
+            OperatorCommand::About { verb, req, words } => (verb, req, words),
         };
         let req_id = match self.desk.find(&req) {
             Ok(req_id) => req_id,
             Err(why) => {
                 let code = Code::OperatorRequestUnknown;
-                return self.desk.show.wrong(code.as_str(), &why).map(|()| Next::On);
+                return self.desk.show.wrong(code.as_str(), &why).map(|()| LoopStep::On);
             }
         };
         let reason = (!words.is_empty()).then(|| words.clone());
@@ -211,7 +211,7 @@ impl Operator {
             Verb::Fail => self.desk.give_up(&req_id, reason, false)?,
             Verb::Halt => self.desk.give_up(&req_id, reason, true)?,
         }
-        Ok(Next::On)
+        Ok(LoopStep::On)
     }
 
     /// Asks for the answer in a form. What comes meanwhile is shown afterwards.
@@ -226,7 +226,7 @@ impl Operator {
         let Some(mut lines) = self.lines.take() else { return Ok(()) };
         self.desk.show.hold();
         let filling = tokio::task::spawn_blocking(move || {
-            let mut form = Form::new(Typed::new(&mut lines), io::stderr());
+            let mut form = Form::new(TypedLines::new(&mut lines), io::stderr());
             let answer = form.fill(&title, schema.as_ref());
             (lines, answer)
         });
@@ -234,28 +234,28 @@ impl Operator {
         Ok(())
     }
 
-    fn filled(&mut self, filled: Option<Filled>) -> Result<Next> {
+    fn filled(&mut self, filled: Option<FilledForm>) -> Result<LoopStep> {
         self.filling = None;
         self.desk.show.release()?;
         let Some((req_id, lines, answer)) = filled else {
-            return Err(Failure::failed(Code::CoreInternal, "the form broke down"));
+            return Err(CliError::failed(Code::CoreInternal, "the form broke down"));
         };
         self.lines = Some(lines);
-        match answer.map_err(|error| Failure::unreadable("the terminal", &error))? {
+        match answer.map_err(|error| CliError::unreadable("the terminal", &error))? {
             None => self.output.note("left without an answer"),
             Some(_) if self.desk.question(&req_id).is_none() => {
                 self.output.note(&format!("{} was answered meanwhile", plain::line(&req_id)));
             }
             Some(value) => self.desk.answer(&req_id, value)?,
         }
-        Ok(Next::On)
+        Ok(LoopStep::On)
     }
 }
 
-type Filled = (String, Lines, io::Result<Option<Value>>);
+type FilledForm = (String, InputLines, io::Result<Option<Value>>);
 
 /// The next line, once somebody types one and no form reads it.
-async fn typed(lines: &mut Option<Lines>) -> Option<Line> {
+async fn typed(lines: &mut Option<InputLines>) -> Option<InputLine> {
     match lines {
         Some(lines) => lines.recv().await,
         None => std::future::pending().await,
@@ -263,7 +263,7 @@ async fn typed(lines: &mut Option<Lines>) -> Option<Line> {
 }
 
 /// What was filled in, once a form is open and over.
-async fn filled(filling: &mut Option<(String, Filling)>) -> Option<Filled> {
+async fn filled(filling: &mut Option<(String, FormTask)>) -> Option<FilledForm> {
     match filling {
         Some((req_id, filling)) => {
             let (lines, answer) = filling.await.ok()?;

@@ -10,13 +10,13 @@ use wharf_client::Client;
 use wharf_vocab::Code;
 use wharf_wire::operator_v1::{NewSeat, SeatMade};
 
-use super::Args;
-use crate::commands::{Failure, Output, Result};
+use super::OperatorArgs;
+use crate::commands::{CliError, Output, Result};
 use crate::plain;
 
 /// A seat that is sat on.
 #[derive(Debug, Clone)]
-pub(super) struct Taken {
+pub(super) struct HeldSeat {
     pub(super) sid: String,
     pub(super) token: String,
     /// Whether it was made here.
@@ -24,11 +24,11 @@ pub(super) struct Taken {
 }
 
 /// Makes a seat, or takes the one that was named.
-pub(super) async fn take(args: &Args, client: &Client) -> Result<Taken> {
+pub(super) async fn take(args: &OperatorArgs, client: &Client) -> Result<HeldSeat> {
     if let (Some(sid), Some(file)) = (&args.seat, &args.token_file) {
         let text = std::fs::read_to_string(file)
-            .map_err(|error| Failure::unreadable(file.display(), &error))?;
-        return Ok(Taken { sid: sid.clone(), token: text.trim().to_owned(), made: false });
+            .map_err(|error| CliError::unreadable(file.display(), &error))?;
+        return Ok(HeldSeat { sid: sid.clone(), token: text.trim().to_owned(), made: false });
     }
     let make = |path| make_file(path).map(|file| (path, file));
     let file = args.token_file.as_deref().map(make).transpose()?;
@@ -45,7 +45,7 @@ pub(super) async fn take(args: &Args, client: &Client) -> Result<Taken> {
     let made = match (made, file) {
         (Ok(made), Some((path, mut file))) => {
             writeln!(file, "{}", made.token)
-                .map_err(|error| Failure::unwritable(path.display(), &error))?;
+                .map_err(|error| CliError::unwritable(path.display(), &error))?;
             made
         }
         (Ok(made), None) => made,
@@ -57,7 +57,7 @@ pub(super) async fn take(args: &Args, client: &Client) -> Result<Taken> {
             return Err(failure.into());
         }
     };
-    Ok(Taken { sid: made.sid, token: made.token, made: true })
+    Ok(HeldSeat { sid: made.sid, token: made.token, made: true })
 }
 
 /// A new file that only its owner reads. One that is there may hold another seat's token.
@@ -65,15 +65,15 @@ fn make_file(path: &Path) -> Result<std::fs::File> {
     let mut options = std::fs::File::options();
     options.write(true).create_new(true).mode(0o600);
     options.open(path).map_err(|error| {
-        Failure::usage(format!("cannot make {} for the token: {error}", path.display()))
+        CliError::usage(format!("cannot make {} for the token: {error}", path.display()))
     })
 }
 
 /// Gives a seat up that was made here, unless it is to be kept.
 pub(super) async fn leave(
-    args: &Args,
+    args: &OperatorArgs,
     client: &Client,
-    taken: &Taken,
+    taken: &HeldSeat,
     output: Output,
 ) -> Result<()> {
     if !taken.made {

@@ -11,13 +11,13 @@ const HELD_MAX: usize = 1_000;
 
 /// Where an operator sees things.
 #[derive(Debug)]
-pub(super) struct Show {
+pub(super) struct OperatorDisplay {
     output: Output,
     /// What came while a form is open.
     held: Option<Vec<String>>,
 }
 
-impl Show {
+impl OperatorDisplay {
     pub(super) fn new(output: Output) -> Self {
         Self { output, held: None }
     }

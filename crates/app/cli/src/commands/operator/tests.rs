@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use wharf_wire::operator_v1::{CoreMessage, OperatorMessage};
 
-use super::command::{self, Command, Rule, Verb};
-use super::desk::{Desk, Rules};
-use super::job::Ended;
-use super::show::{self, Show};
+use super::command::{self, ExecuteRule, OperatorCommand, Verb};
+use super::desk::{OperatorInbox, OperatorRules};
+use super::job::JobEnd;
+use super::show::{self, OperatorDisplay};
 use crate::output::Output;
 
-fn desk(rules: Rules) -> (Desk, mpsc::Receiver<OperatorMessage>) {
+fn desk(rules: OperatorRules) -> (OperatorInbox, mpsc::Receiver<OperatorMessage>) {
     let (out, replies) = mpsc::channel(16);
-    (Desk::new(rules, out, Show::new(Output::new(true))), replies)
+    (OperatorInbox::new(rules, out, OperatorDisplay::new(Output::new(true))), replies)
 }
 
 fn message(value: Value) -> CoreMessage {
@@ -38,9 +38,9 @@ fn job() -> CoreMessage {
 #[test]
 fn lines_are_commands() {
     let read = |line| command::read(line).expect("a command");
-    assert_eq!(read("  list "), Command::List);
-    assert_eq!(read(""), Command::Nothing);
-    let about = |verb, req: &str, words: &str| Command::About {
+    assert_eq!(read("  list "), OperatorCommand::List);
+    assert_eq!(read(""), OperatorCommand::Nothing);
+    let about = |verb, req: &str, words: &str| OperatorCommand::About {
         verb,
         req: req.to_owned(),
         words: words.to_owned(),
@@ -64,7 +64,7 @@ fn words_become_what_the_schema_asks_for() {
 #[test]
 fn rules_name_agents() {
     let rules = [command::rule("*=any").expect("one"), command::rule("a=x=y").expect("two")];
-    assert_eq!(rules[1], Rule { agent: "a".into(), command: "x=y".into() });
+    assert_eq!(rules[1], ExecuteRule { agent: "a".into(), command: "x=y".into() });
     assert_eq!(command::command_for(&rules, "a"), Some("x=y"));
     assert_eq!(command::command_for(&rules, "b"), Some("any"));
     assert!(command::rule("nothing").is_err() && command::rule("a=").is_err());
@@ -72,7 +72,7 @@ fn rules_name_agents() {
 
 #[tokio::test]
 async fn o005_a_reply_is_given_again_when_the_request_comes_again() {
-    let (mut desk, mut replies) = desk(Rules::default());
+    let (mut desk, mut replies) = desk(OperatorRules::default());
     desk.hear(question()).expect("shown");
     let id = desk.find("1").expect("found");
     desk.answer(&id, json!(3)).expect("sent");
@@ -84,7 +84,7 @@ async fn o005_a_reply_is_given_again_when_the_request_comes_again() {
 
 #[tokio::test]
 async fn o012_a_refused_reply_leaves_the_request_open() {
-    let (mut desk, mut replies) = desk(Rules::default());
+    let (mut desk, mut replies) = desk(OperatorRules::default());
     desk.hear(question()).expect("shown");
     desk.answer("q-1", json!("many")).expect("sent");
     replies.try_recv().expect("a reply");
@@ -101,10 +101,10 @@ async fn o012_a_refused_reply_leaves_the_request_open() {
 
 #[tokio::test]
 async fn what_is_automatic_needs_nobody() {
-    let rules = Rules {
+    let rules = OperatorRules {
         approve_all: true,
         execute: vec![command::rule("coder=./run").expect("a rule")],
-        ..Rules::default()
+        ..OperatorRules::default()
     };
     let (mut desk, mut replies) = desk(rules);
     desk.hear(gate()).expect("shown");
@@ -119,13 +119,13 @@ async fn what_is_automatic_needs_nobody() {
     );
     desk.hear(job()).expect("shown");
     assert!(desk.take_starts().is_empty(), "a job that comes again has its worker already");
-    desk.worker_ended("sp-1", &Ended::Given { ok: true }).expect("shown");
+    desk.worker_ended("sp-1", &JobEnd::Given { ok: true }).expect("shown");
     assert!(matches!(replies.try_recv(), Ok(OperatorMessage::SpawnAck { ok: true, .. })));
 }
 
 #[tokio::test]
 async fn the_wrong_kind_of_reply_is_not_sent() {
-    let (mut desk, mut replies) = desk(Rules::default());
+    let (mut desk, mut replies) = desk(OperatorRules::default());
     desk.hear(gate()).expect("shown");
     desk.answer("h-1", json!(1)).expect("told");
     desk.start("h-1", "x".into()).expect("told");

@@ -8,13 +8,13 @@ use serde::de::DeserializeOwned;
 use wharf_client::Call;
 use wharf_vocab::Code;
 
-use super::{Exit, Failure, Output, Result};
+use super::{CliError, Exit, Output, Result};
 use crate::plain;
 use crate::progress::Spinner;
 
 /// What is picked from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kind {
+pub(crate) struct ProviderNoun {
     /// What one of them is called.
     pub(crate) word: &'static str,
     /// What shows them all.
@@ -24,7 +24,7 @@ pub(crate) struct Kind {
 }
 
 /// Which of the ids `typed` means.
-pub(crate) fn pick(ids: &[&str], typed: &str, kind: Kind) -> Result<usize> {
+pub(crate) fn pick(ids: &[&str], typed: &str, kind: ProviderNoun) -> Result<usize> {
     if let Some(at) = ids.iter().position(|id| *id == typed) {
         return Ok(at);
     }
@@ -33,14 +33,14 @@ pub(crate) fn pick(ids: &[&str], typed: &str, kind: Kind) -> Result<usize> {
     match fitting.as_slice() {
         [one] => Ok(*one),
         [] => {
-            let Kind { word, command, unknown } = kind;
+            let ProviderNoun { word, command, unknown } = kind;
             let message = format!("there is no {word} {typed:?}; list them with: {command}");
-            Err(Failure::new(unknown, message))
+            Err(CliError::new(unknown, message))
         }
         several => {
             let ids: Vec<_> = several.iter().map(|at| plain::line(ids[*at])).collect();
             let message = format!("{typed} is ambiguous: {}; type more of it", ids.join(", "));
-            Err(Failure::usage(message))
+            Err(CliError::usage(message))
         }
     }
 }
@@ -62,8 +62,8 @@ pub(crate) async fn steer<T: DeserializeOwned>(
 mod tests {
     use super::*;
 
-    const AGENTS: Kind =
-        Kind { word: "agent", command: "wharf agents", unknown: Code::AgentNotFound };
+    const AGENTS: ProviderNoun =
+        ProviderNoun { word: "agent", command: "wharf agents", unknown: Code::AgentNotFound };
 
     const IDS: [&str; 4] = ["dev.wharf.hello", "dev.wharf.hello-python", "org.example.sum", "sum"];
 

@@ -14,7 +14,7 @@ Examples:
   wharf runs
   wharf runs list --status failed --limit 10
   wharf runs list --world lab --tool wharf/count --all --json")]
-pub(crate) struct Args {
+pub(crate) struct RunsListArgs {
     /// Only runs of this world
     #[arg(long)]
     world: Option<String>,
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 }
 
 /// Lists runs.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(args: RunsListArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let (world, tool) = (args.world.as_deref(), args.tool.as_deref());
     let filter = RunFilter { world, tool, status: args.status };

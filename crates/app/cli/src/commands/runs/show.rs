@@ -16,7 +16,7 @@ use crate::{amount, moment, output};
 Examples:
   wharf runs show 0197a1c2-5d3e-7f00-8000-000000000001
   wharf runs show nightly --world lab --json")]
-pub(crate) struct Args {
+pub(crate) struct RunsShowArgs {
     /// The run's id
     run: String,
     /// The run's world
@@ -25,7 +25,7 @@ pub(crate) struct Args {
 }
 
 /// Shows one run.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(args: RunsShowArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
     let raw: Value = client.runs().get(&args.run).world(args.world.as_deref()).raw().await?;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wharf_client::{Follower, Update};
 use wharf_vocab::RunStatus;
 
-use crate::commands::{Context, Exit, Failure, Result};
+use crate::commands::{CliError, Context, Exit, Result};
 use crate::render::{Renderer, connection};
 
 /// What `wharf runs watch` takes.
@@ -16,7 +16,7 @@ Examples:
   wharf runs watch nightly --json         one event per line
 
 Ctrl-C stops watching and leaves the run alone. The exit code is that of wharf run.")]
-pub(crate) struct Args {
+pub(crate) struct RunsWatchArgs {
     /// The run's id
     run: String,
     /// The run's world
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 }
 
 /// Follows a run to its end.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(args: RunsWatchArgs, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     // A core that is away is waited for once it has been heard of, but not from the start.
     let world = args.world.as_deref();
@@ -42,7 +42,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     renderer.finish();
     let (status, run) = end?;
     match context.output.json(&run) {
-        Ok(()) | Err(Failure::ReaderGone) => Ok(Exit::of_run(status)),
+        Ok(()) | Err(CliError::ReaderGone) => Ok(Exit::of_run(status)),
         Err(failure) => Err(failure),
     }
 }

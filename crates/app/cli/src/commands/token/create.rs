@@ -5,7 +5,7 @@ use std::time::Duration;
 use wharf_vocab::{Code, Verb};
 use wharf_wire::rest_v1::{CreateToken, Token};
 
-use crate::commands::{Context, Exit, Failure, Result, word};
+use crate::commands::{CliError, Context, Exit, Result, word};
 use crate::{amount, output, plain, table};
 
 /// What `wharf token create` takes.
@@ -20,7 +20,7 @@ Examples:
 Verbs: run (start and cancel runs), read (look), answer (questions), approve (decide approvals),
 operate (start and stop agents, read their logs), admin (everything else).
 The token is printed once, to standard output; what it allows goes to standard error.")]
-pub(crate) struct Args {
+pub(crate) struct TokenCreateArgs {
     /// What the token allows
     #[arg(long = "verb", required = true, value_delimiter = ',', value_parser = word::<Verb>())]
     verbs: Vec<Verb>,
@@ -45,7 +45,7 @@ pub(crate) struct Args {
 }
 
 /// Makes the token.
-pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(super) async fn run(args: TokenCreateArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let worlds = args.worlds.iter().map(|typed| crate::commands::run::id("worlds", typed));
     let worlds = Some(worlds.collect::<Result<_>>()?);
@@ -67,7 +67,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     }
     let made: Token = output::typed(raw)?;
     let token = made.token.as_deref().ok_or_else(|| {
-        Failure::new(Code::CoreInternal, "the core created a token and did not return it")
+        CliError::new(Code::CoreInternal, "the core created a token and did not return it")
     })?;
     output.note(&text_of(&made));
     output.line(&plain::line(token))?;

@@ -8,7 +8,7 @@ use wharf_server::tokens::{self, Narrower};
 use wharf_vocab::Verb;
 
 use crate::amount;
-use crate::commands::{Context, Exit, Failure, Result, word};
+use crate::commands::{CliError, Context, Exit, Result, word};
 
 /// No token is longer.
 const TOKEN_BYTES_MAX: u64 = 8 * 1024;
@@ -24,7 +24,7 @@ Examples:
 The token is read from standard input or --token. Rights can only be removed, never added. The new
 token is never a person's, and is revoked together with the original.")]
 #[command(group = clap::ArgGroup::new("less").required(true).multiple(true))]
-pub(crate) struct Args {
+pub(crate) struct TokenNarrowArgs {
     /// Only these verbs
     #[arg(long = "verb", value_delimiter = ',', value_parser = word::<Verb>(), group = "less")]
     verbs: Vec<Verb>,
@@ -43,7 +43,7 @@ pub(crate) struct Args {
 }
 
 /// Prints the narrower token.
-pub(super) fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(super) fn run(args: TokenNarrowArgs, context: &Context) -> Result<Exit> {
     let token = match &context.locator.token {
         Some(token) => token.trim().to_owned(),
         None => read_token()?,
@@ -75,9 +75,9 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Exit> {
 fn read_token() -> Result<String> {
     let mut text = String::new();
     let read = std::io::stdin().lock().take(TOKEN_BYTES_MAX).read_to_string(&mut text);
-    read.map_err(|error| Failure::unreadable("standard input", &error))?;
+    read.map_err(|error| CliError::unreadable("standard input", &error))?;
     match text.trim() {
-        "" => Err(Failure::usage("there is no token on standard input; send it, or give --token")),
+        "" => Err(CliError::usage("there is no token on standard input; send it, or give --token")),
         token => Ok(token.to_owned()),
     }
 }

@@ -20,7 +20,7 @@ Examples:
 
 The folder holds wharf.tool.toml. Adding reads it and runs nothing; --approve also approves
 what it asks for. Add it again after a change; it then needs a new approval.")]
-pub(crate) struct Args {
+pub(crate) struct ToolsAddArgs {
     /// The folder with the tool server's manifest, on the core's machine
     #[arg(value_name = "DIR")]
     folder: PathBuf,
@@ -37,7 +37,7 @@ pub(crate) struct Args {
 }
 
 /// Adds the tool server, and shows what it asks for.
-pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(super) async fn run(args: ToolsAddArgs, context: &Context) -> Result<Exit> {
     let body = AddTool {
         folder: inputs::absolute_path(&args.folder)?,
         approve: args.approve.then_some(true),

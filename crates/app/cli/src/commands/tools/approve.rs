@@ -5,7 +5,7 @@ use wharf_vocab::{Isolation, SandboxLevel, ToolId};
 use wharf_wire::rest_v1::{ApproveAgent, Tool, ToolServer};
 
 use crate::commands::providers::limits;
-use crate::commands::{Context, Exit, Failure, Output, Result, word};
+use crate::commands::{CliError, Context, Exit, Output, Result, word};
 use crate::plain;
 
 use super::{diff, find, words};
@@ -21,7 +21,7 @@ Examples:
 For a tool with its own server, this approves all permissions it asks for, or only those you name,
 for its manifest and files as they are now. For a tool of an agent, it approves the definition
 that the agent offers now.")]
-pub(crate) struct Args {
+pub(crate) struct ToolsApproveArgs {
     /// The tool, or a unique beginning or end of its id
     tool: String,
     /// Approve only this permission; may be repeated
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     limits: limits::LimitArgs,
 }
 
-impl Args {
+impl ToolsApproveArgs {
     /// What the core is asked to approve, if the manifest is still the one with this hash.
     pub(super) fn into_request(self, manifest_hash: Option<String>) -> ApproveAgent {
         let all = self.permissions.is_empty();
@@ -54,7 +54,7 @@ impl Args {
 }
 
 /// Approves the tool's server, or the tool.
-pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(super) async fn run(args: ToolsApproveArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
     let id = find(&client, &args.tool).await?;
@@ -71,7 +71,12 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
 }
 
 /// Takes on the tool of an agent.
-async fn take_on(args: &Args, client: &Client, id: &ToolId, output: Output) -> Result<Exit> {
+async fn take_on(
+    args: &ToolsApproveArgs,
+    client: &Client,
+    id: &ToolId,
+    output: Output,
+) -> Result<Exit> {
     let has_terms = args.sandbox.is_some() || args.isolation.is_some();
     if has_terms || !args.permissions.is_empty() || args.limits.to_limits().is_some() {
         let message = format!(
@@ -79,7 +84,7 @@ async fn take_on(args: &Args, client: &Client, id: &ToolId, output: Output) -> R
              wharf agents approve {}",
             id.provider()
         );
-        return Err(Failure::usage(message));
+        return Err(CliError::usage(message));
     }
     let changes = diff::of(client, std::slice::from_ref(id), output).await?;
     let raw = client.tools().approve(id).raw().await?;

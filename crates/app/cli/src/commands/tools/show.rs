@@ -6,7 +6,7 @@ use wharf_wire::rest_v1::{Tool, ToolServer};
 
 use crate::commands::providers::{limits, words as shared};
 use crate::commands::{Context, Exit, Output, Result, Table};
-use crate::shape::{Shape, plain_text};
+use crate::shape::{SchemaNode, plain_text};
 use crate::{moment, output, plain};
 
 use super::{diff, find, words};
@@ -90,7 +90,7 @@ fn rows_of(server: &ToolServer, head: &mut Table) {
 }
 
 fn fields_of(title: &str, schema: &Value, output: Output) -> String {
-    let shape = Shape::new(schema);
+    let shape = SchemaNode::new(schema);
     let fields = shape.fields();
     if fields.is_empty() {
         return format!("\n{title}: {}\n", plain::cut(&shape.kind(), 60));
@@ -110,7 +110,7 @@ fn fields_of(title: &str, schema: &Value, output: Output) -> String {
 
 /// A command line that fills what the tool requires.
 fn example(tool: &Tool) -> String {
-    let shape = Shape::new(&tool.input_schema);
+    let shape = SchemaNode::new(&tool.input_schema);
     let mut line = format!("wharf run {}", plain::line(&tool.tool_id));
     for (key, field) in shape.fields() {
         if shape.requires(key) {

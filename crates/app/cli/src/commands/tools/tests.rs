@@ -166,7 +166,7 @@ fn the_list_says_why_a_tool_cannot_be_called() {
 #[derive(Debug, clap::Parser)]
 struct Typed {
     #[command(flatten)]
-    args: approve::Args,
+    args: approve::ToolsApproveArgs,
 }
 
 #[test]
@@ -205,7 +205,7 @@ async fn removed(enabled: bool, words: &[&str]) -> (Result<Exit>, Vec<String>) {
     #[derive(Debug, clap::Parser)]
     struct Typed {
         #[command(flatten)]
-        args: Remove,
+        args: ToolsRemoveArgs,
     }
     let mut scripted = Scripted::new();
     scripted.start(core(enabled)).await;

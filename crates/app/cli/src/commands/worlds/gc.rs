@@ -15,7 +15,7 @@ Examples:
 Removes files that were not used within the world's retention (wharf worlds set W --retention 30d),
 and leftovers of runs and uploads, except what open runs use. The core does the same from time to
 time.")]
-pub(crate) struct Args {
+pub(crate) struct WorldsGcArgs {
     /// The world's id
     world: String,
     /// Only show what would be removed
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 }
 
 /// Clears away, or says what would be.
-pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
+pub(super) async fn run(args: &WorldsGcArgs, context: &Context) -> Result<Exit> {
     let call = context.client()?.worlds().collect(&args.world, args.dry_run);
     let doing = format!("looking through {}", plain::line(&args.world));
     let told = |collected| format!("{}\n", sentence(&collected));

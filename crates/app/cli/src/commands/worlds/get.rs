@@ -6,8 +6,8 @@ use serde_json::json;
 use wharf_client::RemoteFile;
 
 use crate::commands::{Context, Exit, Output, Result};
-use crate::progress::Meter;
-use crate::target::Target;
+use crate::progress::TransferBar;
+use crate::target::FileTarget;
 use crate::{amount, plain};
 
 /// What `wharf worlds get` takes.
@@ -20,7 +20,7 @@ Examples:
 The file is verified before it gets its name. An existing file is replaced and its permissions are
 kept. If the download is interrupted, the same command resumes it. Links are followed. A pipe or a
 device gets the bytes as they arrive.")]
-pub(crate) struct Args {
+pub(crate) struct WorldsGetArgs {
     /// The world's id
     world: String,
     /// The file's path in the world
@@ -30,15 +30,15 @@ pub(crate) struct Args {
 }
 
 /// Fetches a file.
-pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(super) async fn run(args: WorldsGetArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let from = RemoteFile::new(&args.world, &args.path)?;
     let client = context.client()?;
-    let target = Target::of(&args.file, &from)?;
+    let target = FileTarget::of(&args.file, &from)?;
     // A bar between lines of text that are shown at the same time would be in the way.
-    let quiet = !matches!(target, Target::File(_)) && output.out_is_terminal();
+    let quiet = !matches!(target, FileTarget::File(_)) && output.out_is_terminal();
     let shown = if quiet { Output::new(true) } else { output };
-    let meter = Meter::new(shown, &plain::line(&from.path), None);
+    let meter = TransferBar::new(shown, &plain::line(&from.path), None);
     let download = client.worlds().download(&from);
     let download = download.progress(meter.watch(&from.path, "are here already"));
     let ended = tokio::select! {
@@ -49,13 +49,13 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let ended = ended.transpose()?;
     let Some(fetched) = ended else {
         let hint = match target {
-            Target::File(_) => "; the same command resumes it",
-            Target::Stdout | Target::Stream(_) => "",
+            FileTarget::File(_) => "; the same command resumes it",
+            FileTarget::Stdout | FileTarget::Stream(_) => "",
         };
         output.note(&format!("stopped{hint}"));
         return Ok(Exit::Canceled);
     };
-    if target == Target::Stdout {
+    if target == FileTarget::Stdout {
         return Ok(Exit::Done);
     }
     let file = args.file.display().to_string();

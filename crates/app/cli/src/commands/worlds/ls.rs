@@ -3,7 +3,7 @@
 use wharf_client::{FileEntry, FileFilter, prefix};
 use wharf_wire::rest_v1::Artifact;
 
-use crate::commands::{Context, Exit, Failure, Output, Result};
+use crate::commands::{CliError, Context, Exit, Output, Result};
 use crate::{amount, moment, plain};
 
 /// Lines are written in blocks of about this size.
@@ -19,7 +19,7 @@ Examples:
   wharf worlds ls lab -r --json
 
 Without -r, each folder is summed up in one line. Local files of a run are below /@RUN/.")]
-pub(crate) struct Args {
+pub(crate) struct WorldsLsArgs {
     /// The world's id
     world: String,
     /// Only paths that begin with this; end it with / to list a folder
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 }
 
 /// Lists a world's files.
-pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(super) async fn run(args: WorldsLsArgs, context: &Context) -> Result<Exit> {
     let prefix = prefix(args.prefix.as_deref())?;
     let filter =
         FileFilter { world: args.world, prefix, local: args.local, recursive: args.recursive };
@@ -98,7 +98,7 @@ fn json_of(entry: &FileEntry) -> Result<String> {
         FileEntry::File(file) => serde_json::to_string(file),
         FileEntry::Folder(folder) => serde_json::to_string(folder),
     };
-    text.map_err(|error| Failure::usage(format!("cannot write JSON: {error}")))
+    text.map_err(|error| CliError::usage(format!("cannot write JSON: {error}")))
 }
 
 fn line_of(entry: &FileEntry, long: bool, output: Output) -> String {

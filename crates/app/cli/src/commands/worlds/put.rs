@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use wharf_client::{Kept, LocalFile, RemoteFile};
 
-use crate::commands::{Context, Exit, Failure, Result};
-use crate::progress::Meter;
+use crate::commands::{CliError, Context, Exit, Result};
+use crate::progress::TransferBar;
 use crate::{amount, plain};
 
 /// What `wharf worlds put` takes.
@@ -18,7 +18,7 @@ Examples:
 
 The file is verified after the upload. A file above 64 MiB is sent in parts: if the upload is
 interrupted, the same command resumes it.")]
-pub(crate) struct Args {
+pub(crate) struct WorldsPutArgs {
     /// The world's id
     world: String,
     /// Where the file goes; end it with / to keep the file's name
@@ -34,14 +34,14 @@ pub(crate) struct Args {
 }
 
 /// Sends a file and says what arrived.
-pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
+pub(super) async fn run(args: WorldsPutArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let is_stdin = args.file.as_os_str() == "-";
     let to = RemoteFile::new(&args.world, &target(&args.path, &args.file, is_stdin)?)?;
     let opened = if is_stdin { None } else { Some(LocalFile::new(&args.file)?) };
     let client = context.client()?;
     let total = opened.as_ref().map(|file| file.bytes);
-    let meter = Meter::new(output, &plain::line(&to.path), total);
+    let meter = TransferBar::new(output, &plain::line(&to.path), total);
     let upload = client
         .worlds()
         .upload(&to)
@@ -93,11 +93,11 @@ fn target(path: &str, file: &Path, is_stdin: bool) -> Result<String> {
         return Ok(path.to_owned());
     }
     if is_stdin {
-        return Err(Failure::usage("standard input has no name; give the whole path"));
+        return Err(CliError::usage("standard input has no name; give the whole path"));
     }
     let name = file.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
         let message = format!("{} has no name that could be kept", file.display());
-        Failure::usage(message)
+        CliError::usage(message)
     })?;
     Ok(format!("{path}{name}"))
 }

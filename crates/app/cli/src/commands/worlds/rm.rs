@@ -4,7 +4,7 @@ use futures::{StreamExt as _, stream};
 use wharf_client::{Client, FileFilter, RemoteFile, prefix};
 use wharf_vocab::Code;
 
-use crate::commands::{Context, Exit, Failure, Output, Result};
+use crate::commands::{CliError, Context, Exit, Output, Result};
 use crate::progress::Spinner;
 use crate::{amount, plain};
 
@@ -24,7 +24,7 @@ Examples:
 
 Files that cannot be removed are listed, and the rest is removed. A file that an open run uses is
 not removed. Lineage is kept.")]
-pub(crate) struct Args {
+pub(crate) struct WorldsRmArgs {
     /// The world's id
     world: String,
     /// Files, or folders ending with /
@@ -39,35 +39,35 @@ pub(crate) struct Args {
 }
 
 /// What was named.
-enum Named {
+enum RemovalTarget {
     File(RemoteFile),
     /// All paths that begin so; all of the world if there is nothing.
     Folder(Option<String>),
 }
 
 /// Removes files, once that is confirmed.
-pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
+pub(super) async fn run(args: &WorldsRmArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
     let named: Vec<_> = args.paths.iter().map(|path| named(args, path)).collect::<Result<_>>()?;
     if !args.yes {
         if !output.can_ask() {
-            return Err(Failure::usage("removing files cannot be undone; confirm it with --yes"));
+            return Err(CliError::usage("removing files cannot be undone; confirm it with --yes"));
         }
         let what = described(args, &client, &named).await?;
         if let Some(what) = what
             && !output.confirm(&format!("Remove {what} permanently?"))
         {
-            return Removed::new(output, &args.world).end();
+            return RemovalReport::new(output, &args.world).end();
         }
     }
     let several = args.paths.len() > 1;
-    let mut removed = Removed::new(output, &args.world);
+    let mut removed = RemovalReport::new(output, &args.world);
     for (path, named) in args.paths.iter().zip(&named) {
         let before = removed.count();
         let done = match named {
-            Named::File(file) => remove_one(args, &client, file, &mut removed).await,
-            Named::Folder(folder) => {
+            RemovalTarget::File(file) => remove_one(args, &client, file, &mut removed).await,
+            RemovalTarget::Folder(folder) => {
                 remove_all(args, &client, folder.as_deref(), &mut removed).await
             }
         };
@@ -83,55 +83,61 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
 }
 
 /// What became of one of several paths.
-fn told(path: &str, named: &Named, count: u64) -> String {
+fn told(path: &str, named: &RemovalTarget, count: u64) -> String {
     let path = plain::line(path);
     match (named, count) {
-        (Named::File(_), _) => format!("removed {path}"),
-        (Named::Folder(_), 1) => format!("removed 1 file below {path}"),
-        (Named::Folder(_), count) => format!("removed {count} files below {path}"),
+        (RemovalTarget::File(_), _) => format!("removed {path}"),
+        (RemovalTarget::Folder(_), 1) => format!("removed 1 file below {path}"),
+        (RemovalTarget::Folder(_), count) => format!("removed {count} files below {path}"),
     }
 }
 
-fn named(args: &Args, path: &str) -> Result<Named> {
+fn named(args: &WorldsRmArgs, path: &str) -> Result<RemovalTarget> {
     if !path.ends_with('/') {
-        return Ok(Named::File(RemoteFile::new(&args.world, path)?));
+        return Ok(RemovalTarget::File(RemoteFile::new(&args.world, path)?));
     }
     if !args.recursive {
         let folder = plain::line(path);
-        return Err(Failure::usage(format!("{folder} is a folder; remove all of it with -r")));
+        return Err(CliError::usage(format!("{folder} is a folder; remove all of it with -r")));
     }
-    Ok(Named::Folder(prefix(Some(path))?))
+    Ok(RemovalTarget::Folder(prefix(Some(path))?))
 }
 
 async fn remove_one(
-    args: &Args,
+    args: &WorldsRmArgs,
     client: &Client,
     file: &RemoteFile,
-    removed: &mut Removed,
+    removed: &mut RemovalReport,
 ) -> Result<()> {
     client.worlds().remove_file(file).await.map_err(|error| hinted(args, error.into()))?;
     removed.file(&file.path)
 }
 
 /// Says how folders are named to somebody who meant one.
-fn hinted(args: &Args, failure: Failure) -> Failure {
+fn hinted(args: &WorldsRmArgs, failure: CliError) -> CliError {
     match failure {
-        Failure::Reported { error, exit } if args.recursive && error.is(Code::ArtifactNotFound) => {
+        CliError::Reported { error, exit }
+            if args.recursive && error.is(Code::ArtifactNotFound) =>
+        {
             let error = error.with_hint("End the path with / to name a folder.");
-            Failure::Reported { error, exit }
+            CliError::Reported { error, exit }
         }
         failure => failure,
     }
 }
 
 /// What is about to be removed, in words; nothing if there is none of it.
-async fn described(args: &Args, client: &Client, named: &[Named]) -> Result<Option<String>> {
-    if let ([Named::File(_)], [path]) = (named, args.paths.as_slice()) {
+async fn described(
+    args: &WorldsRmArgs,
+    client: &Client,
+    named: &[RemovalTarget],
+) -> Result<Option<String>> {
+    if let ([RemovalTarget::File(_)], [path]) = (named, args.paths.as_slice()) {
         return Ok(Some(plain::line(path)));
     }
     let (mut count, mut bytes, mut folders): (u64, u64, u64) = (0, 0, 0);
     for named in named {
-        let Named::Folder(folder) = named else {
+        let RemovalTarget::Folder(folder) = named else {
             count += 1;
             continue;
         };
@@ -151,16 +157,16 @@ async fn described(args: &Args, client: &Client, named: &[Named]) -> Result<Opti
 }
 
 /// Which files lie in a folder. The whole world does not mean local files of runs.
-fn filter(args: &Args, folder: Option<&str>) -> FileFilter {
+fn filter(args: &WorldsRmArgs, folder: Option<&str>) -> FileFilter {
     let prefix = folder.map(str::to_owned);
     FileFilter { world: args.world.clone(), prefix, local: false, recursive: true }
 }
 
 async fn remove_all(
-    args: &Args,
+    args: &WorldsRmArgs,
     client: &Client,
     folder: Option<&str>,
-    removed: &mut Removed,
+    removed: &mut RemovalReport,
 ) -> Result<()> {
     let mut listing = client.worlds().files(filter(args, folder));
     let mut found = false;
@@ -195,7 +201,7 @@ async fn remove_all(
         Some(folder) if !found => {
             let world = plain::line(&args.world);
             let message = format!("There is nothing below {folder} in the world {world}.");
-            Err(Failure::new(Code::ArtifactNotFound, message))
+            Err(CliError::new(Code::ArtifactNotFound, message))
         }
         _ => Ok(()),
     }
@@ -203,7 +209,7 @@ async fn remove_all(
 
 /// Tells what was removed so far, and what could not be: path by path, so that a long list needs
 /// no memory.
-struct Removed {
+struct RemovalReport {
     output: Output,
     spinner: Spinner,
     /// The beginning of the JSON, as far as it is not written yet.
@@ -212,7 +218,7 @@ struct Removed {
     failed: u64,
 }
 
-impl Removed {
+impl RemovalReport {
     /// Nothing is removed or written yet.
     fn new(output: Output, world: &str) -> Self {
         let world = serde_json::Value::from(world);
@@ -245,8 +251,8 @@ impl Removed {
     }
 
     /// Something could not be removed.
-    fn failed(&mut self, failure: Failure) -> Result<()> {
-        if failure == Failure::ReaderGone {
+    fn failed(&mut self, failure: CliError) -> Result<()> {
+        if failure == CliError::ReaderGone {
             return Err(failure);
         }
         self.spinner.aside(|| self.output.failure(&failure));
@@ -260,8 +266,8 @@ impl Removed {
     }
 
     /// Nothing more will be removed, for this reason. What was is told all the same.
-    fn broken_off(self, failure: Failure) -> Result<Exit> {
-        if self.count + self.failed > 0 && failure != Failure::ReaderGone {
+    fn broken_off(self, failure: CliError) -> Result<Exit> {
+        if self.count + self.failed > 0 && failure != CliError::ReaderGone {
             self.end()?;
         }
         Err(failure)

@@ -5,7 +5,7 @@ use wharf_vocab::{Publish, UnknownCost};
 use wharf_wire::rest_v1::{CorrectWorld, CreateWorld, PolicyRule, SetWorld};
 
 use super::show;
-use crate::commands::{Context, Exit, Failure, Result, run, word};
+use crate::commands::{CliError, Context, Exit, Result, run, word};
 use crate::{amount, inputs};
 
 /// What `wharf worlds create` takes.
@@ -15,7 +15,7 @@ Examples:
   wharf worlds create lab
   wharf worlds create lab --limit-micro 5000000 --default-hold-micro 1000
   wharf worlds create films --publish staged --retention 30d")]
-pub(crate) struct Create {
+pub(crate) struct WorldsCreateArgs {
     /// The world's id
     world: String,
     /// The most its runs may cost, in millionths of a dollar [default: no limit]
@@ -41,7 +41,7 @@ pub(crate) struct Create {
 }
 
 /// Makes a world and shows it.
-pub(super) async fn create(args: Create, context: &Context) -> Result<Exit> {
+pub(super) async fn create(args: WorldsCreateArgs, context: &Context) -> Result<Exit> {
     let policy = args.policy.as_deref().map(policy).transpose()?;
     let body = CreateWorld {
         world: run::id("world", &args.world)?,
@@ -67,7 +67,7 @@ Examples:
 
 Other settings stay as they are. Open runs keep the settings they started with.")]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
-pub(crate) struct Set {
+pub(crate) struct WorldsSetArgs {
     /// The world's id
     world: String,
     /// The most its runs may cost, in millionths of a dollar, or none
@@ -92,7 +92,7 @@ pub(crate) struct Set {
 }
 
 /// Changes what is named and shows the world.
-pub(super) async fn set(args: Set, context: &Context) -> Result<Exit> {
+pub(super) async fn set(args: WorldsSetArgs, context: &Context) -> Result<Exit> {
     let body = SetWorld {
         limit_micro: args.limit_micro.map(|limit| limit.0),
         default_hold_micro: args.default_hold_micro,
@@ -114,7 +114,7 @@ Examples:
 
 The other value stays as it is. wharf worlds set does the same and more.")]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
-pub(crate) struct Budget {
+pub(crate) struct WorldsBudgetArgs {
     /// The world's id
     world: String,
     /// The most its runs may cost, in millionths of a dollar
@@ -129,7 +129,7 @@ pub(crate) struct Budget {
 }
 
 /// Changes the world's money and shows the world.
-pub(super) async fn budget(args: Budget, context: &Context) -> Result<Exit> {
+pub(super) async fn budget(args: WorldsBudgetArgs, context: &Context) -> Result<Exit> {
     let limit_micro = if args.no_limit { Some(None) } else { args.limit_micro.map(Some) };
     let default_hold_micro = args.default_hold_micro;
     let body = SetWorld { limit_micro, default_hold_micro, ..SetWorld::default() };
@@ -150,7 +150,7 @@ Examples:
 
 The cost shown for runs does not change. The correction and its reason are audited: wharf audit")]
 #[command(group = clap::ArgGroup::new("amount").required(true))]
-pub(crate) struct Correct {
+pub(crate) struct WorldsCorrectArgs {
     /// The world's id
     world: String,
     /// The amount to add to what was spent, in dollars; may be negative
@@ -166,7 +166,7 @@ pub(crate) struct Correct {
 }
 
 /// Corrects the account and shows the world.
-pub(super) async fn correct(args: Correct, context: &Context) -> Result<Exit> {
+pub(super) async fn correct(args: WorldsCorrectArgs, context: &Context) -> Result<Exit> {
     let by_micro = args.by.or(args.by_micro).unwrap_or_default();
     let body = CorrectWorld { by_micro, reason: args.reason };
     let raw = context.client()?.worlds().correct(&args.world, &body).raw().await?;
@@ -207,7 +207,7 @@ struct Days(Option<u32>);
 fn policy(source: &str) -> Result<Vec<PolicyRule>> {
     let wrong = |why: String| {
         let example = r#"[{"tool":"acme/*","when":"first-use","approve":true}]"#;
-        Failure::usage(format!("a policy is a list of rules such as {example}: {why}"))
+        CliError::usage(format!("a policy is a list of rules such as {example}: {why}"))
     };
     match inputs::json(source)? {
         Value::Null => Ok(Vec::new()),

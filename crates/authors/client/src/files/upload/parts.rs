@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::files::local::{LocalFile, Range};
 use crate::files::remote::RemoteFile;
 use crate::files::resume::{Memory, StartedUpload};
-use crate::files::retry::Retry;
+use crate::files::retry::RetryCounter;
 
 /// Making a file of its parts may mean to copy all of them.
 const COMPLETE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
@@ -27,13 +27,14 @@ pub(super) async fn send(
     memory: &Memory,
     resume: bool,
 ) -> Result<Artifact> {
-    let mut retry = Retry::new(upload.client.clone());
+    let mut retry = RetryCounter::new(upload.client.clone());
     let (started, arrived) = begin(upload, &mut retry, file, memory, resume).await?;
     retry.worked();
     let sent = send_all(upload, file, &mut retry, (&started, &arrived)).await;
     let done = match sent {
         Ok(hasher) => {
-            let whole = Whole { b3: hasher.finalize().to_hex().to_string(), bytes: file.bytes };
+            let whole =
+                JoinedParts { b3: hasher.finalize().to_hex().to_string(), bytes: file.bytes };
             complete(upload, &mut retry, &started.upload_id, &whole).await
         }
         Err(error) => Err(error),
@@ -69,7 +70,7 @@ fn is_passing(error: &Error) -> bool {
 /// each part has that has arrived.
 async fn begin(
     upload: &Upload<'_>,
-    retry: &mut Retry,
+    retry: &mut RetryCounter,
     file: &LocalFile,
     memory: &Memory,
     resume: bool,
@@ -104,7 +105,7 @@ async fn begin(
 async fn send_all(
     upload: &Upload<'_>,
     file: &LocalFile,
-    retry: &mut Retry,
+    retry: &mut RetryCounter,
     (started, arrived): (&StartedUpload, &BTreeMap<u32, u64>),
 ) -> Result<Hasher> {
     let mut hasher = Hasher::new();
@@ -114,7 +115,7 @@ async fn send_all(
             hasher = file.hash(range, hasher).await?;
             upload.progress.tell(Transfer::Position(range.from + range.bytes));
         } else {
-            let numbered = Numbered { upload_id: &started.upload_id, part };
+            let numbered = PartRef { upload_id: &started.upload_id, part };
             hasher = send_part(upload, retry, &numbered, (file, range, hasher)).await?;
         }
         here += range.bytes;
@@ -127,12 +128,12 @@ async fn send_all(
 }
 
 /// Which part of which upload.
-pub(super) struct Numbered<'a> {
+pub(super) struct PartRef<'a> {
     pub(super) upload_id: &'a str,
     pub(super) part: u32,
 }
 
-impl Numbered<'_> {
+impl PartRef<'_> {
     /// The beginning of a request that carries the part.
     pub(super) fn request(
         &self,
@@ -149,8 +150,8 @@ impl Numbered<'_> {
 
 async fn send_part(
     upload: &Upload<'_>,
-    retry: &mut Retry,
-    numbered: &Numbered<'_>,
+    retry: &mut RetryCounter,
+    numbered: &PartRef<'_>,
     (file, range, before): (&LocalFile, Range, Hasher),
 ) -> Result<Hasher> {
     loop {
@@ -173,7 +174,7 @@ async fn send_part(
 }
 
 /// What the parts make together.
-pub(super) struct Whole {
+pub(super) struct JoinedParts {
     pub(super) b3: String,
     pub(super) bytes: u64,
 }
@@ -181,9 +182,9 @@ pub(super) struct Whole {
 /// Has a file made of the parts.
 pub(super) async fn complete(
     upload: &Upload<'_>,
-    retry: &mut Retry,
+    retry: &mut RetryCounter,
     upload_id: &str,
-    whole: &Whole,
+    whole: &JoinedParts,
 ) -> Result<Artifact> {
     let body = CompleteUpload {
         b3: Some(whole.b3.clone()),
@@ -226,7 +227,7 @@ pub(super) async fn start(
 /// The upload as the core knows it; none if it does not any more.
 async fn look(
     upload: &Upload<'_>,
-    retry: &mut Retry,
+    retry: &mut RetryCounter,
     upload_id: &str,
 ) -> Result<Option<rest_v1::Upload>> {
     let ask = async |client: &Client| {

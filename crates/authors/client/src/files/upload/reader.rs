@@ -14,11 +14,11 @@ use wharf_vocab::Code;
 use wharf_vocab::limits::UPLOAD_PARTS_MAX;
 use wharf_wire::rest_v1::Artifact;
 
-use super::parts::{self, Numbered, Whole};
+use super::parts::{self, JoinedParts, PartRef};
 use super::{B3, Kept, Transfer, Upload, exchange, time_for, verified};
 use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::files::retry::Retry;
+use crate::files::retry::RetryCounter;
 
 const MIB: usize = 1024 * 1024;
 
@@ -29,12 +29,12 @@ fn part_bytes(part: u32) -> usize {
 }
 
 /// A reader that several parts are read from, one after the other.
-struct Source<R> {
+struct SharedReader<R> {
     reader: Arc<Mutex<R>>,
     name: String,
 }
 
-impl<R: Read + Send + 'static> Source<R> {
+impl<R: Read + Send + 'static> SharedReader<R> {
     /// Reads one part, or what there is of it before the end, beginning at once.
     fn read(&self, part: u32) -> impl Future<Output = Result<Bytes>> + use<R> {
         let (reader, name) = (Arc::clone(&self.reader), self.name.clone());
@@ -58,9 +58,9 @@ pub(super) async fn send<R: Read + Send + 'static>(
     reader: R,
     name: &str,
 ) -> Result<Artifact> {
-    let source = Source { reader: Arc::new(Mutex::new(reader)), name: name.to_owned() };
+    let source = SharedReader { reader: Arc::new(Mutex::new(reader)), name: name.to_owned() };
     let first = source.read(1).await?;
-    let mut retry = Retry::new(upload.client.clone());
+    let mut retry = RetryCounter::new(upload.client.clone());
     if first.len() < part_bytes(1) {
         return whole(upload, &mut retry, first).await;
     }
@@ -77,8 +77,8 @@ pub(super) async fn send<R: Read + Send + 'static>(
 
 async fn in_parts<R: Read + Send + 'static>(
     upload: &Upload<'_>,
-    retry: &mut Retry,
-    source: &Source<R>,
+    retry: &mut RetryCounter,
+    source: &SharedReader<R>,
     upload_id: &str,
     first: Bytes,
 ) -> Result<Artifact> {
@@ -95,20 +95,20 @@ async fn in_parts<R: Read + Send + 'static>(
         let reading = (!is_last).then(|| source.read(part + 1));
         let before = hasher.count();
         hasher.update(&bytes);
-        send_part(upload, retry, &Numbered { upload_id, part }, before, bytes).await?;
+        send_part(upload, retry, &PartRef { upload_id, part }, before, bytes).await?;
         if let Some(reading) = reading {
             // The last part may have been full by chance; an empty one is none.
             next = Some(reading.await?).filter(|bytes| !bytes.is_empty());
         }
     }
-    let whole = Whole { b3: hasher.finalize().to_hex().to_string(), bytes: hasher.count() };
+    let whole = JoinedParts { b3: hasher.finalize().to_hex().to_string(), bytes: hasher.count() };
     parts::complete(upload, retry, upload_id, &whole).await
 }
 
 async fn send_part(
     upload: &Upload<'_>,
-    retry: &mut Retry,
-    numbered: &Numbered<'_>,
+    retry: &mut RetryCounter,
+    numbered: &PartRef<'_>,
     before: u64,
     bytes: Bytes,
 ) -> Result<()> {
@@ -130,7 +130,7 @@ async fn send_part(
     }
 }
 
-async fn whole(upload: &Upload<'_>, retry: &mut Retry, bytes: Bytes) -> Result<Artifact> {
+async fn whole(upload: &Upload<'_>, retry: &mut RetryCounter, bytes: Bytes) -> Result<Artifact> {
     let (b3, length) = (blake3::hash(&bytes).to_hex(), bytes.len() as u64);
     let send = async |client: &Client| {
         let request = upload.typed(upload.to.request(client, Method::PUT));

@@ -7,10 +7,10 @@ use wharf_protocol::Session as _;
 use wharf_protocol::agent::{AgentEvent, CallOutcome, CallReceived};
 use wharf_vocab::{Code, Fault};
 
-use super::{Command, Connection, LAST_MS};
+use super::{HandlerCommand, LAST_MS, ProcessConnection};
 use crate::process::host::CoreCall;
 
-impl Connection {
+impl ProcessConnection {
     /// Handles everything the session has to say.
     pub(super) fn handle_events(&mut self) {
         while let Some(event) = self.session.poll_event() {
@@ -85,7 +85,7 @@ impl Connection {
         let work = async move {
             let report = Box::new(core.execute(tool, input).await);
             // When the connection is gone there is nobody left to tell.
-            let _ = commands.send(Command::Finish { call_id, report }).await;
+            let _ = commands.send(HandlerCommand::Finish { call_id, report }).await;
         };
         self.running.spawn_on(work, &self.workers);
     }

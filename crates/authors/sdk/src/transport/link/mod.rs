@@ -6,15 +6,15 @@ mod task;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use wharf_protocol::tool::{Answer, ToolRequest};
+use wharf_protocol::tool::{ToolAnswer, ToolRequest};
 use wharf_wire::tool_v1::{Offer, OfferedTool};
 
 use super::{Error, Exchange, Kind, Options, Outgoing, Transport};
 use crate::Tool;
 pub(crate) use shared::LinkServer;
-use shared::Shared;
+use shared::LinkState;
 use task::Task;
-pub(crate) use task::{Broken, Frames};
+pub(crate) use task::{Frames, LinkBroken};
 
 /// One connection to a peer. Cheap to clone; the connection is closed when it is closed, when the
 /// last clone is dropped, or when the peer goes.
@@ -34,7 +34,7 @@ pub(crate) use task::{Broken, Frames};
 /// ```
 #[derive(Clone)]
 pub struct Link {
-    owner: Arc<Owner>,
+    owner: Arc<LinkOwner>,
     /// Whether the peer is a core, which knows tools by their ids.
     is_core: bool,
     /// The request that is served here on whose behalf calls are made, if there is one.
@@ -42,9 +42,9 @@ pub struct Link {
 }
 
 /// Whoever keeps a connection open.
-struct Owner(Arc<Shared>);
+struct LinkOwner(Arc<LinkState>);
 
-impl Drop for Owner {
+impl Drop for LinkOwner {
     fn drop(&mut self) {
         self.0.begin_close();
     }
@@ -76,9 +76,9 @@ impl Link {
     /// Begins a connection. `marked` says whether the peer is known to read the additions to the
     /// protocol, `bare` whether requests go without their envelope.
     pub(crate) fn new(frames: impl Frames, marked: bool, bare: bool, options: &Options) -> Self {
-        let shared = Arc::new(Shared::new(marked, bare, options));
+        let shared = Arc::new(LinkState::new(marked, bare, options));
         tokio::spawn(Task::new(frames, Arc::clone(&shared), options));
-        Self { owner: Arc::new(Owner(shared)), is_core: false, of: None }
+        Self { owner: Arc::new(LinkOwner(shared)), is_core: false, of: None }
     }
 
     /// The same link, whose peer is a core: a definition that says [which tool of the
@@ -89,7 +89,7 @@ impl Link {
         self
     }
 
-    fn shared(&self) -> &Arc<Shared> {
+    fn shared(&self) -> &Arc<LinkState> {
         &self.owner.0
     }
 
@@ -164,7 +164,7 @@ impl Transport for Link {
         if let Some(at) = request.at.take().filter(|_| self.is_core) {
             request.method = at.id().to_owned().into();
         }
-        Shared::call(self.shared(), request, self.of.as_deref())
+        LinkState::call(self.shared(), request, self.of.as_deref())
     }
 }
 
@@ -216,7 +216,7 @@ impl<T: Transport> Transport for Named<T> {
 }
 
 /// The answer to what cannot be done on a connection that has ended or is about to.
-fn going() -> Answer {
+fn going() -> ToolAnswer {
     let message = "The connection is being closed, so the call was given up.";
-    Answer::Failed(wharf_vocab::Fault::new(wharf_vocab::Code::ToolUnavailable, message))
+    ToolAnswer::Failed(wharf_vocab::Fault::new(wharf_vocab::Code::ToolUnavailable, message))
 }

@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use wharf_protocol::tool::{Answer, CallError, Event, ToolRequest, ToolSession};
+use wharf_protocol::tool::{CallError, ToolAnswer, ToolEvent, ToolRequest, ToolSession};
 use wharf_protocol::{Closed, Incoming as ReceivedFrame, Moment, Outgoing as Frame, Session as _};
 use wharf_vocab::{Code, Executed, Fault, Micro, Timestamp};
-use wharf_wire::tool_v1::{Message, Offer, OfferedTool, Request};
+use wharf_wire::tool_v1::{Offer, OfferedTool, Request, ToolMessage};
 
 use super::{Counters, going};
 use crate::transport::{Exchange, Limits, Options, Outgoing, Spent};
@@ -27,10 +27,10 @@ const CALLS_BYTES_MAX: usize = 64 * 1024 * 1024;
 const NOW: Moment = Moment { ms: 0, at: Timestamp(0) };
 
 /// What the handles of a connection and its task share.
-pub(super) struct Shared {
+pub(super) struct LinkState {
     pub(super) marked: bool,
     pub(super) closed: CancellationToken,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<LinkCalls>,
     /// The connection's task, which sends what waits.
     pub(super) task: AtomicWaker,
     /// Somebody may send again.
@@ -41,10 +41,10 @@ pub(super) struct Shared {
     limits: Limits,
 }
 
-pub(super) struct State {
+pub(super) struct LinkCalls {
     session: ToolSession,
     number: u64,
-    waiters: HashMap<String, Waiter>,
+    waiters: HashMap<String, CallWaiter>,
     /// Requests that nobody has taken up yet.
     incoming: VecDeque<ToolRequest>,
     /// What stops those that were.
@@ -59,16 +59,16 @@ pub(super) struct State {
 }
 
 /// Whoever waits for the answer to a call.
-struct Waiter {
-    answer: oneshot::Sender<Answer>,
+struct CallWaiter {
+    answer: oneshot::Sender<ToolAnswer>,
     /// Absent when nobody listens.
     progress: Option<mpsc::Sender<Value>>,
     cost: Spent,
 }
 
-impl Shared {
+impl LinkState {
     pub(super) fn new(marked: bool, bare: bool, options: &Options) -> Self {
-        let state = State {
+        let state = LinkCalls {
             session: ToolSession::new(marked, bare, options.limits),
             number: 0,
             waiters: HashMap::new(),
@@ -98,7 +98,7 @@ impl Shared {
         let (answer, answered) = oneshot::channel();
         let (told, progress) = mpsc::channel(if heard { shared.progress_max } else { 1 });
         let cost = Spent::default();
-        let waiter = Waiter { answer, progress: heard.then_some(told), cost: cost.clone() };
+        let waiter = CallWaiter { answer, progress: heard.then_some(told), cost: cost.clone() };
         let mut state = shared.state.lock();
         state.number += 1;
         let id = state.number.to_string();
@@ -163,7 +163,7 @@ impl Shared {
     pub(super) fn receive(&self, text: &str) -> bool {
         // Read before the lock is taken: frames can be large.
         let fits = text.len() <= self.limits.frame_bytes_max;
-        let read = fits.then(|| Message::read(text));
+        let read = fits.then(|| ToolMessage::read(text));
         let mut state = self.state.lock();
         match read {
             Some(read) => state.session.receive_read(read),
@@ -203,7 +203,7 @@ impl Shared {
         if state.servers == 0 {
             let message = "Nobody serves tools on this connection.";
             let fault = Fault::new(Code::ToolUnavailable, message).executed(Executed::No);
-            let answer = Answer::Failed(fault);
+            let answer = ToolAnswer::Failed(fault);
             while let Some(incoming) = state.incoming.pop_front() {
                 state.session.answer(&incoming.id, &answer);
             }
@@ -232,33 +232,33 @@ impl Shared {
     }
 
     /// Does what follows from what was received.
-    fn react(&self, state: &mut State) {
+    fn react(&self, state: &mut LinkCalls) {
         while let Some(event) = state.session.poll_event() {
             match event {
-                Event::Request(incoming) => {
+                ToolEvent::Request(incoming) => {
                     state.incoming.push_back(incoming);
                     self.requests.notify_one();
                 }
-                Event::Canceled { id } => state.canceled(&id),
-                Event::Progress { id, data } => state.progress(&id, data),
+                ToolEvent::Canceled { id } => state.canceled(&id),
+                ToolEvent::Progress { id, data } => state.progress(&id, data),
                 // Of a call that is over nobody here keeps books.
-                Event::Cost { id, so_far_micro } => {
+                ToolEvent::Cost { id, so_far_micro } => {
                     if let Some(waiter) = state.waiters.get(&id) {
                         waiter.cost.raise(so_far_micro);
                     }
                 }
-                Event::Answered { id, answer } => {
+                ToolEvent::Answered { id, answer } => {
                     if let Some(waiter) = state.waiters.remove(&id) {
                         // Whoever does not wait any more does not mind.
                         let _ = waiter.answer.send(answer);
                     }
                 }
-                Event::Offer(tools) => {
+                ToolEvent::Offer(tools) => {
                     let names = tools.iter().map(|tool| tool.name.clone()).collect();
                     state.offered = tools;
                     state.session.offered(Offer::Tools(names));
                 }
-                Event::Offered(offer) => {
+                ToolEvent::Offered(offer) => {
                     if let Some(sender) = state.offers.pop_front() {
                         // As above.
                         let _ = sender.send(offer);
@@ -269,7 +269,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl LinkCalls {
     /// Whether there is room for what can wait.
     fn has_room(&self) -> bool {
         self.session.frames_waiting() < ROOM_FRAMES && self.session.bytes_waiting() < ROOM_BYTES
@@ -302,7 +302,7 @@ impl State {
 
 /// Calls a request off when it is dropped; one that is over does not mind.
 struct Guard {
-    shared: Arc<Shared>,
+    shared: Arc<LinkState>,
     id: String,
 }
 
@@ -312,7 +312,7 @@ impl Drop for Guard {
     }
 }
 
-fn refused(error: CallError) -> Answer {
+fn refused(error: CallError) -> ToolAnswer {
     let (code, message) = match error {
         CallError::Full | CallError::Duplicate => {
             (Code::ToolBusy, "Too many calls are under way on this connection.")
@@ -322,16 +322,16 @@ fn refused(error: CallError) -> Answer {
         }
         CallError::Ended => (Code::TransportLost, "The connection has ended."),
     };
-    Answer::Failed(Fault::new(code, message).executed(Executed::No))
+    ToolAnswer::Failed(Fault::new(code, message).executed(Executed::No))
 }
 
 /// Somebody who serves a connection.
 pub(crate) struct LinkServer {
-    shared: Arc<Shared>,
+    shared: Arc<LinkState>,
 }
 
 impl LinkServer {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<LinkState>) -> Self {
         shared.state.lock().servers += 1;
         Self { shared }
     }
@@ -375,7 +375,7 @@ impl LinkServer {
     }
 
     /// Answers a request. It waits while the peer is behind.
-    pub(crate) async fn answer(&self, id: &str, answer: &Answer) {
+    pub(crate) async fn answer(&self, id: &str, answer: &ToolAnswer) {
         self.when_room(|state| {
             state.taken.remove(id);
             state.session.answer(id, answer);
@@ -384,7 +384,7 @@ impl LinkServer {
     }
 
     /// Does something that may be sent, when there is room.
-    async fn when_room(&self, mut act: impl FnMut(&mut State)) {
+    async fn when_room(&self, mut act: impl FnMut(&mut LinkCalls)) {
         loop {
             let room = self.shared.room.notified();
             tokio::pin!(room);
@@ -403,7 +403,7 @@ impl LinkServer {
     }
 
     /// Refuses what nobody has taken up, and everything that comes while this is held.
-    pub(crate) fn refuse(&self, answer: &Answer) {
+    pub(crate) fn refuse(&self, answer: &ToolAnswer) {
         let mut state = self.shared.state.lock();
         while let Some(incoming) = state.incoming.pop_front() {
             state.session.answer(&incoming.id, answer);

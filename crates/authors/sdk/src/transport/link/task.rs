@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::shared::Shared;
+use super::shared::LinkState;
 use crate::transport::Options;
 
 /// Frames that are taken before what waits is sent, and before others have their turn.
@@ -15,7 +15,7 @@ const TAKEN_MAX: usize = 32;
 
 /// The connection is of no more use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Broken;
+pub(crate) struct LinkBroken;
 
 /// Frames of text in and out. One task owns them and polls both directions.
 pub(crate) trait Frames: Send + Unpin + 'static {
@@ -26,13 +26,13 @@ pub(crate) trait Frames: Send + Unpin + 'static {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Self::Text>>;
 
     /// Whether there is room for another frame.
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>>;
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkBroken>>;
 
     /// Takes a frame after [`poll_ready`](Self::poll_ready) said that there is room.
-    fn send(&mut self, frame: String) -> Result<(), Broken>;
+    fn send(&mut self, frame: String) -> Result<(), LinkBroken>;
 
     /// Sees to it that frames leave; ready when all have.
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>>;
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkBroken>>;
 
     /// Bids farewell, and says whether what the peer still sends is to be read: leaving with
     /// something unread could cost the peer what it has not read. It may be called again.
@@ -42,7 +42,7 @@ pub(crate) trait Frames: Send + Unpin + 'static {
 /// The task that owns a connection: it reads, sends what waits, and bids farewell.
 pub(super) struct Task<F> {
     frames: F,
-    shared: Arc<Shared>,
+    shared: Arc<LinkState>,
     /// Frames were taken over that may not have left yet.
     flushing: bool,
     /// Nothing can be sent any more; what the peer said before can still be read.
@@ -58,7 +58,7 @@ pub(super) struct Task<F> {
 }
 
 impl<F: Frames> Task<F> {
-    pub(super) fn new(frames: F, shared: Arc<Shared>, options: &Options) -> Self {
+    pub(super) fn new(frames: F, shared: Arc<LinkState>, options: &Options) -> Self {
         let (farewell_max, unserved_max) = (options.connect_max, options.unserved_max);
         let (farewell, unserved) = (None, None);
         Self {
@@ -75,15 +75,15 @@ impl<F: Frames> Task<F> {
     }
 
     /// Goes on until nothing more can be done now; ready when the connection is over.
-    fn step(&mut self, cx: &mut Context<'_>) -> Poll<Broken> {
-        let Ok(more) = self.read(cx) else { return Poll::Ready(Broken) };
+    fn step(&mut self, cx: &mut Context<'_>) -> Poll<LinkBroken> {
+        let Ok(more) = self.read(cx) else { return Poll::Ready(LinkBroken) };
         self.look_after_unserved(cx);
         if !self.mute && !self.leaving && self.write(cx).is_err() {
             self.mute = true;
             self.shared.begin_close();
         }
         if self.shared.state.lock().closing && self.poll_farewell(cx).is_ready() {
-            return Poll::Ready(Broken);
+            return Poll::Ready(LinkBroken);
         }
         if more {
             // Others have their turn first.
@@ -93,19 +93,19 @@ impl<F: Frames> Task<F> {
     }
 
     /// Reads frames; `true` if there may be more.
-    fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, Broken> {
+    fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, LinkBroken> {
         for _ in 0..TAKEN_MAX {
             match self.frames.poll_next(cx) {
                 Poll::Ready(Some(text)) if self.shared.receive(text.as_ref()) => {}
                 // It has gone, or sends without ever reading.
-                Poll::Ready(_) => return Err(Broken),
+                Poll::Ready(_) => return Err(LinkBroken),
                 Poll::Pending => return Ok(false),
             }
         }
         Ok(true)
     }
 
-    fn write(&mut self, cx: &mut Context<'_>) -> Result<(), Broken> {
+    fn write(&mut self, cx: &mut Context<'_>) -> Result<(), LinkBroken> {
         while let Poll::Ready(ready) = self.frames.poll_ready(cx) {
             ready?;
             let Some(frame) = self.shared.next_frame() else { break };
@@ -159,7 +159,7 @@ impl<F: Frames> Future for Task<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         this.shared.task.register(cx.waker());
-        let Poll::Ready(Broken) = this.step(cx) else { return Poll::Pending };
+        let Poll::Ready(LinkBroken) = this.step(cx) else { return Poll::Pending };
         this.shared.end();
         Poll::Ready(())
     }

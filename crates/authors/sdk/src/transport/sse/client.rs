@@ -17,11 +17,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::{CancellationToken, PollSender};
-use wharf_protocol::sse::{Message, Parser};
+use wharf_protocol::sse::{Parser, SseMessage};
 use wharf_vocab::Backoff;
 
 use crate::transport::dial::dial;
-use crate::transport::link::{Broken, Frames};
+use crate::transport::link::{Frames, LinkBroken};
 use crate::transport::{Address, Error, Options};
 
 /// Frames that may wait in one direction.
@@ -43,7 +43,7 @@ pub(super) struct Client {
     events: mpsc::Receiver<String>,
     posts: PollSender<String>,
     sent: u64,
-    posted: Arc<Posted>,
+    posted: Arc<PostCount>,
     /// The farewell was taken over.
     leaving: bool,
     /// They end with this.
@@ -52,14 +52,14 @@ pub(super) struct Client {
 
 /// How many messages were posted.
 #[derive(Default)]
-struct Posted {
+struct PostCount {
     count: AtomicU64,
     task: AtomicWaker,
 }
 
 /// Where and how requests go.
 #[derive(Clone)]
-struct Target {
+struct RequestTarget {
     address: Address,
     options: Options,
     bearer: Option<HeaderValue>,
@@ -78,12 +78,12 @@ impl Client {
             why: "the token cannot be sent",
         };
         let bearer = bearer.transpose().map_err(unfit)?;
-        let target = Target { address, options: options.clone(), bearer };
+        let target = RequestTarget { address, options: options.clone(), bearer };
         let stream = target.open(None).await?;
         let (events_in, events) = mpsc::channel(WAITING_MAX);
         let (posts, posts_out) = mpsc::channel(WAITING_MAX);
-        let posted = Arc::new(Posted::default());
-        let reader = Reader {
+        let posted = Arc::new(PostCount::default());
+        let reader = SseEventReader {
             target: target.clone(),
             parser: Parser::new(options.limits.frame_bytes_max + 1024),
             last: None,
@@ -108,16 +108,16 @@ impl Frames for Client {
         self.events.poll_recv(cx)
     }
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
-        self.posts.poll_reserve(cx).map_err(|_| Broken)
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkBroken>> {
+        self.posts.poll_reserve(cx).map_err(|_| LinkBroken)
     }
 
-    fn send(&mut self, frame: String) -> Result<(), Broken> {
+    fn send(&mut self, frame: String) -> Result<(), LinkBroken> {
         self.sent += 1;
-        self.posts.send_item(frame).map_err(|_| Broken)
+        self.posts.send_item(frame).map_err(|_| LinkBroken)
     }
 
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkBroken>> {
         self.posted.task.register(cx.waker());
         if self.posted.count.load(Ordering::Acquire) == self.sent {
             return Poll::Ready(Ok(()));
@@ -142,7 +142,7 @@ async fn until(broken: CancellationToken, work: impl Future<Output = ()>) {
     broken.run_until_cancelled(work).await;
 }
 
-impl Target {
+impl RequestTarget {
     /// A connection for requests.
     async fn dial(&self) -> Result<Sender, Error> {
         let io = dial(&self.address, &self.options).await?;
@@ -198,27 +198,27 @@ async fn answer_of(response: Response<Incoming>) -> Bytes {
 }
 
 /// Whoever reads events.
-struct Reader {
-    target: Target,
+struct SseEventReader {
+    target: RequestTarget,
     parser: Parser,
     /// The number of the last event.
     last: Option<u64>,
     events: mpsc::Sender<String>,
-    posted: Arc<Posted>,
+    posted: Arc<PostCount>,
 }
 
 /// How a stream ended.
-enum Ended {
+enum StreamEnd {
     /// It broke off and can be resumed.
     Broke,
     /// The session is over.
     Over,
 }
 
-impl Reader {
+impl SseEventReader {
     async fn run(mut self, mut stream: Incoming) {
         loop {
-            if let Ended::Over = self.read(stream).await {
+            if let StreamEnd::Over = self.read(stream).await {
                 return;
             }
             // Without a number to go on from, something may have been missed that is waited for.
@@ -231,28 +231,28 @@ impl Reader {
     }
 
     /// Reads a stream to its end.
-    async fn read(&mut self, mut stream: Incoming) -> Ended {
+    async fn read(&mut self, mut stream: Incoming) -> StreamEnd {
         // What was half read when a stream broke off comes again in whole.
         self.parser = Parser::new(self.target.options.limits.frame_bytes_max + 1024);
         loop {
             let silence = self.target.options.keep_alive * SILENT_MAX;
             let Ok(Some(Ok(frame))) = timeout(silence, stream.frame()).await else {
-                return Ended::Broke;
+                return StreamEnd::Broke;
             };
             let Some(bytes) = frame.data_ref() else { continue };
             if self.parser.push(bytes).is_err() {
-                return Ended::Over;
+                return StreamEnd::Over;
             }
             while let Some(event) = self.parser.pop() {
                 if !self.pass(event).await {
-                    return Ended::Over;
+                    return StreamEnd::Over;
                 }
             }
         }
     }
 
     /// Passes an event on; `false` if there is nothing more to come.
-    async fn pass(&mut self, Message { id, data, .. }: Message) -> bool {
+    async fn pass(&mut self, SseMessage { id, data, .. }: SseMessage) -> bool {
         let number = id.and_then(|id| id.parse().ok());
         if number.is_some() && number <= self.last {
             // It was seen before the stream broke off.
@@ -288,23 +288,23 @@ impl Reader {
 /// Whether a frame says that the session is over, however its keys are ordered.
 fn is_end(data: &str) -> bool {
     #[derive(serde::Deserialize)]
-    struct Head<'a> {
+    struct EventHead<'a> {
         #[serde(rename = "type", borrow)]
         what: Option<std::borrow::Cow<'a, str>>,
         kind: Option<serde::de::IgnoredAny>,
     }
     // Only short frames can be one, and only those are worth a second look.
     data.len() < 1024
-        && serde_json::from_str(data).is_ok_and(|head: Head<'_>| {
+        && serde_json::from_str(data).is_ok_and(|head: EventHead<'_>| {
             head.kind.is_none() && head.what.is_some_and(|what| what == "closed" || what == "gap")
         })
 }
 
 /// Whoever posts messages, one after the other so that they stay in order.
 struct Poster {
-    target: Target,
+    target: RequestTarget,
     sender: Option<Sender>,
-    posted: Arc<Posted>,
+    posted: Arc<PostCount>,
 }
 
 impl Poster {
@@ -321,23 +321,23 @@ impl Poster {
     }
 
     /// Posts a message. It is sent again only if it certainly was not taken.
-    async fn post(&mut self, message: Bytes) -> Result<(), Broken> {
+    async fn post(&mut self, message: Bytes) -> Result<(), LinkBroken> {
         let until = Instant::now() + self.target.options.unread_max;
         let mut backoff = Backoff::new(AGAIN, Duration::from_secs(1));
         while Instant::now() < until {
             match self.attempt(message.clone()).await? {
                 Some(status) if status.is_success() => return Ok(()),
                 Some(StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) | None => {}
-                Some(_) => return Err(Broken),
+                Some(_) => return Err(LinkBroken),
             }
             sleep(backoff.pause()).await;
         }
-        Err(Broken)
+        Err(LinkBroken)
     }
 
     /// Tries once; `None` if nothing was sent, `Err` if nobody knows.
-    async fn attempt(&mut self, message: Bytes) -> Result<Option<StatusCode>, Broken> {
-        let mut request = self.target.request(Method::POST, message).map_err(|_| Broken)?;
+    async fn attempt(&mut self, message: Bytes) -> Result<Option<StatusCode>, LinkBroken> {
+        let mut request = self.target.request(Method::POST, message).map_err(|_| LinkBroken)?;
         let json = HeaderValue::from_static("application/json");
         request.headers_mut().insert(CONTENT_TYPE, json);
         if let Some(sender) = &mut self.sender
@@ -356,7 +356,7 @@ impl Poster {
             Ok(response) => response,
             Err(mut error) => {
                 self.sender = None;
-                return if error.take_message().is_some() { Ok(None) } else { Err(Broken) };
+                return if error.take_message().is_some() { Ok(None) } else { Err(LinkBroken) };
             }
         };
         let status = response.status();

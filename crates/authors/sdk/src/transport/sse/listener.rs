@@ -25,7 +25,7 @@ use wharf_protocol::tool::NextEvents;
 use wharf_wire::tool_v1::SUBPROTOCOL;
 
 use super::outlet::{Cursor, Outlet};
-use super::session::Session;
+use super::session::SseSession;
 use crate::transport::{Error, Link, Options};
 
 /// Sessions that may wait to be accepted.
@@ -37,15 +37,15 @@ const CONNECTIONS_MAX: usize = 4_096;
 /// Messages of one session that may wait to be taken.
 const POSTS_MAX: usize = 64;
 
-type Answer = Response<BoxBody<Bytes, Infallible>>;
+type SseResponse = Response<BoxBody<Bytes, Infallible>>;
 
 /// All sessions by what they are known by.
 #[derive(Debug, Default)]
-pub(super) struct Sessions(Mutex<HashMap<String, Entry>>);
+pub(super) struct Sessions(Mutex<HashMap<String, SessionEntry>>);
 
 /// The way to a session.
 #[derive(Debug, Clone)]
-struct Entry {
+struct SessionEntry {
     outlet: Arc<Outlet>,
     posts: mpsc::Sender<String>,
 }
@@ -61,7 +61,7 @@ impl Sessions {
 }
 
 /// What all connections share.
-struct Shared {
+struct ListenerState {
     options: Options,
     sessions: Arc<Sessions>,
     links: mpsc::Sender<Link>,
@@ -104,7 +104,7 @@ impl Listener {
         let listener = TcpListener::bind(address.as_ref()).await.map_err(Error::Listen)?;
         let address = listener.local_addr().map_err(Error::Listen)?;
         let (sender, links) = mpsc::channel(WAITING_MAX);
-        let shared = Shared { options, sessions: Arc::default(), links: sender };
+        let shared = ListenerState { options, sessions: Arc::default(), links: sender };
         let task = tokio::spawn(listen(listener, Arc::new(shared)));
         Ok(Self { address, links, _task: AbortOnDropHandle::new(task) })
     }
@@ -121,7 +121,7 @@ impl Listener {
     }
 }
 
-async fn listen(listener: TcpListener, shared: Arc<Shared>) {
+async fn listen(listener: TcpListener, shared: Arc<ListenerState>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     loop {
@@ -141,32 +141,35 @@ async fn listen(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Answer, Infallible> {
+async fn answer(
+    shared: Arc<ListenerState>,
+    request: Request<Incoming>,
+) -> Result<SseResponse, Infallible> {
     let shown = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let shown = shown.and_then(|value| value.strip_prefix("Bearer "));
     if let Some(token) = &shared.options.token
         && !shown.is_some_and(|shown| crate::transport::options::is_same(shown, token))
     {
-        return Ok(Refusal(StatusCode::UNAUTHORIZED, "A token is needed.").answer());
+        return Ok(HttpRefusal(StatusCode::UNAUTHORIZED, "A token is needed.").answer());
     }
     let answered = match *request.method() {
         Method::GET => shared.read(&request),
         Method::POST => shared.post(request).await,
-        _ => Err(Refusal(StatusCode::METHOD_NOT_ALLOWED, "Only GET and POST are known here.")),
+        _ => Err(HttpRefusal(StatusCode::METHOD_NOT_ALLOWED, "Only GET and POST are known here.")),
     };
     Ok(answered.unwrap_or_else(|refusal| refusal.answer()))
 }
 
-impl Shared {
+impl ListenerState {
     /// Opens the stream of a session's events.
-    fn read(self: &Arc<Self>, request: &Request<Incoming>) -> Result<Answer, Refusal> {
+    fn read(self: &Arc<Self>, request: &Request<Incoming>) -> Result<SseResponse, HttpRefusal> {
         let header = request.headers().get("last-event-id").and_then(|value| value.to_str().ok());
         let after = header.filter(|text| !text.is_empty());
         let after = after.or_else(|| pair(request, "after")).map(str::parse).transpose();
         let after = after.map_err(|_| {
-            Refusal(StatusCode::BAD_REQUEST, "The number of the last event is no number.")
+            HttpRefusal(StatusCode::BAD_REQUEST, "The number of the last event is no number.")
         })?;
-        let gone = || Refusal(StatusCode::GONE, "The session has ended; begin a new one.");
+        let gone = || HttpRefusal(StatusCode::GONE, "The session has ended; begin a new one.");
         let entry = match after {
             Some(1..) => self.known(&key(request)).ok_or_else(gone)?,
             _ => self.session(request)?,
@@ -177,50 +180,53 @@ impl Shared {
             .header(CONTENT_TYPE, "text/event-stream")
             .header(CACHE_CONTROL, "no-store")
             .body(body);
-        answer.map_err(|_| Refusal(StatusCode::INTERNAL_SERVER_ERROR, ""))
+        answer.map_err(|_| HttpRefusal(StatusCode::INTERNAL_SERVER_ERROR, ""))
     }
 
     /// Takes a message; it is handed on once the answer has been written.
-    async fn post(self: &Arc<Self>, request: Request<Incoming>) -> Result<Answer, Refusal> {
+    async fn post(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+    ) -> Result<SseResponse, HttpRefusal> {
         let entry = self.session(&request)?;
         let body = Limited::new(request.into_body(), self.options.limits.frame_bytes_max);
         let body = body.collect().await.map_err(|_| {
-            Refusal(StatusCode::PAYLOAD_TOO_LARGE, "The message is too large, or broke off.")
+            HttpRefusal(StatusCode::PAYLOAD_TOO_LARGE, "The message is too large, or broke off.")
         })?;
         // What is no text is no JSON either, and is counted as such.
         let text = String::from_utf8(body.to_bytes().into()).unwrap_or_else(|_| "?".to_owned());
-        let gone = |_| Refusal(StatusCode::GONE, "The session has ended; begin a new one.");
+        let gone = |_| HttpRefusal(StatusCode::GONE, "The session has ended; begin a new one.");
         let room = entry.posts.reserve_owned().await.map_err(gone)?;
         let body = StreamBody::new(acknowledgement(Posted(Some((room, text))))).boxed();
         let answer = Response::builder().status(StatusCode::ACCEPTED);
         let answer = answer.header(CONTENT_TYPE, "application/json").body(body);
-        answer.map_err(|_| Refusal(StatusCode::INTERNAL_SERVER_ERROR, ""))
+        answer.map_err(|_| HttpRefusal(StatusCode::INTERNAL_SERVER_ERROR, ""))
     }
 
-    fn known(&self, key: &str) -> Option<Entry> {
+    fn known(&self, key: &str) -> Option<SessionEntry> {
         let sessions = self.sessions.0.lock();
         sessions.get(key).filter(|entry| !entry.posts.is_closed()).cloned()
     }
 
     /// The session that is meant, which is begun if there is none.
-    fn session(&self, request: &Request<Incoming>) -> Result<Entry, Refusal> {
+    fn session(&self, request: &Request<Incoming>) -> Result<SessionEntry, HttpRefusal> {
         let key = key(request);
         let mut sessions = self.sessions.0.lock();
         if let Some(entry) = sessions.get(&key).filter(|entry| !entry.posts.is_closed()) {
             return Ok(entry.clone());
         }
-        let busy = || Refusal(StatusCode::SERVICE_UNAVAILABLE, "Too many sessions are open.");
+        let busy = || HttpRefusal(StatusCode::SERVICE_UNAVAILABLE, "Too many sessions are open.");
         if sessions.len() >= SESSIONS_MAX {
             return Err(busy());
         }
         let place = self.links.try_reserve().map_err(|_| busy())?;
         let outlet = Arc::new(Outlet::new());
         let (sender, posts) = mpsc::channel(POSTS_MAX);
-        let entry = Entry { outlet: Arc::clone(&outlet), posts: sender };
+        let entry = SessionEntry { outlet: Arc::clone(&outlet), posts: sender };
         sessions.insert(key.clone(), entry.clone());
         let marked = !self.options.plain && pair(request, "protocol") == Some(SUBPROTOCOL);
         let unread_max = self.options.unread_max;
-        let session = Session::new(key, Arc::clone(&self.sessions), outlet, posts, unread_max);
+        let session = SseSession::new(key, Arc::clone(&self.sessions), outlet, posts, unread_max);
         place.send(Link::new(session, marked, true, &self.options));
         Ok(entry)
     }
@@ -245,10 +251,10 @@ fn key<B>(request: &Request<B>) -> String {
 }
 
 /// Why something is not done.
-struct Refusal(StatusCode, &'static str);
+struct HttpRefusal(StatusCode, &'static str);
 
-impl Refusal {
-    fn answer(self) -> Answer {
+impl HttpRefusal {
+    fn answer(self) -> SseResponse {
         let Self(status, message) = self;
         let body = Full::from(json!({"error": {"message": message}}).to_string());
         let mut answer = Response::new(body.boxed());

@@ -24,7 +24,7 @@ const AT_ONCE_BYTES: usize = 64 * 1024;
 /// Where the frames of a session go.
 #[derive(Debug)]
 pub(super) struct Outlet {
-    state: Mutex<State>,
+    state: Mutex<SseOutletState>,
     /// Rises with each change that readers want to know.
     news: watch::Sender<u64>,
     /// The connection's task, which wants to know about readers.
@@ -32,7 +32,7 @@ pub(super) struct Outlet {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SseOutletState {
     log: EventLog,
     /// The highest number that any reader has been given.
     read: u64,
@@ -116,7 +116,7 @@ impl Outlet {
     }
 }
 
-impl State {
+impl SseOutletState {
     /// Lets events go that were read and are too many to be kept.
     fn forget(&mut self) {
         let is_full = |(events, bytes)| events > KEPT_MAX || bytes > KEPT_BYTES_MAX;

@@ -11,10 +11,10 @@ use tokio::time::{Sleep, sleep};
 
 use super::listener::Sessions;
 use super::outlet::Outlet;
-use crate::transport::link::{Broken, Frames};
+use crate::transport::link::{Frames, LinkBroken};
 
 /// The frames of a session.
-pub(super) struct Session {
+pub(super) struct SseSession {
     key: String,
     sessions: Arc<Sessions>,
     outlet: Arc<Outlet>,
@@ -26,14 +26,14 @@ pub(super) struct Session {
 
 /// What tells what a message is about.
 #[derive(Deserialize)]
-struct Head {
+struct MessageHead {
     #[serde(rename = "type")]
     what: Option<String>,
     id: Option<String>,
     kind: Option<String>,
 }
 
-impl Session {
+impl SseSession {
     pub(super) fn new(
         key: String,
         sessions: Arc<Sessions>,
@@ -56,20 +56,21 @@ impl Session {
     }
 }
 
-impl Frames for Session {
+impl Frames for SseSession {
     type Text = String;
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<String>> {
         if let Poll::Ready(post) = self.posts.poll_recv(cx) {
-            let head: Option<Head> = post.as_ref().and_then(|it| serde_json::from_str(it).ok());
+            let head: Option<MessageHead> =
+                post.as_ref().and_then(|it| serde_json::from_str(it).ok());
             return Poll::Ready(match head {
                 // One of several readers leaves the others behind.
-                Some(Head { what: Some(what), kind: None, .. })
+                Some(MessageHead { what: Some(what), kind: None, .. })
                     if what == "closed" && self.outlet.readers() <= 1 =>
                 {
                     None
                 }
-                Some(Head { what: Some(what), id: Some(id), .. }) if what == "response" => {
+                Some(MessageHead { what: Some(what), id: Some(id), .. }) if what == "response" => {
                     self.outlet.over(&id);
                     post
                 }
@@ -79,15 +80,15 @@ impl Frames for Session {
         self.poll_unread(cx).map(|()| None)
     }
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkBroken>> {
         self.outlet.poll_ready(cx).map(Ok)
     }
 
-    fn send(&mut self, frame: String) -> Result<(), Broken> {
-        let head: Option<Head> = serde_json::from_str(&frame).ok();
+    fn send(&mut self, frame: String) -> Result<(), LinkBroken> {
+        let head: Option<MessageHead> = serde_json::from_str(&frame).ok();
         let request = match head {
-            Some(Head { kind: Some(_), id, .. }) => id,
-            Some(Head { what: Some(what), id: Some(id), .. }) if what == "cancel" => {
+            Some(MessageHead { kind: Some(_), id, .. }) => id,
+            Some(MessageHead { what: Some(what), id: Some(id), .. }) if what == "cancel" => {
                 self.outlet.over(&id);
                 None
             }
@@ -97,7 +98,7 @@ impl Frames for Session {
         Ok(())
     }
 
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkBroken>> {
         self.outlet.poll_read(cx).map(Ok)
     }
 
@@ -106,7 +107,7 @@ impl Frames for Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for SseSession {
     fn drop(&mut self) {
         self.sessions.remove(&self.key, &self.outlet);
         let told = serde_json::json!({"type": "closed", "code": 1000, "reason": "closed"});

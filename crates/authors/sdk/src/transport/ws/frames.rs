@@ -11,7 +11,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{Bytes, Message, Utf8Bytes};
 use wharf_protocol::Pings;
 
-use crate::transport::link::{Broken, Frames};
+use crate::transport::link::{Frames, LinkBroken};
 
 /// Signs of life that may be missing before the peer is taken for gone.
 const SILENT_MAX: u32 = 3;
@@ -49,17 +49,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     }
 
     /// Asks a silent peer for a sign of life. `Err` once it has not given one for too long.
-    fn poll_life(&mut self, cx: &mut Context<'_>) -> Result<(), Broken> {
+    fn poll_life(&mut self, cx: &mut Context<'_>) -> Result<(), LinkBroken> {
         while self.look.poll_tick(cx).is_ready() {
             self.silent += 1;
             self.ping = true;
             if self.silent > SILENT_MAX {
-                return Err(Broken);
+                return Err(LinkBroken);
             }
         }
         if self.ping && self.pinned().poll_ready(cx).is_ready() {
             self.ping = false;
-            self.pinned().start_send(Message::Ping(Bytes::new())).map_err(|_| Broken)?;
+            self.pinned().start_send(Message::Ping(Bytes::new())).map_err(|_| LinkBroken)?;
             // What is left is sent with the next frames, or by the next look.
             let _ = self.pinned().poll_flush(cx);
         }
@@ -87,20 +87,20 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Frames for Socket<S> {
         }
         match self.poll_life(cx) {
             Ok(()) => Poll::Pending,
-            Err(Broken) => Poll::Ready(None),
+            Err(LinkBroken) => Poll::Ready(None),
         }
     }
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
-        self.pinned().poll_ready(cx).map_err(|_| Broken)
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkBroken>> {
+        self.pinned().poll_ready(cx).map_err(|_| LinkBroken)
     }
 
-    fn send(&mut self, frame: String) -> Result<(), Broken> {
-        self.pinned().start_send(Message::Text(frame.into())).map_err(|_| Broken)
+    fn send(&mut self, frame: String) -> Result<(), LinkBroken> {
+        self.pinned().start_send(Message::Text(frame.into())).map_err(|_| LinkBroken)
     }
 
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
-        self.pinned().poll_flush(cx).map_err(|_| Broken)
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkBroken>> {
+        self.pinned().poll_flush(cx).map_err(|_| LinkBroken)
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<bool> {

@@ -12,7 +12,7 @@ use wharf_wire::run_v1::code;
 
 pub use self::sources::SOURCES as PYTHON_SOURCES;
 
-use self::parent::{Mode, Parent, Recipe, Trouble};
+use self::parent::{Mode, Parent, ParentError, Recipe};
 use super::drive::drive;
 use super::settings::WorkerSettings;
 use crate::{Call, Done, Failure, Handler, Reporter};
@@ -61,7 +61,7 @@ impl Handler for PythonHandler {
     }
 
     fn prepare(&self) -> BoxFuture<'_, Result<(), Failure>> {
-        Box::pin(async { self.parent.prepare().await.map_err(Trouble::failure) })
+        Box::pin(async { self.parent.prepare().await.map_err(ParentError::failure) })
     }
 
     fn digest(&self) -> String {

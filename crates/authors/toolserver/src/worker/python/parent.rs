@@ -13,10 +13,10 @@ use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 use tokio::time::timeout;
 use wharf_wire::run_v1::code;
 
-use super::super::lines::{Line, Lines};
-use super::super::message::Greeting;
+use super::super::lines::{LineReader, NextLine};
+use super::super::message::ParentGreeting;
 use super::super::settings::WorkerSettings;
-use super::super::ways::{Ours, send_with, socket, ways};
+use super::super::ways::{ServerEnds, send_with, socket, ways};
 use crate::Failure;
 
 /// What the interpreter does first: it takes modules of ours from the private folder only, and keeps
@@ -63,7 +63,7 @@ pub(super) struct Recipe {
 
 /// Why there is no worker.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Trouble {
+pub(super) enum ParentError {
     #[error("failed to start: {0}")]
     Start(io::Error),
     #[error("the interpreter {0} cannot be started: {1}")]
@@ -76,7 +76,7 @@ pub(super) enum Trouble {
     Slow(u64),
 }
 
-impl Trouble {
+impl ParentError {
     /// Why a server cannot start, for whoever starts it.
     pub(super) fn failure(self) -> Failure {
         let message = match self {
@@ -110,7 +110,7 @@ impl Parent {
     }
 
     /// Sees to it that the handler can be imported and that forks are ready to be made.
-    pub(super) async fn prepare(&self) -> Result<(), Trouble> {
+    pub(super) async fn prepare(&self) -> Result<(), ParentError> {
         // One that imports in each run would notice only then.
         if self.recipe.mode == Mode::Cold {
             start(&self.recipe, Mode::Check).await?;
@@ -119,8 +119,8 @@ impl Parent {
     }
 
     /// Forks for a run, and gives the server's ends of it.
-    pub(super) async fn fork(&self) -> Result<Ours, Trouble> {
-        let (ours, theirs) = ways().map_err(Trouble::Start)?;
+    pub(super) async fn fork(&self) -> Result<ServerEnds, ParentError> {
+        let (ours, theirs) = ways().map_err(ParentError::Start)?;
         let passed = [
             theirs.control.as_fd(),
             theirs.channel.as_fd(),
@@ -128,11 +128,11 @@ impl Parent {
             theirs.err.as_fd(),
         ];
         let parent = self.ready().await?;
-        send_with(&parent, FORK, &passed).await.map_err(Trouble::Start)?;
+        send_with(&parent, FORK, &passed).await.map_err(ParentError::Start)?;
         Ok(ours)
     }
 
-    async fn ready(&self) -> Result<MappedMutexGuard<'_, UnixStream>, Trouble> {
+    async fn ready(&self) -> Result<MappedMutexGuard<'_, UnixStream>, ParentError> {
         let mut running = self.running.lock().await;
         if running.as_ref().is_some_and(is_gone) {
             tracing::warn!("the parent of workers died and is started again");
@@ -141,7 +141,7 @@ impl Parent {
         if running.is_none() {
             *running = Some(start(&self.recipe, self.recipe.mode).await?);
         }
-        MutexGuard::try_map(running, Option::as_mut).map_err(|_| Trouble::Lost)
+        MutexGuard::try_map(running, Option::as_mut).map_err(|_| ParentError::Lost)
     }
 }
 
@@ -152,8 +152,8 @@ fn is_gone(parent: &UnixStream) -> bool {
 }
 
 /// Starts an interpreter and waits until it is ready.
-async fn start(recipe: &Recipe, mode: Mode) -> Result<UnixStream, Trouble> {
-    let (ours, theirs) = socket().map_err(Trouble::Start)?;
+async fn start(recipe: &Recipe, mode: Mode) -> Result<UnixStream, ParentError> {
+    let (ours, theirs) = socket().map_err(ParentError::Start)?;
     let mut child = Command::new(&recipe.python)
         .args(["-E", "-c", BOOT])
         .arg(recipe.folder.path().join("runtime"))
@@ -166,7 +166,7 @@ async fn start(recipe: &Recipe, mode: Mode) -> Result<UnixStream, Trouble> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| Trouble::Interpreter(recipe.python.clone(), error))?;
+        .map_err(|error| ParentError::Interpreter(recipe.python.clone(), error))?;
     if let Some(out) = child.stdout.take() {
         tokio::spawn(log(out));
     }
@@ -175,10 +175,10 @@ async fn start(recipe: &Recipe, mode: Mode) -> Result<UnixStream, Trouble> {
     }
     let limit = recipe.settings.start_timeout;
     let (socket, greeting) =
-        timeout(limit, greeted(ours)).await.map_err(|_| Trouble::Slow(limit.as_secs()))?;
-    match greeting.ok_or(Trouble::Lost)? {
-        Greeting::Failed { message, detail } => Err(Trouble::Handler { message, detail }),
-        Greeting::Ready { python, threads } => {
+        timeout(limit, greeted(ours)).await.map_err(|_| ParentError::Slow(limit.as_secs()))?;
+    match greeting.ok_or(ParentError::Lost)? {
+        ParentGreeting::Failed { message, detail } => Err(ParentError::Handler { message, detail }),
+        ParentGreeting::Ready { python, threads } => {
             tracing::info!(python, mode = mode.word(), "a handler in Python is ready");
             if threads > 0 && mode == Mode::Warm {
                 tracing::warn!(
@@ -193,24 +193,24 @@ async fn start(recipe: &Recipe, mode: Mode) -> Result<UnixStream, Trouble> {
 }
 
 /// The first line of the parent.
-async fn greeted(socket: UnixStream) -> (UnixStream, Option<Greeting>) {
-    let mut lines = Lines::new(socket, GREETING_BYTES_MAX);
+async fn greeted(socket: UnixStream) -> (UnixStream, Option<ParentGreeting>) {
+    let mut lines = LineReader::new(socket, GREETING_BYTES_MAX);
     let greeting = match lines.next().await {
-        Line::Whole(line) => serde_json::from_slice(&line).ok(),
-        Line::Cut(_) | Line::End => None,
+        NextLine::Whole(line) => serde_json::from_slice(&line).ok(),
+        NextLine::Cut(_) | NextLine::End => None,
     };
     (lines.into_inner(), greeting)
 }
 
 /// What is printed outside of runs, such as during imports, goes to the server's log.
 async fn log(printed: impl AsyncRead + Unpin) {
-    let mut lines = Lines::new(printed, PRINTED_BYTES_MAX);
+    let mut lines = LineReader::new(printed, PRINTED_BYTES_MAX);
     loop {
         match lines.next().await {
-            Line::Whole(line) | Line::Cut(line) => {
+            NextLine::Whole(line) | NextLine::Cut(line) => {
                 tracing::info!(text = %String::from_utf8_lossy(&line), "the handler file printed");
             }
-            Line::End => return,
+            NextLine::End => return,
         }
     }
 }

@@ -11,7 +11,7 @@ fn launch(name: &str) -> LaunchId {
 }
 
 /// A pool with one connected process, and what it is told.
-fn pool(isolation: Isolation) -> (Pool, InstanceChannels, mpsc::Receiver<Command>) {
+fn pool(isolation: Isolation) -> (Pool, InstanceChannels, mpsc::Receiver<InboxCommand>) {
     let mut pool = Pool::default();
     pool.set_policy(PoolPolicy { isolation, ..PoolPolicy::default() });
     let begun = pool.begin(&launch("l1"));
@@ -50,7 +50,7 @@ async fn the_process_of_a_world_ends_when_it_had_nothing_to_do_for_long() {
     assert_eq!(until, Instant::now() + IDLE_MAX);
     assert!(begun.quits.try_recv().is_err());
     pool.end_idle(until);
-    assert_eq!(begun.quits.try_recv(), Ok(Quit::Stop));
+    assert_eq!(begun.quits.try_recv(), Ok(ProcessStop::Stop));
     assert!(pool.slots[0].leaving);
 }
 
@@ -68,7 +68,7 @@ fn on_demand(isolation: Isolation) -> Pool {
 }
 
 /// A process is connected and well.
-fn connect(pool: &mut Pool, name: &str) -> mpsc::Receiver<Command> {
+fn connect(pool: &mut Pool, name: &str) -> mpsc::Receiver<InboxCommand> {
     let (commands, told) = mpsc::channel(4);
     let slot = pool.slot(&launch(name)).expect("begun");
     slot.conn = Some(commands);
@@ -142,7 +142,7 @@ async fn on_demand_a_process_ends_when_it_had_nothing_to_do_for_long() {
     assert_eq!(pool.end_idle(Instant::now()), Some(Instant::now() + IDLE));
     assert!(begun.quits.try_recv().is_err());
     pool.end_idle(Instant::now() + IDLE);
-    assert_eq!(begun.quits.try_recv(), Ok(Quit::Stop));
+    assert_eq!(begun.quits.try_recv(), Ok(ProcessStop::Stop));
     pool.place(dispatch("a2", "one")).expect("waits for the next");
     assert_eq!(pool.missing(), 1);
 }
@@ -174,7 +174,7 @@ async fn only_so_many_attempts_wait_for_a_process() {
 }
 
 /// Connected processes that all runs share.
-fn shared(names: &[&str]) -> (Pool, Vec<mpsc::Receiver<Command>>) {
+fn shared(names: &[&str]) -> (Pool, Vec<mpsc::Receiver<InboxCommand>>) {
     let mut pool = Pool::default();
     let told = names.iter().map(|name| {
         let _channels = pool.begin(&launch(name));

@@ -16,7 +16,9 @@ use wharf_domain::provider::{
 };
 use wharf_domain::{Caller, Provider, ToolDef};
 use wharf_ports::launcher::{LogLine, LogSource};
-use wharf_ports::providers::{Approve, Found, ProviderControl, ProviderState, ProviderView, Scan};
+use wharf_ports::providers::{
+    Approve, FoundProvider, ProviderControl, ProviderState, ProviderView, Scan,
+};
 use wharf_vocab::{
     Code, Digest, Fault, Isolation, LaunchId, ProviderId, SandboxLevel, Timestamp, ToolId,
 };
@@ -222,7 +224,7 @@ impl ProviderControl for ScriptedAgents {
         async move {
             let found = [folder.clone(), folder.join("broken")].map(|folder| {
                 let manifest = manifest(&folder);
-                Found { folder, manifest }
+                FoundProvider { folder, manifest }
             });
             Ok(Scan { found: found.to_vec(), cut_short: Some("It looked at 2 folders.".into()) })
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
-use wharf_http::{Limits, Listener, Options, OwnerToken, Server};
+use wharf_http::{HttpLimits, HttpListener, HttpOptions, HttpServer, OwnerToken};
 use wharf_journal::audit::AuditKey;
 use wharf_memory::MemoryStore;
 use wharf_ports::SystemClock;
@@ -27,7 +27,7 @@ pub(crate) const TOKEN: &str = "owners-own-token";
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Edge {
-    pub(crate) server: Server,
+    pub(crate) server: HttpServer,
     pub(crate) handle: Handle,
     pub(crate) vault: Arc<MemoryVault>,
     pub(crate) objects: Arc<Objects>,
@@ -38,12 +38,12 @@ impl Edge {
         Self::start_with(|_| {}).await
     }
 
-    pub(crate) async fn start_with(adjust: impl FnOnce(&mut Options)) -> Self {
+    pub(crate) async fn start_with(adjust: impl FnOnce(&mut HttpOptions)) -> Self {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock.clone()));
         let node = NodeId::new("test").expect("valid");
         let vault = MemoryVault::new();
-        let mut options = wharf_engine::Options::new(node, store, clock, 1);
+        let mut options = wharf_engine::EngineOptions::new(node, store, clock, 1);
         options.keyring = vault.ring();
         let objects = Objects::new();
         options.objects = Some(objects.clone());
@@ -52,16 +52,16 @@ impl Edge {
         let world = WorldId::new("default").expect("valid");
         let made = handle.worlds().create(&Caller::owner(), world, WorldSettings::default()).await;
         made.expect("a world");
-        let mut options = Options::new(OwnerToken::new(TOKEN));
+        let mut options = HttpOptions::new(OwnerToken::new(TOKEN));
         options.vault = Some(vault.clone());
         adjust(&mut options);
         let addr = "127.0.0.1:0".parse().expect("an address");
-        let listener = Listener::bind(addr, &options.limits).expect("binds");
+        let listener = HttpListener::bind(addr, &options.limits).expect("binds");
         let server = listener.serve(handle.clone(), options);
         Self { server, handle, vault, objects }
     }
 
-    pub(crate) async fn start_limited(limits: Limits) -> Self {
+    pub(crate) async fn start_limited(limits: HttpLimits) -> Self {
         Self::start_with(|options| options.limits = limits).await
     }
 

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 use serde_json::Value;
 use wharf_vocab::{Code, Fault};
 use wharf_wire::agent_v1::{
-    AnswerStatus, CallId, CallStatus, ErrorObject, InvokeId, InvokeResult, InvokeStream, MessageId,
-    Notice, NoticeLevel, QuestionAnswer, QuestionAsk, QuestionId, ToolInvoke, ToolInvokeCancel,
+    AgentNotice, AnswerStatus, CallId, CallStatus, ErrorObject, InvokeId, InvokeResult,
+    InvokeStream, MessageId, NoticeLevel, QuestionAnswer, QuestionAsk, QuestionId, ToolInvoke,
+    ToolInvokeCancel,
 };
 
-use super::handshake::Phase;
+use super::handshake::AgentEndPhase;
 use super::{AgentEvent, AgentSession, InvokeEnded, InvokeRequest};
 use crate::Moment;
 use crate::agent::core_end::Additions;
@@ -23,7 +24,7 @@ const ABANDONED_MAX: usize = 1_024;
 
 /// What the agent waits for.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct WaitingRequests {
     invokes: BTreeMap<InvokeId, WaitingInvoke>,
     questions: BTreeMap<QuestionId, WaitingQuestion>,
     abandoned: VecDeque<Abandoned>,
@@ -46,7 +47,7 @@ enum Abandoned {
     Question(QuestionId),
 }
 
-impl Waiting {
+impl WaitingRequests {
     pub(super) fn clear(&mut self) {
         self.invokes.clear();
         self.questions.clear();
@@ -121,15 +122,15 @@ impl AgentSession {
             Some(call_id) => self.calls.echo(call_id).ok_or(SendError::NotOpen)?.clone(),
             None => wharf_wire::agent_v1::Echo::default(),
         };
-        let notice = Notice { call_id: call_id.cloned(), level, text: text.into() };
+        let notice = AgentNotice { call_id: call_id.cloned(), level, text: text.into() };
         self.send(now, Draft::new(notice).echo(&echo)).map(drop)
     }
 
     fn check_granted(&self, wanted: impl Fn(Additions) -> bool) -> Result<(), SendError> {
         match &self.phase {
-            Phase::Live(peer) if wanted(peer.granted) => Ok(()),
-            Phase::Live(_) => Err(SendError::NotGranted),
-            Phase::Greeting { .. } | Phase::Closed => Err(SendError::NotLive),
+            AgentEndPhase::Live(peer) if wanted(peer.granted) => Ok(()),
+            AgentEndPhase::Live(_) => Err(SendError::NotGranted),
+            AgentEndPhase::Greeting { .. } | AgentEndPhase::Closed => Err(SendError::NotLive),
         }
     }
 
@@ -216,7 +217,7 @@ mod tests {
     fn what_a_finished_call_waited_for_is_forgotten_but_for_a_bounded_trace() {
         let call = |n: usize| CallId::new(format!("c-{n}")).expect("valid");
         let message_id = MessageId::new("m-1").expect("valid");
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingRequests::default();
         for n in 0..5_000 {
             let invoke_id = InvokeId::new(format!("i-{n}")).expect("valid");
             let (message_id, call_id) = (message_id.clone(), call(n));

@@ -11,7 +11,7 @@ use wharf_wire::agent_v1::{
     ToolResult, ToolStream,
 };
 
-use super::{AgentEvent, AgentSession, CallReceived, Finished};
+use super::{AgentEvent, AgentSession, CallReceived, ReportResult};
 use crate::Moment;
 use crate::agent::outbox::{Draft, Origin, SendError};
 use crate::agent::outcome::{CallOutcome, CallReport, error_of};
@@ -145,7 +145,7 @@ impl AgentSession {
         now: Moment,
         call_id: &CallId,
         report: CallReport,
-    ) -> Result<Finished, SendError> {
+    ) -> Result<ReportResult, SendError> {
         if !self.is_live() {
             return Err(SendError::NotLive);
         }
@@ -168,12 +168,12 @@ impl AgentSession {
     }
 
     /// Sends a result, or that it is too large to be sent: a call is never left without one.
-    fn send_result(&mut self, now: Moment, origin: &Origin, result: ToolResult) -> Finished {
+    fn send_result(&mut self, now: Moment, origin: &Origin, result: ToolResult) -> ReportResult {
         let call_id = result.call_id.clone();
         let cost = result.metrics.as_ref().and_then(|metrics| metrics.get("cost_micro").cloned());
         let draft = |result| Draft::new(result).answers(origin);
         if self.reply(now, draft(result)) {
-            return Finished::Sent;
+            return ReportResult::Sent;
         }
         let fault = Fault::new(
             Code::ToolOutputTooLarge,
@@ -183,7 +183,7 @@ impl AgentSession {
         let mut result = result_of(&call_id, failed);
         result.metrics = cost.map(|cost| Object::from_iter([("cost_micro".to_owned(), cost)]));
         self.reply(now, draft(result));
-        Finished::TooLarge
+        ReportResult::TooLarge
     }
 
     pub(super) fn on_call(

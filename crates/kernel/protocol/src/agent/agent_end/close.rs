@@ -3,7 +3,7 @@
 use wharf_vocab::{Code, Executed, Fault};
 use wharf_wire::agent_v1::{AgentGoodbye, CallId, CoreGoodbye};
 
-use super::handshake::Phase;
+use super::handshake::AgentEndPhase;
 use super::{AgentClose, AgentEvent, AgentSession};
 use crate::agent::outbox::{Draft, SendError};
 use crate::agent::outcome::CallOutcome;
@@ -64,7 +64,7 @@ impl AgentSession {
         if self.is_closed() {
             return;
         }
-        self.phase = Phase::Closed;
+        self.phase = AgentEndPhase::Closed;
         self.drain_until_ms = None;
         self.calls.clear();
         self.waiting.clear();

@@ -131,7 +131,7 @@ pub struct InvokeRequest {
 
 /// What became of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Finished {
+pub enum ReportResult {
     /// It was sent.
     Sent,
     /// It fits no frame; the call failed with `tool.output_too_large` instead.

@@ -13,18 +13,18 @@ use crate::agent::outcome::fault_of;
 
 /// Where a session stands.
 #[derive(Debug)]
-pub(super) enum Phase {
+pub(super) enum AgentEndPhase {
     /// The hello was sent.
     Greeting { deadline_ms: u64 },
     /// The core let the agent in.
-    Live(Peer),
+    Live(CorePeer),
     /// It is over.
     Closed,
 }
 
 /// The core that let the agent in.
 #[derive(Debug)]
-pub(super) struct Peer {
+pub(super) struct CorePeer {
     pub(super) session_id: SessionId,
     pub(super) heartbeat_interval_ms: u64,
     pub(super) heartbeat_due_ms: u64,
@@ -82,7 +82,7 @@ impl AgentSession {
         let granted = Additions::declared(&welcome.capabilities);
         self.frames.set_limit(welcome.max_frame_bytes);
         self.outbox.set_frame_bytes_max(welcome.max_frame_bytes);
-        self.phase = Phase::Live(Peer {
+        self.phase = AgentEndPhase::Live(CorePeer {
             session_id: welcome.session_id.clone(),
             heartbeat_interval_ms: welcome.heartbeat_interval_ms,
             heartbeat_due_ms: now.ms,

@@ -25,25 +25,25 @@ use crate::agent::outbox::{Draft, Outbox, SendError};
 use crate::agent::violation::{Breach, Violation, ViolationWindow};
 use crate::{Closed, Incoming, Moment, Outgoing, Session};
 
-use additions::Waiting;
+use additions::WaitingRequests;
 use calls::Calls;
-use handshake::Phase;
-use tools::Tools;
+use handshake::AgentEndPhase;
+use tools::OfferedTools;
 
 pub use config::{AgentConfig, AgentLimits, IdempotencyOffer};
-pub use event::{AgentClose, AgentEvent, CallReceived, Finished, InvokeEnded, InvokeRequest};
+pub use event::{AgentClose, AgentEvent, CallReceived, InvokeEnded, InvokeRequest, ReportResult};
 
 /// The agent's end of a connection to a core.
 pub struct AgentSession {
     limits: AgentLimits,
     started_ms: u64,
-    phase: Phase,
+    phase: AgentEndPhase,
     frames: FrameDecoder,
     outbox: Outbox<AgentMessage>,
     events: VecDeque<AgentEvent>,
-    tools: Tools,
+    tools: OfferedTools,
     calls: Calls,
-    waiting: Waiting,
+    waiting: WaitingRequests,
     status: (HealthStatus, Option<Object>),
     /// Set once one side has said goodbye: when the open calls are cut off.
     drain_until_ms: Option<u64>,
@@ -57,13 +57,15 @@ impl AgentSession {
         let limits = config.limits.clone();
         let mut session = Self {
             started_ms: now.ms,
-            phase: Phase::Greeting { deadline_ms: now.ms.saturating_add(limits.welcome_ms) },
+            phase: AgentEndPhase::Greeting {
+                deadline_ms: now.ms.saturating_add(limits.welcome_ms),
+            },
             frames: FrameDecoder::new(limits.frame_bytes_max),
             outbox: Outbox::new(config.id_prefix.clone(), limits.frame_bytes_max),
             events: VecDeque::new(),
-            tools: Tools::default(),
+            tools: OfferedTools::default(),
             calls: Calls::new(limits.finished_calls_max),
-            waiting: Waiting::default(),
+            waiting: WaitingRequests::default(),
             status: (HealthStatus::Ok, None),
             drain_until_ms: None,
             violations: ViolationWindow::new(limits.violations_per_minute_max),
@@ -81,7 +83,7 @@ impl AgentSession {
     /// Whether the agent was let in and the session is not over.
     #[must_use]
     pub fn is_live(&self) -> bool {
-        matches!(self.phase, Phase::Live(_))
+        matches!(self.phase, AgentEndPhase::Live(_))
     }
 
     /// The calls that have no result yet.
@@ -127,7 +129,7 @@ impl AgentSession {
     }
 
     fn check_heartbeat(&mut self, now: Moment) {
-        let Phase::Live(peer) = &mut self.phase else {
+        let AgentEndPhase::Live(peer) = &mut self.phase else {
             return;
         };
         if peer.heartbeat_due_ms > now.ms {
@@ -162,7 +164,7 @@ impl Session for AgentSession {
     }
 
     fn tick(&mut self, now: Moment) {
-        if matches!(self.phase, Phase::Greeting { deadline_ms } if deadline_ms <= now.ms) {
+        if matches!(self.phase, AgentEndPhase::Greeting { deadline_ms } if deadline_ms <= now.ms) {
             self.close(AgentClose::WelcomeTimeout);
         }
         if self.is_live() {
@@ -174,9 +176,9 @@ impl Session for AgentSession {
 
     fn deadline(&self) -> Option<u64> {
         match &self.phase {
-            Phase::Greeting { deadline_ms } => Some(*deadline_ms),
-            Phase::Closed => None,
-            Phase::Live(peer) => {
+            AgentEndPhase::Greeting { deadline_ms } => Some(*deadline_ms),
+            AgentEndPhase::Closed => None,
+            AgentEndPhase::Live(peer) => {
                 [Some(peer.heartbeat_due_ms), self.calls.next_deadline(), self.drain_until_ms]
                     .into_iter()
                     .flatten()
@@ -194,7 +196,7 @@ impl Session for AgentSession {
     }
 
     fn is_closed(&self) -> bool {
-        matches!(self.phase, Phase::Closed)
+        matches!(self.phase, AgentEndPhase::Closed)
     }
 }
 

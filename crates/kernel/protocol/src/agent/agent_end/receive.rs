@@ -5,7 +5,7 @@ use wharf_wire::agent_v1::{
     AgentMessage, CoreMessage, DecodeError, Envelope, Header, MessageId, Pong, decode,
 };
 
-use super::handshake::Phase;
+use super::handshake::AgentEndPhase;
 use super::{AgentClose, AgentEvent, AgentSession};
 use crate::agent::judge::{Verdict, judge, rejection, unknown_type};
 use crate::agent::outbox::{Draft, Origin};
@@ -29,7 +29,7 @@ impl AgentSession {
     }
 
     fn on_frame(&mut self, now: Moment, decoded: Result<Envelope<CoreMessage>, DecodeError>) {
-        if matches!(self.phase, Phase::Greeting { .. }) {
+        if matches!(self.phase, AgentEndPhase::Greeting { .. }) {
             self.on_first(now, decoded);
             return;
         }

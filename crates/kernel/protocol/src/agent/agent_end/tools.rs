@@ -12,13 +12,13 @@ use crate::agent::outbox::{Draft, SendError};
 use crate::agent::outcome::fault_of;
 
 #[derive(Default)]
-pub(super) struct Tools {
+pub(super) struct OfferedTools {
     taken: BTreeSet<String>,
     /// Registrations that were not answered yet, and whether each replaces all before it.
     asked: BTreeMap<MessageId, bool>,
 }
 
-impl Tools {
+impl OfferedTools {
     pub(super) fn has(&self, tool_id: &str) -> bool {
         self.taken.contains(tool_id)
     }

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use wharf_vocab::{Code, Fault};
 use wharf_wire::agent_v1::{
-    AnswerStatus, CallId, CallStatus, Chunk, Header, InvokeId, InvokeResult, InvokeStream,
-    MessageId, Notice, QuestionAnswer, QuestionAsk, QuestionId, ToolInvoke, ToolInvokeCancel,
+    AgentNotice, AnswerStatus, CallId, CallStatus, Chunk, Header, InvokeId, InvokeResult,
+    InvokeStream, MessageId, QuestionAnswer, QuestionAsk, QuestionId, ToolInvoke, ToolInvokeCancel,
 };
 
-use super::handshake::Phase;
+use super::handshake::CoreEndPhase;
 use super::{Additions, CoreEvent, CoreSession, InvokeReceived};
 use crate::Moment;
 use crate::agent::outbox::{Draft, Origin, SendError};
@@ -22,7 +22,7 @@ const NOTICE_WINDOW_MS: u64 = 60_000;
 
 /// What the agent waits for.
 #[derive(Default)]
-pub(super) struct Open {
+pub(super) struct OpenRequests {
     invokes: BTreeMap<InvokeId, OpenInvoke>,
     questions: BTreeMap<QuestionId, OpenQuestion>,
     /// When the window began in which notices are counted, and how many came.
@@ -39,7 +39,7 @@ struct OpenQuestion {
     call_id: CallId,
 }
 
-impl Open {
+impl OpenRequests {
     pub(super) fn clear(&mut self) {
         self.invokes.clear();
         self.questions.clear();
@@ -217,7 +217,7 @@ impl CoreSession {
         self.reply(now, Draft::new(answer).answers(origin));
     }
 
-    pub(super) fn on_notice(&mut self, now: Moment, origin: Origin, notice: Notice) {
+    pub(super) fn on_notice(&mut self, now: Moment, origin: Origin, notice: AgentNotice) {
         if !self.granted(|granted| granted.notify) {
             return self.refuse_addition(now, origin.id, Breach::Unexpected);
         }
@@ -244,7 +244,7 @@ impl CoreSession {
     }
 
     fn granted(&self, wanted: impl Fn(Additions) -> bool) -> bool {
-        matches!(&self.phase, Phase::Live(peer) if wanted(peer.granted))
+        matches!(&self.phase, CoreEndPhase::Live(peer) if wanted(peer.granted))
     }
 
     fn refuse_addition(&mut self, now: Moment, id: MessageId, breach: Breach) {

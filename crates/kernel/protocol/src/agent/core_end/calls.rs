@@ -6,7 +6,7 @@ use wharf_vocab::{Code, Executed, Fault, Micro};
 use wharf_wire::agent_v1::{CallId, CancelAck, Echo, MessageId, ToolCall, ToolCancel};
 
 use super::stream::StreamState;
-use super::{CallRequest, Cancel, CoreEvent, CoreSession, Health};
+use super::{CallRequest, CancelCall, CoreEvent, CoreSession, Health};
 use crate::Moment;
 use crate::agent::outbox::{Draft, SendError};
 use crate::agent::outcome::{CallEnd, CallOutcome};
@@ -215,7 +215,7 @@ impl CoreSession {
         &mut self,
         now: Moment,
         call_id: &CallId,
-        cancel: Cancel,
+        cancel: CancelCall,
     ) -> Result<(), SendError> {
         let call = self.calls.open.get_mut(call_id).ok_or(SendError::NotOpen)?;
         if call.cancel_deadline_ms.is_some() {
@@ -258,7 +258,7 @@ impl CoreSession {
     /// Ends a call that the agent still works on: it is told to stop, and what it still sends
     /// falls on a tombstone.
     pub(super) fn give_up(&mut self, now: Moment, call_id: &CallId, reason: &str, fault: Fault) {
-        let cancel = Cancel { reason: Some(reason.to_owned()), deadline_ms: None };
+        let cancel = CancelCall { reason: Some(reason.to_owned()), deadline_ms: None };
         // The cancel is a courtesy: whether or not it can be sent, the call ends here.
         let _ = self.cancel(now, call_id, cancel);
         self.end_call(now, call_id, Tombstone::GivenUp, CallOutcome::Failed(fault).into());

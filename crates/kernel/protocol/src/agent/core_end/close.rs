@@ -3,8 +3,8 @@
 use wharf_vocab::{Code, Executed, Fault};
 use wharf_wire::agent_v1::{AgentGoodbye, CallId, CoreGoodbye};
 
-use super::handshake::Phase;
-use super::{Cancel, CoreClose, CoreEvent, CoreSession};
+use super::handshake::CoreEndPhase;
+use super::{CancelCall, CoreClose, CoreEvent, CoreSession};
 use crate::agent::outbox::{Draft, SendError};
 use crate::agent::outcome::{CallEnd, CallOutcome};
 use crate::agent::tombstones::Tombstone;
@@ -71,7 +71,7 @@ impl CoreSession {
             for call_id in open {
                 let reason = Some("the session ends".to_owned());
                 // A call that ends while the others are canceled needs no cancel of its own.
-                let _ = self.cancel(now, &call_id, Cancel { reason, deadline_ms: None });
+                let _ = self.cancel(now, &call_id, CancelCall { reason, deadline_ms: None });
             }
         }
     }
@@ -89,7 +89,7 @@ impl CoreSession {
         if self.is_closed() {
             return;
         }
-        self.phase = Phase::Closed;
+        self.phase = CoreEndPhase::Closed;
         self.drain = None;
         self.tools.clear();
         self.open.clear();

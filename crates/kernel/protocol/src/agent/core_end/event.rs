@@ -2,8 +2,8 @@
 
 use wharf_vocab::{Code, Fault, Micro, Object};
 use wharf_wire::agent_v1::{
-    Actor, CallContext, CallId, Caller, Chunk, Echo, HealthStatus, IdempotencyPromise, InvokeId,
-    MessageId, Notice, QuestionAsk, QuestionId, Sdk, SessionToken, ToolDefinition,
+    Actor, AgentNotice, CallContext, CallId, Caller, Chunk, Echo, HealthStatus, IdempotencyPromise,
+    InvokeId, MessageId, QuestionAsk, QuestionId, Sdk, SessionToken, ToolDefinition,
 };
 
 use crate::agent::outcome::CallEnd;
@@ -111,7 +111,7 @@ pub enum CoreEvent {
         ask_id: QuestionId,
     },
     /// The agent tells something.
-    Notice(Notice),
+    Notice(AgentNotice),
     /// The agent reports that something it was sent was wrong.
     PeerError {
         /// The message it complains about.
@@ -192,7 +192,7 @@ impl Additions {
 
 /// Why an owner does not let an agent in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum AdmissionRefusal {
     /// Token, launch, agent id, user or process are not right. The agent is not told which.
     Unauthorized,
     /// The agent is connected already.
@@ -270,7 +270,7 @@ impl CallRequest {
 
 /// How a call is to be canceled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Cancel {
+pub struct CancelCall {
     /// Why, free of secrets.
     pub reason: Option<String>,
     /// How long the agent may take; the session's default when absent.
@@ -336,7 +336,7 @@ pub enum HandshakeFailure {
     /// No version in common.
     Version,
     /// The owner said no.
-    Refused(Refusal),
+    Refused(AdmissionRefusal),
     /// Far too much came before the owner had decided.
     Flood,
 }
@@ -351,8 +351,9 @@ impl HandshakeFailure {
             Self::InvalidHello => Code::ProtocolInvalidEnvelope,
             Self::Timeout => Code::ProtocolHandshakeTimeout,
             Self::Version => Code::ProtocolUnsupportedVersion,
-            Self::Refused(Refusal::Conflict) => Code::ProtocolSessionConflict,
-            Self::NoToken | Self::Refused(Refusal::Unauthorized | Refusal::ManifestDrift) => {
+            Self::Refused(AdmissionRefusal::Conflict) => Code::ProtocolSessionConflict,
+            Self::NoToken
+            | Self::Refused(AdmissionRefusal::Unauthorized | AdmissionRefusal::ManifestDrift) => {
                 Code::ProtocolUnauthorized
             }
         }

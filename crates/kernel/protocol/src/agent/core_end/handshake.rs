@@ -10,8 +10,8 @@ use wharf_wire::agent_v1::{
 };
 
 use super::{
-    Additions, CoreClose, CoreEvent, CoreSession, HandshakeFailure, HelloReceived, Refusal,
-    SessionRules,
+    Additions, AdmissionRefusal, CoreClose, CoreEvent, CoreSession, HandshakeFailure,
+    HelloReceived, SessionRules,
 };
 use crate::Moment;
 use crate::agent::judge::rejection;
@@ -21,11 +21,11 @@ use crate::agent::violation::Breach;
 
 /// Where a session stands.
 #[derive(Debug)]
-pub(super) enum Phase {
+pub(super) enum CoreEndPhase {
     /// Nothing complete has arrived.
     Hello { deadline_ms: u64 },
     /// The owner has a hello to decide on.
-    Deciding(Pending),
+    Deciding(PendingHello),
     /// The agent is in.
     Live(Peer),
     /// It is over.
@@ -34,7 +34,7 @@ pub(super) enum Phase {
 
 /// A hello that waits for the owner's decision.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingHello {
     hello_id: MessageId,
     agent_id: String,
     declared: Additions,
@@ -50,7 +50,7 @@ pub(super) struct Peer {
 impl CoreSession {
     /// Lets the agent in. `granted` says which of the additions it declared it may use.
     pub fn accept(&mut self, now: Moment, granted: Additions) -> Result<(), SendError> {
-        let Phase::Deciding(pending) = &self.phase else {
+        let CoreEndPhase::Deciding(pending) = &self.phase else {
             return Err(SendError::NotLive);
         };
         let granted = pending.declared.and(granted);
@@ -68,7 +68,7 @@ impl CoreSession {
         let draft = Draft::new(WelcomeReply::Accepted(welcome)).reply_to(&pending.hello_id);
         let agent_id = pending.agent_id.clone();
         self.send(now, draft)?;
-        self.phase = Phase::Live(Peer { agent_id, granted });
+        self.phase = CoreEndPhase::Live(Peer { agent_id, granted });
         self.frames.set_limit(self.limits().frame_bytes_max);
         self.health.begin(now);
         self.read_frames(now);
@@ -87,17 +87,17 @@ impl CoreSession {
     }
 
     /// Keeps the agent out: it is told so, and the session is over.
-    pub fn refuse(&mut self, now: Moment, refusal: Refusal) -> Result<(), SendError> {
-        let Phase::Deciding(pending) = &self.phase else {
+    pub fn refuse(&mut self, now: Moment, refusal: AdmissionRefusal) -> Result<(), SendError> {
+        let CoreEndPhase::Deciding(pending) = &self.phase else {
             return Err(SendError::NotLive);
         };
         let fault = match refusal {
-            Refusal::Unauthorized => unauthorized(),
-            Refusal::Conflict => Fault::new(
+            AdmissionRefusal::Unauthorized => unauthorized(),
+            AdmissionRefusal::Conflict => Fault::new(
                 Code::ProtocolSessionConflict,
                 "An agent with this id is connected already.",
             ),
-            Refusal::ManifestDrift => Fault::new(
+            AdmissionRefusal::ManifestDrift => Fault::new(
                 Code::ProtocolUnauthorized,
                 "The manifest has changed since it was approved; approve the agent again.",
             ),
@@ -109,7 +109,7 @@ impl CoreSession {
 
     /// Ends a handshake that has taken too long, however much has trickled in.
     pub(super) fn check_handshake_deadline(&mut self, now: Moment) {
-        if matches!(self.phase, Phase::Hello { deadline_ms } if deadline_ms <= now.ms) {
+        if matches!(self.phase, CoreEndPhase::Hello { deadline_ms } if deadline_ms <= now.ms) {
             self.close(CoreClose::Handshake(HandshakeFailure::Timeout));
         }
     }
@@ -117,7 +117,7 @@ impl CoreSession {
     /// Ends a session whose peer sends on and on while the owner decides.
     pub(super) fn check_held_bytes(&mut self) {
         let held_max = 2 * self.limits().hello_frame_bytes_max as usize;
-        if matches!(self.phase, Phase::Deciding(_)) && self.frames.held_bytes() > held_max {
+        if matches!(self.phase, CoreEndPhase::Deciding(_)) && self.frames.held_bytes() > held_max {
             self.close(CoreClose::Handshake(HandshakeFailure::Flood));
         }
     }
@@ -163,7 +163,7 @@ impl CoreSession {
         }
         let declared = Additions::declared(&hello.protocol.capabilities);
         let agent_id = hello.agent_id.clone();
-        self.phase = Phase::Deciding(Pending { hello_id: id, agent_id, declared });
+        self.phase = CoreEndPhase::Deciding(PendingHello { hello_id: id, agent_id, declared });
         let remembers = hello.protocol.capabilities.iter().any(|name| name == "idempotency");
         self.tell(CoreEvent::Hello(Box::new(HelloReceived {
             token: hello.session_token,

@@ -27,12 +27,12 @@ pub(super) struct HealthWatch {
     quiet_since_ms: u64,
     /// When the window began in which heartbeats are counted, and how many came.
     window: (u64, u32),
-    pings: BTreeMap<MessageId, Unanswered>,
+    pings: BTreeMap<MessageId, UnansweredPing>,
 }
 
 /// A ping without an answer.
 #[derive(Debug, Clone, Copy)]
-struct Unanswered {
+struct UnansweredPing {
     sent_ms: u64,
     overdue: bool,
 }
@@ -101,7 +101,7 @@ impl CoreSession {
             return Err(SendError::Full);
         }
         let id = self.send(now, Draft::new(Ping {}))?;
-        self.health.pings.insert(id.clone(), Unanswered { sent_ms: now.ms, overdue: false });
+        self.health.pings.insert(id.clone(), UnansweredPing { sent_ms: now.ms, overdue: false });
         self.health.quiet_since_ms = now.ms;
         Ok(id)
     }

@@ -26,17 +26,17 @@ use crate::agent::outbox::{Draft, Outbox, SendError};
 use crate::agent::violation::{Breach, Violation, ViolationWindow};
 use crate::{Closed, Incoming, Moment, Outgoing, Session};
 
-use additions::Open;
+use additions::OpenRequests;
 use calls::Calls;
 use close::Drain;
-use handshake::Phase;
+use handshake::CoreEndPhase;
 use health::HealthWatch;
-use register::Tools;
+use register::ToolRegister;
 
 pub use config::{CoreConfig, CoreLimits, OversizePolicy, SessionRules};
 pub use event::{
-    Additions, CallRequest, Cancel, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
-    InvokeReceived, Refusal,
+    Additions, AdmissionRefusal, CallRequest, CancelCall, CoreClose, CoreEvent, HandshakeFailure,
+    Health, HelloReceived, InvokeReceived,
 };
 pub use schema::{AnySchema, SchemaCheck};
 
@@ -44,14 +44,14 @@ pub use schema::{AnySchema, SchemaCheck};
 pub struct CoreSession {
     config: CoreConfig,
     schemas: Box<dyn SchemaCheck>,
-    phase: Phase,
+    phase: CoreEndPhase,
     frames: FrameDecoder,
     outbox: Outbox<CoreMessage>,
     events: VecDeque<CoreEvent>,
-    tools: Tools,
+    tools: ToolRegister,
     calls: Calls,
     health: HealthWatch,
-    open: Open,
+    open: OpenRequests,
     drain: Option<Drain>,
     violations: ViolationWindow,
 }
@@ -62,14 +62,14 @@ impl CoreSession {
     pub fn new(now: Moment, config: CoreConfig, schemas: impl SchemaCheck + 'static) -> Self {
         let limits = &config.limits;
         Self {
-            phase: Phase::Hello { deadline_ms: now.ms.saturating_add(limits.handshake_ms) },
+            phase: CoreEndPhase::Hello { deadline_ms: now.ms.saturating_add(limits.handshake_ms) },
             frames: FrameDecoder::new(limits.hello_frame_bytes_max),
             outbox: Outbox::new(config.id_prefix.clone(), limits.frame_bytes_max),
             events: VecDeque::new(),
-            tools: Tools::default(),
+            tools: ToolRegister::default(),
             calls: Calls::new(limits.tombstones_max),
             health: HealthWatch::new(limits.heartbeat_interval_ms),
-            open: Open::default(),
+            open: OpenRequests::default(),
             drain: None,
             violations: ViolationWindow::new(limits.violations_per_minute_max),
             schemas: Box::new(schemas),
@@ -80,7 +80,7 @@ impl CoreSession {
     /// Whether the session has begun and is not over.
     #[must_use]
     pub fn is_live(&self) -> bool {
-        matches!(self.phase, Phase::Live(_))
+        matches!(self.phase, CoreEndPhase::Live(_))
     }
 
     /// Whether a new call would be taken, as far as the agent's health and end are concerned.
@@ -175,9 +175,9 @@ impl Session for CoreSession {
 
     fn deadline(&self) -> Option<u64> {
         match self.phase {
-            Phase::Hello { deadline_ms } => Some(deadline_ms),
-            Phase::Deciding(_) | Phase::Closed => None,
-            Phase::Live(_) => {
+            CoreEndPhase::Hello { deadline_ms } => Some(deadline_ms),
+            CoreEndPhase::Deciding(_) | CoreEndPhase::Closed => None,
+            CoreEndPhase::Live(_) => {
                 let drain = self.drain.as_ref().and_then(Drain::deadline_ms);
                 let ping = self.ping_due_ms();
                 [Some(self.health_deadline()), self.calls.next_deadline(), drain, ping]
@@ -197,13 +197,13 @@ impl Session for CoreSession {
     }
 
     fn is_closed(&self) -> bool {
-        matches!(self.phase, Phase::Closed)
+        matches!(self.phase, CoreEndPhase::Closed)
     }
 
     /// False while the owner has a hello to decide on, since nothing that follows is looked at
     /// before, and after the end.
     fn wants_input(&self) -> bool {
-        matches!(self.phase, Phase::Hello { .. } | Phase::Live(_))
+        matches!(self.phase, CoreEndPhase::Hello { .. } | CoreEndPhase::Live(_))
     }
 }
 

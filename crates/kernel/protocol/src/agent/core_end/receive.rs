@@ -6,7 +6,7 @@ use wharf_wire::agent_v1::{
     decode,
 };
 
-use super::handshake::Phase;
+use super::handshake::CoreEndPhase;
 use super::{CoreClose, CoreEvent, CoreSession, HandshakeFailure, OversizePolicy};
 use crate::agent::judge::{Verdict, judge, rejection, unknown_type};
 use crate::agent::outbox::{Draft, Origin};
@@ -31,7 +31,7 @@ impl CoreSession {
     }
 
     fn on_frame(&mut self, now: Moment, decoded: Result<Envelope<AgentMessage>, DecodeError>) {
-        if matches!(self.phase, Phase::Hello { .. }) {
+        if matches!(self.phase, CoreEndPhase::Hello { .. }) {
             self.on_first(now, decoded);
             return;
         }

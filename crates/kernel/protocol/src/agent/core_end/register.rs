@@ -13,7 +13,7 @@ use wharf_wire::agent_v1::{
     ToolsUnregister, ToolsUnregistered,
 };
 
-use super::handshake::Phase;
+use super::handshake::CoreEndPhase;
 use super::{CoreEvent, CoreSession, schema};
 use crate::Moment;
 use crate::agent::outbox::{Draft, Origin};
@@ -26,23 +26,23 @@ const REJECTED_ID_CHARS_MAX: usize = 256;
 
 /// The tools of a session, by id.
 #[derive(Default)]
-pub(super) struct Tools(BTreeMap<String, Known>);
+pub(super) struct ToolRegister(BTreeMap<String, DefinitionDigest>);
 
 /// What is remembered of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Known {
+struct DefinitionDigest {
     digest: Digest,
     /// How much it takes as JSON text.
     bytes: usize,
 }
 
-impl Known {
+impl DefinitionDigest {
     fn of(tool: &ToolDefinition) -> Self {
         Self { digest: digest(tool), bytes: json_bytes(tool) }
     }
 }
 
-impl Tools {
+impl ToolRegister {
     pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
@@ -60,7 +60,7 @@ impl Tools {
 #[derive(Default)]
 struct Registration {
     /// The tools from now on.
-    table: BTreeMap<String, Known>,
+    table: BTreeMap<String, DefinitionDigest>,
     /// What they take together.
     bytes: usize,
     /// Every id that was taken in this message.
@@ -114,7 +114,7 @@ impl CoreSession {
             let message = "The tool stands twice in one registration.";
             return outcome.reject(&tool.tool_id, Fault::new(Code::ToolConflict, message));
         }
-        let new = Known::of(&tool);
+        let new = DefinitionDigest::of(&tool);
         match outcome.table.get(&tool.tool_id) {
             Some(known) if *known == new => outcome.registered.push(tool.tool_id),
             Some(_) => {
@@ -142,7 +142,7 @@ impl CoreSession {
 
     /// What can be wrong with one definition by itself.
     fn check_definition(&self, tool: &ToolDefinition) -> Result<(), Fault> {
-        let Phase::Live(peer) = &self.phase else {
+        let CoreEndPhase::Live(peer) = &self.phase else {
             return Err(invalid("The session is over."));
         };
         let Some((owner, name)) = tool.tool_id.split_once('/') else {

@@ -9,7 +9,7 @@ use crate::Closed;
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum RunClientEvent {
     /// The server knows the attempt; comes once for each connection.
     Accepted {
         /// Whether the server said so; if not, its first message counts as saying it.

@@ -1,7 +1,7 @@
 //! The end that asks: the core, or any other client of a tool server.
 //!
 //! A [`RunClient`] follows one attempt to its end, over any number of connections. Its owner dials,
-//! passes on what arrives, sends what it is polled for and acts on its events. Exactly one [`Event::Ended`] comes, and nothing after it.
+//! passes on what arrives, sends what it is polled for and acts on its events. Exactly one [`RunClientEvent::Ended`] comes, and nothing after it.
 //!
 //! - The server's first message must come in time. It should be an `Ack`; servers of the original
 //!   message format send none, and then whatever comes first counts as one.
@@ -21,12 +21,12 @@ mod receive;
 use std::collections::VecDeque;
 
 use wharf_vocab::Micro;
-use wharf_wire::run_v1::{Cancel, Control, Frame, Request, close, encode};
+use wharf_wire::run_v1::{Cancel, Control, Frame, RunRequest, close, encode};
 
-pub use event::{Ended, Event};
+pub use event::{Ended, RunClientEvent};
 
 use crate::{Closed, Incoming, Moment, Outgoing, Pings, Session};
-use pace::Pace;
+use pace::LogPace;
 
 /// How long a session waits, and how much it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,8 +70,8 @@ impl Default for Config {
 #[derive(Debug)]
 pub struct RunClient {
     config: Config,
-    request: Request,
-    state: State,
+    request: RunRequest,
+    state: RunClientState,
     /// The number of the last message that was taken.
     last: u64,
     /// Whether the server numbers its messages, as far as is known.
@@ -88,15 +88,15 @@ pub struct RunClient {
     canceled: bool,
     /// Whether the server may know the attempt from before this session.
     resumed: bool,
-    pace: Pace,
+    pace: LogPace,
     /// The pings of the server, over all connections.
     pings: Pings,
-    events: VecDeque<Event>,
+    events: VecDeque<RunClientEvent>,
     outgoing: VecDeque<Outgoing>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum RunClientState {
     /// There is no connection.
     Apart,
     /// The request was sent and the server has not answered.
@@ -110,13 +110,13 @@ enum State {
 impl RunClient {
     /// An attempt that the server has not seen. The request's `after` is the session's own.
     #[must_use]
-    pub fn new(config: Config, request: Request) -> Self {
-        let pace = Pace::new(config.lines_per_second_max);
+    pub fn new(config: Config, request: RunRequest) -> Self {
+        let pace = LogPace::new(config.lines_per_second_max);
         Self {
             numbered: config.numbered,
             config,
             request,
-            state: State::Apart,
+            state: RunClientState::Apart,
             last: 0,
             asked: false,
             acked: false,
@@ -135,15 +135,15 @@ impl RunClient {
     /// An attempt that the server knows from before, if it has not forgotten it: it is asked to
     /// say everything again and not to begin anew.
     #[must_use]
-    pub fn resume(config: Config, request: Request) -> Self {
+    pub fn resume(config: Config, request: RunRequest) -> Self {
         // What is said again comes as fast as it can.
-        let pace = Pace::new(u32::MAX);
+        let pace = LogPace::new(u32::MAX);
         Self { asked: true, resumed: true, pace, ..Self::new(config, request) }
     }
 
     /// There is a connection: the request is sent.
     pub fn connected(&mut self, now: Moment) {
-        if self.state != State::Apart {
+        if self.state != RunClientState::Apart {
             return;
         }
         let mut request = self.request.clone();
@@ -153,7 +153,7 @@ impl RunClient {
         request.control.after = known.then_some(self.last);
         self.asked = true;
         self.may_ack = true;
-        self.state = State::Asked { since: now.ms };
+        self.state = RunClientState::Asked { since: now.ms };
         self.outgoing.clear();
         self.outgoing.push_back(Outgoing::Text(encode(&Frame::Request(request))));
         if self.canceled {
@@ -167,7 +167,7 @@ impl RunClient {
             return;
         }
         self.canceled = true;
-        if matches!(self.state, State::Asked { .. } | State::Open { .. }) {
+        if matches!(self.state, RunClientState::Asked { .. } | RunClientState::Open { .. }) {
             self.send_cancel();
         }
     }
@@ -179,7 +179,7 @@ impl RunClient {
 
     /// The server gave a sign of life.
     fn heard(&mut self, now: Moment) {
-        if let State::Open { heard, pinged } = &mut self.state {
+        if let RunClientState::Open { heard, pinged } = &mut self.state {
             *heard = now.ms;
             *pinged = false;
         }
@@ -187,14 +187,14 @@ impl RunClient {
 
     fn disconnected(&mut self, closed: &Closed) {
         match self.state {
-            State::Apart => return,
-            State::Over { .. } => {
-                self.state = State::Over { until: None };
+            RunClientState::Apart => return,
+            RunClientState::Over { .. } => {
+                self.state = RunClientState::Over { until: None };
                 return;
             }
-            State::Asked { .. } | State::Open { .. } => {}
+            RunClientState::Asked { .. } | RunClientState::Open { .. } => {}
         }
-        self.state = State::Apart;
+        self.state = RunClientState::Apart;
         if let Closed::With { code, reason } = closed
             && is_refusal(*code)
         {
@@ -214,19 +214,19 @@ impl RunClient {
     /// Whether the attempt goes on and there is no connection.
     #[must_use]
     pub fn wants_connection(&self) -> bool {
-        self.state == State::Apart
+        self.state == RunClientState::Apart
     }
 
     /// Whether the attempt is over.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        matches!(self.state, State::Over { .. })
+        matches!(self.state, RunClientState::Over { .. })
     }
 
     /// Whether nothing more is to be done with the connection.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.state == (State::Over { until: None })
+        self.state == (RunClientState::Over { until: None })
     }
 
     /// The number of the last message that was taken; 0 if there was none.
@@ -257,8 +257,8 @@ impl RunClient {
     fn hang_up(&mut self, code: u16, closed: Closed) {
         self.outgoing.push_back(Outgoing::close(code, ""));
         self.disconnected(&closed);
-        if self.state == State::Apart {
-            self.events.push_back(Event::Dropped(closed));
+        if self.state == RunClientState::Apart {
+            self.events.push_back(RunClientEvent::Dropped(closed));
         }
     }
 
@@ -266,15 +266,15 @@ impl RunClient {
         if self.is_over() {
             return;
         }
-        self.state = State::Over { until: None };
+        self.state = RunClientState::Over { until: None };
         let left_out = self.pace.rest();
         self.events.extend(left_out.map(receive::left_out));
-        self.events.push_back(Event::Ended(ended));
+        self.events.push_back(RunClientEvent::Ended(ended));
     }
 }
 
 impl Session for RunClient {
-    type Event = Event;
+    type Event = RunClientEvent;
 
     fn receive(&mut self, now: Moment, incoming: Incoming<'_>) {
         match incoming {
@@ -299,33 +299,35 @@ impl Session for RunClient {
             return;
         }
         match self.state {
-            State::Asked { .. } => self.hang_up(close::PROTOCOL, Closed::NoAck),
-            State::Open { heard, pinged: false } => {
-                self.state = State::Open { heard, pinged: true };
+            RunClientState::Asked { .. } => self.hang_up(close::PROTOCOL, Closed::NoAck),
+            RunClientState::Open { heard, pinged: false } => {
+                self.state = RunClientState::Open { heard, pinged: true };
                 self.outgoing.push_back(Outgoing::Ping);
             }
-            State::Open { .. } => self.hang_up(close::POLICY, Closed::Silent),
-            State::Over { .. } => {
-                self.state = State::Over { until: None };
+            RunClientState::Open { .. } => self.hang_up(close::POLICY, Closed::Silent),
+            RunClientState::Over { .. } => {
+                self.state = RunClientState::Over { until: None };
                 self.outgoing.push_back(Outgoing::close(close::NORMAL, ""));
             }
-            State::Apart => {}
+            RunClientState::Apart => {}
         }
     }
 
     fn deadline(&self) -> Option<u64> {
         match self.state {
-            State::Apart => None,
-            State::Asked { since } => Some(since.saturating_add(self.config.ack_ms)),
-            State::Open { heard, pinged: false } => {
+            RunClientState::Apart => None,
+            RunClientState::Asked { since } => Some(since.saturating_add(self.config.ack_ms)),
+            RunClientState::Open { heard, pinged: false } => {
                 Some(heard.saturating_add(self.config.silence_ms / 2))
             }
-            State::Open { heard, .. } => Some(heard.saturating_add(self.config.silence_ms)),
-            State::Over { until } => until,
+            RunClientState::Open { heard, .. } => {
+                Some(heard.saturating_add(self.config.silence_ms))
+            }
+            RunClientState::Over { until } => until,
         }
     }
 
-    fn poll_event(&mut self) -> Option<Event> {
+    fn poll_event(&mut self) -> Option<RunClientEvent> {
         self.events.pop_front()
     }
 

@@ -2,7 +2,7 @@
 
 /// Lets so many lines per second pass, and a second's worth at once.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct LogPace {
     per_second: u64,
     /// Thousandths of a line that may pass.
     left: u64,
@@ -10,7 +10,7 @@ pub(super) struct Pace {
     dropped: u64,
 }
 
-impl Pace {
+impl LogPace {
     pub(super) fn new(per_second: u32) -> Self {
         let per_second = u64::from(per_second);
         Self { per_second, left: per_second * 1000, at: 0, dropped: 0 }
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn what_is_too_fast_is_left_out_and_counted() {
-        let mut pace = Pace::new(10);
+        let mut pace = LogPace::new(10);
         let passed = (0..100).filter(|_| pace.pass(5).is_ok()).count();
         assert_eq!(passed, 10);
         assert_eq!(pace.pass(104), Err(()), "not yet");

@@ -6,7 +6,7 @@ use wharf_wire::run_v1::{
     decode_from_server,
 };
 
-use super::{Ended, Event, RunClient, State};
+use super::{Ended, RunClient, RunClientEvent, RunClientState};
 use crate::run::judge_cost;
 use crate::{Moment, Outgoing};
 
@@ -14,9 +14,9 @@ impl RunClient {
     /// A text message arrived.
     pub(super) fn received(&mut self, now: Moment, text: &str) {
         match self.state {
-            State::Apart | State::Over { .. } => return,
-            State::Asked { .. } => {}
-            State::Open { .. } => self.heard(now),
+            RunClientState::Apart | RunClientState::Over { .. } => return,
+            RunClientState::Asked { .. } => {}
+            RunClientState::Open { .. } => self.heard(now),
         }
         if text.len() > self.config.message_bytes_max {
             return self.too_large();
@@ -29,7 +29,7 @@ impl RunClient {
         if named.is_some_and(|run_id| run_id != self.request.control.run_id) {
             return self.breach("A message names another run.");
         }
-        if matches!(self.state, State::Asked { .. }) {
+        if matches!(self.state, RunClientState::Asked { .. }) {
             self.accepted(now, matches!(frame, FromServer::Ack(_)));
         }
         self.note_cost(&frame);
@@ -54,8 +54,8 @@ impl RunClient {
     /// The server knows the attempt: it said so, or it speaks of it already.
     fn accepted(&mut self, now: Moment, acked: bool) {
         self.acked = true;
-        self.state = State::Open { heard: now.ms, pinged: false };
-        self.events.push_back(Event::Accepted { acked });
+        self.state = RunClientState::Open { heard: now.ms, pinged: false };
+        self.events.push_back(RunClientEvent::Accepted { acked });
     }
 
     /// Keeps what the attempt has cost so far, before anything can make the message a breach.
@@ -66,13 +66,13 @@ impl RunClient {
                 self.cost_micro = cost;
                 // What the last message says is told with how the attempt ended.
                 if !is_final {
-                    self.events.push_back(Event::Cost(cost));
+                    self.events.push_back(RunClientEvent::Cost(cost));
                 }
             }
             // A wrong cost at the end fails the attempt; before it the run goes on.
             Some(Err(why)) if !is_final && !std::mem::replace(&mut self.cost_warned, true) => {
                 let text = format!("{why} It is left out.");
-                self.events.push_back(Event::Log { level: LogLevel::Warn, text });
+                self.events.push_back(RunClientEvent::Log { level: LogLevel::Warn, text });
             }
             Some(_) | None => {}
         }
@@ -80,7 +80,7 @@ impl RunClient {
 
     /// A binary message arrived, which no server may send.
     pub(super) fn received_binary(&mut self) {
-        if matches!(self.state, State::Asked { .. } | State::Open { .. }) {
+        if matches!(self.state, RunClientState::Asked { .. } | RunClientState::Open { .. }) {
             self.outgoing.push_back(Outgoing::close(close::UNSUPPORTED, ""));
             self.broken(code::PROTOCOL, "The tool server sent a message that is not text.");
         }
@@ -88,7 +88,7 @@ impl RunClient {
 
     /// A message was larger than the connection takes.
     pub(super) fn too_large(&mut self) {
-        if matches!(self.state, State::Asked { .. } | State::Open { .. }) {
+        if matches!(self.state, RunClientState::Asked { .. } | RunClientState::Open { .. }) {
             let most = self.config.message_bytes_max;
             self.outgoing.push_back(Outgoing::close(close::TOO_LARGE, ""));
             self.broken(
@@ -107,7 +107,7 @@ impl RunClient {
                 return;
             }
             if seq.saturating_sub(1) > self.last {
-                self.events.push_back(Event::Gap { from: self.last + 1, to: seq - 1 });
+                self.events.push_back(RunClientEvent::Gap { from: self.last + 1, to: seq - 1 });
             }
             self.last = self.last.max(seq);
         }
@@ -124,7 +124,7 @@ impl RunClient {
     fn line(&mut self, now: Moment, mut data: LogData) {
         if self.may_pass(now) {
             data.msg.truncate(data.msg.floor_char_boundary(self.config.line_bytes_max));
-            self.events.push_back(Event::Log { level: data.level, text: data.msg });
+            self.events.push_back(RunClientEvent::Log { level: data.level, text: data.msg });
         }
     }
 
@@ -135,7 +135,7 @@ impl RunClient {
         }
         if self.may_pass(now) {
             let progress = data.progress.filter(|it| it.is_finite()).map(|it| it.clamp(0.0, 1.0));
-            self.events.push_back(Event::Phase { phase: data.phase, progress });
+            self.events.push_back(RunClientEvent::Phase { phase: data.phase, progress });
         }
     }
 
@@ -151,13 +151,13 @@ impl RunClient {
 
     fn partial(&mut self, outputs: Object) {
         if self.few_enough(&outputs) && !outputs.is_empty() {
-            self.events.push_back(Event::Partial(outputs));
+            self.events.push_back(RunClientEvent::Partial(outputs));
         }
     }
 
     fn text(&mut self, text: String) {
         if !text.is_empty() {
-            self.events.push_back(Event::Text(text));
+            self.events.push_back(RunClientEvent::Text(text));
         }
     }
 
@@ -185,7 +185,7 @@ impl RunClient {
             (Some(Status::Success), Ok(cost)) => {
                 if cost.is_none() && self.cost_micro == 0 {
                     let text = "The tool server reported no cost; it counts as 0.".to_owned();
-                    self.events.push_back(Event::Log { level: LogLevel::Warn, text });
+                    self.events.push_back(RunClientEvent::Log { level: LogLevel::Warn, text });
                 }
                 let (outputs, written) = (response.outputs, response.control.written);
                 Ended::Succeeded { outputs, written, cost_micro: self.cost_micro }
@@ -197,7 +197,8 @@ impl RunClient {
             }
         };
         self.conclude(ended);
-        self.state = State::Over { until: Some(now.ms.saturating_add(self.config.linger_ms)) };
+        self.state =
+            RunClientState::Over { until: Some(now.ms.saturating_add(self.config.linger_ms)) };
     }
 
     /// The server broke the protocol: the connection and the attempt are over.
@@ -211,7 +212,7 @@ impl RunClient {
     }
 }
 
-pub(super) fn left_out(count: u64) -> Event {
+pub(super) fn left_out(count: u64) -> RunClientEvent {
     let text = format!("{count} lines came too fast and were left out.");
-    Event::Log { level: LogLevel::Warn, text }
+    RunClientEvent::Log { level: LogLevel::Warn, text }
 }

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use wharf_vocab::Micro;
-use wharf_wire::run_v1::{Phase, Refusal, Request, RequestControl, Status, Unfit, close, code};
+use wharf_wire::run_v1::{
+    Phase, Refusal, RequestControl, RunRequest, Status, UnfitRequest, close, code,
+};
 
 use super::ending::Ending;
-use super::record::{Name, Record, Stage, Watcher, digest};
+use super::record::{Name, Record, RecordStage, RunWatcher, digest};
 use super::speech::Speech;
-use super::{Limits, Overflow, Profile, Said};
+use super::{Limits, Overflow, Profile, RunReport};
 use crate::Moment;
 
 /// Who asks. A run can be seen only by the one who started it.
@@ -25,7 +27,7 @@ pub struct WatcherNo(u64);
 
 /// What came of a request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Opened {
+pub enum OpenResult {
     /// It is a new run, to be executed.
     Started {
         /// The run.
@@ -43,14 +45,14 @@ pub enum Opened {
         watcher: WatcherNo,
     },
     /// No run came of it; this is the answer.
-    Unfit(Unfit),
+    Unfit(UnfitRequest),
     /// The connection is closed, and nothing else changes.
     Refused(Refusal),
 }
 
 /// What a reader gets next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
+pub enum NextFrames {
     /// Frames to send.
     Frames(Vec<String>),
     /// Nothing yet.
@@ -73,7 +75,7 @@ pub struct Book {
     profile: Profile,
     runs: BTreeMap<RunNo, Record>,
     names: BTreeMap<Name, RunNo>,
-    watchers: BTreeMap<WatcherNo, Watcher>,
+    watchers: BTreeMap<WatcherNo, RunWatcher>,
     /// Runs that ended, the oldest first.
     ended: VecDeque<RunNo>,
     retained_bytes: usize,
@@ -106,26 +108,27 @@ impl Book {
     pub fn open(
         &mut self,
         credential: Credential,
-        request: &Request,
+        request: &RunRequest,
         full: Option<&'static str>,
-    ) -> Opened {
+    ) -> OpenResult {
         let control = &request.control;
         let name = name(credential, control, control.attempt);
         let digest = digest(request);
         if let Some(run) = self.names.get(&name).copied() {
-            let Some(record) = self.runs.get(&run) else { return Opened::Refused(OVER) };
+            let Some(record) = self.runs.get(&run) else { return OpenResult::Refused(OVER) };
             if record.digest != digest {
-                return Opened::Refused(Refusal::new(close::POLICY, "run_id conflict"));
+                return OpenResult::Refused(Refusal::new(close::POLICY, "run_id conflict"));
             }
             let watcher = self.watch(run, control.after);
-            return Opened::Attached { run, watcher };
+            return OpenResult::Attached { run, watcher };
         }
         let attempts = self.attempts(credential, control);
         if attempts.iter().any(|(attempt, _)| *attempt > control.attempt) {
-            return Opened::Refused(Refusal::new(close::POLICY, "a newer attempt took over"));
+            return OpenResult::Refused(Refusal::new(close::POLICY, "a newer attempt took over"));
         }
-        let unfit =
-            |code, message| Opened::Unfit(Unfit { run_id: control.run_id.clone(), code, message });
+        let unfit = |code, message| {
+            OpenResult::Unfit(UnfitRequest { run_id: control.run_id.clone(), code, message })
+        };
         // Who was told that the run began wants to hear the rest of it, not a second one. Also
         // when nothing else was heard of it, as by a core that was restarted.
         if control.after.is_some() {
@@ -139,11 +142,11 @@ impl Book {
         let run = RunNo(self.number());
         self.names.insert(name.clone(), run);
         let speech = Speech::new(control.run_id.clone(), self.profile);
-        let stage = Stage::Open { alone_since_ms: None, is_canceled: false };
+        let stage = RecordStage::Open { alone_since_ms: None, is_canceled: false };
         let record = Record { name, digest, speech, watchers: BTreeSet::new(), stage };
         self.runs.insert(run, record);
         let watcher = self.watch(run, None);
-        Opened::Started { run, watcher, superseded }
+        OpenResult::Started { run, watcher, superseded }
     }
 
     fn attempts(&self, credential: Credential, control: &RequestControl) -> Vec<(u32, RunNo)> {
@@ -160,12 +163,12 @@ impl Book {
         let no = WatcherNo(self.number());
         if let Some(record) = self.runs.get_mut(&run) {
             record.watchers.insert(no);
-            if let Stage::Open { alone_since_ms, .. } = &mut record.stage {
+            if let RecordStage::Open { alone_since_ms, .. } = &mut record.stage {
                 *alone_since_ms = None;
             }
             let live_from = record.speech.len();
             let next = usize::try_from(after.unwrap_or(0)).unwrap_or(usize::MAX).min(live_from);
-            let watcher = Watcher { run, next, live_from, waiting_bytes: 0, is_slow: false };
+            let watcher = RunWatcher { run, next, live_from, waiting_bytes: 0, is_slow: false };
             self.watchers.insert(no, watcher);
         }
         no
@@ -173,7 +176,12 @@ impl Book {
 
     /// The run says something. Readers that fall behind too far are given back: their next frame
     /// is the last.
-    pub fn say(&mut self, now: Moment, run: RunNo, said: Said) -> Result<Vec<WatcherNo>, Overflow> {
+    pub fn say(
+        &mut self,
+        now: Moment,
+        run: RunNo,
+        said: RunReport,
+    ) -> Result<Vec<WatcherNo>, Overflow> {
         let Some(record) = self.runs.get_mut(&run).filter(|record| !record.is_ended()) else {
             return Ok(Vec::new());
         };
@@ -227,7 +235,7 @@ impl Book {
         if !is_canceled {
             record.speech.mark(Phase::Completed);
         }
-        record.stage = Stage::Ended { at_ms: now.ms };
+        record.stage = RecordStage::Ended { at_ms: now.ms };
         self.retained_bytes += record.speech.bytes();
         self.ended.push_back(run);
         self.spread(run, before);
@@ -236,11 +244,11 @@ impl Book {
     }
 
     /// What a reader gets next.
-    pub fn next(&mut self, watcher: WatcherNo) -> Next {
-        let Some(reader) = self.watchers.get_mut(&watcher) else { return Next::Close(OVER) };
-        let Some(record) = self.runs.get(&reader.run) else { return Next::Close(OVER) };
+    pub fn next(&mut self, watcher: WatcherNo) -> NextFrames {
+        let Some(reader) = self.watchers.get_mut(&watcher) else { return NextFrames::Close(OVER) };
+        let Some(record) = self.runs.get(&reader.run) else { return NextFrames::Close(OVER) };
         if reader.is_slow {
-            return Next::Close(SLOW);
+            return NextFrames::Close(SLOW);
         }
         if reader.next < record.speech.len() {
             let index = reader.next;
@@ -249,9 +257,9 @@ impl Book {
                 let bytes = record.speech.frame_bytes(index);
                 reader.waiting_bytes = reader.waiting_bytes.saturating_sub(bytes);
             }
-            return Next::Frames(record.speech.written(index));
+            return NextFrames::Frames(record.speech.written(index));
         }
-        if record.is_ended() { Next::Close(OVER) } else { Next::Wait }
+        if record.is_ended() { NextFrames::Close(OVER) } else { NextFrames::Wait }
     }
 
     /// A reader is gone.
@@ -259,7 +267,7 @@ impl Book {
         let Some(reader) = self.watchers.remove(&watcher) else { return };
         let Some(record) = self.runs.get_mut(&reader.run) else { return };
         record.watchers.remove(&watcher);
-        if let (true, Stage::Open { alone_since_ms, .. }) =
+        if let (true, RecordStage::Open { alone_since_ms, .. }) =
             (record.watchers.is_empty(), &mut record.stage)
         {
             *alone_since_ms = Some(now.ms);
@@ -270,8 +278,8 @@ impl Book {
     /// Somebody wants the run to stop. True for the first one, while the run is not over.
     pub fn cancel(&mut self, run: RunNo) -> bool {
         match self.runs.get_mut(&run).map(|record| &mut record.stage) {
-            Some(Stage::Open { is_canceled, .. }) => !std::mem::replace(is_canceled, true),
-            Some(Stage::Ended { .. }) | None => false,
+            Some(RecordStage::Open { is_canceled, .. }) => !std::mem::replace(is_canceled, true),
+            Some(RecordStage::Ended { .. }) | None => false,
         }
     }
 
@@ -281,10 +289,10 @@ impl Book {
         self.forget(now);
         let grace_ms = self.limits.grace_ms;
         let is_due = |record: &Record| match record.stage {
-            Stage::Open { alone_since_ms: Some(since_ms), is_canceled: false } => {
+            RecordStage::Open { alone_since_ms: Some(since_ms), is_canceled: false } => {
                 now.ms.saturating_sub(since_ms) >= grace_ms
             }
-            Stage::Open { .. } | Stage::Ended { .. } => false,
+            RecordStage::Open { .. } | RecordStage::Ended { .. } => false,
         };
         let due = self.runs.iter().filter(|(_, record)| is_due(record)).map(|(run, _)| *run);
         let due: Vec<RunNo> = due.collect();
@@ -295,14 +303,14 @@ impl Book {
     #[must_use]
     pub fn deadline_ms(&self) -> Option<u64> {
         let alone = self.runs.values().filter_map(|record| match record.stage {
-            Stage::Open { alone_since_ms: Some(since_ms), is_canceled: false } => {
+            RecordStage::Open { alone_since_ms: Some(since_ms), is_canceled: false } => {
                 Some(since_ms.saturating_add(self.limits.grace_ms))
             }
-            Stage::Open { .. } | Stage::Ended { .. } => None,
+            RecordStage::Open { .. } | RecordStage::Ended { .. } => None,
         });
         let kept = self.ended.front().and_then(|run| match self.runs.get(run)?.stage {
-            Stage::Ended { at_ms } => Some(at_ms.saturating_add(self.limits.retain_ms)),
-            Stage::Open { .. } => None,
+            RecordStage::Ended { at_ms } => Some(at_ms.saturating_add(self.limits.retain_ms)),
+            RecordStage::Open { .. } => None,
         });
         alone.chain(kept).min()
     }
@@ -336,8 +344,10 @@ impl Book {
                 continue;
             };
             let is_old = match record.stage {
-                Stage::Ended { at_ms } => now.ms.saturating_sub(at_ms) >= self.limits.retain_ms,
-                Stage::Open { .. } => false,
+                RecordStage::Ended { at_ms } => {
+                    now.ms.saturating_sub(at_ms) >= self.limits.retain_ms
+                }
+                RecordStage::Open { .. } => false,
             };
             if !is_old && self.retained_bytes <= self.limits.retain_bytes_max {
                 break;

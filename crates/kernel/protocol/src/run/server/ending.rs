@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use wharf_vocab::json::json_bytes;
 use wharf_vocab::{Micro, Object};
-use wharf_wire::run_v1::{Failure, Frame, Response, ResponseControl, Status, Unfit, Written, code};
+use wharf_wire::run_v1::{
+    Failure, Frame, Response, ResponseControl, Status, UnfitRequest, Written, code,
+};
 
 use super::{Limits, Profile};
 use crate::run::judge_cost;
@@ -100,7 +102,7 @@ fn response(
 
 /// The final response to a request that no run came of.
 #[must_use]
-pub fn answer(profile: Profile, unfit: &Unfit) -> String {
+pub fn answer(profile: Profile, unfit: &UnfitRequest) -> String {
     let failure = failure(unfit.code, unfit.message);
     let mut response = response(Err(failure), 0, BTreeMap::new());
     response.control.run_id = Some(unfit.run_id.clone());

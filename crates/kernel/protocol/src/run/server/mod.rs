@@ -12,9 +12,9 @@ mod record;
 mod session;
 mod speech;
 
-pub use book::{Book, Credential, Next, Opened, RunNo, WatcherNo};
+pub use book::{Book, Credential, NextFrames, OpenResult, RunNo, WatcherNo};
 pub use ending::{Ending, answer};
 pub use limits::{Limits, Profile};
 pub use record::digest;
 pub use session::{RunServer, ServerEvent};
-pub use speech::{Overflow, Said};
+pub use speech::{Overflow, RunReport};

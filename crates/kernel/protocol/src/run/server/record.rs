@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use wharf_vocab::{Digest, Object};
-use wharf_wire::run_v1::{Mode, Request};
+use wharf_wire::run_v1::{Mode, RunRequest};
 
 use super::speech::Speech;
 use super::{Credential, RunNo, WatcherNo};
@@ -18,11 +18,11 @@ pub(super) struct Record {
     pub(super) digest: Digest,
     pub(super) speech: Speech,
     pub(super) watchers: BTreeSet<WatcherNo>,
-    pub(super) stage: Stage,
+    pub(super) stage: RecordStage,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum RecordStage {
     /// It is waited for or executed. When nobody watches, since when.
     Open { alone_since_ms: Option<u64>, is_canceled: bool },
     /// Its final response is there.
@@ -31,7 +31,7 @@ pub(super) enum Stage {
 
 /// A reader of a run: a position in what the run says.
 #[derive(Debug)]
-pub(super) struct Watcher {
+pub(super) struct RunWatcher {
     pub(super) run: RunNo,
     /// The index of the frame it gets next.
     pub(super) next: usize,
@@ -43,7 +43,7 @@ pub(super) struct Watcher {
 
 impl Record {
     pub(super) fn is_ended(&self) -> bool {
-        matches!(self.stage, Stage::Ended { .. })
+        matches!(self.stage, RecordStage::Ended { .. })
     }
 }
 
@@ -51,7 +51,7 @@ impl Record {
 /// left out, whether it is listed as a reference or not, since a core that was restarted signs
 /// anew.
 #[must_use]
-pub fn digest(request: &Request) -> Digest {
+pub fn digest(request: &RunRequest) -> Digest {
     let mode = match request.control.mode {
         Mode::Mock => "mock",
         Mode::Real => "real",
@@ -84,14 +84,14 @@ fn is_address(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use wharf_wire::run_v1::{Mode, Request, RequestControl};
+    use wharf_wire::run_v1::{Mode, RequestControl, RunRequest};
 
     use super::*;
 
-    fn request(mode: Mode, inputs: Value, outputs: Value) -> Request {
+    fn request(mode: Mode, inputs: Value, outputs: Value) -> RunRequest {
         let object = |value: Value| value.as_object().expect("an object").clone();
         let control = RequestControl::new("r", mode);
-        Request { control, inputs: object(inputs), outputs: object(outputs) }
+        RunRequest { control, inputs: object(inputs), outputs: object(outputs) }
     }
 
     #[test]

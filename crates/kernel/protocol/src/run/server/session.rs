@@ -3,15 +3,15 @@
 use std::collections::VecDeque;
 
 use wharf_wire::run_v1::{
-    Ack, Control, Event, EventData, First, Frame, Later, Phase, Refusal, Request, ToolName, Unfit,
-    close, code, decode_first, decode_later,
+    Ack, Control, EventData, EventMessage, FirstFrame, Frame, LaterFrame, Phase, Refusal,
+    RunRequest, ToolName, UnfitRequest, close, code, decode_first, decode_later,
 };
 
 use super::{Limits, Profile, answer};
 use crate::{Closed, Incoming, Moment, Outgoing, Pings, Session};
 
 /// How a request for another tool is answered.
-const ANOTHER_TOOL: Unfit = Unfit {
+const ANOTHER_TOOL: UnfitRequest = UnfitRequest {
     run_id: String::new(),
     code: code::WRONG_TOOL,
     message: "The request is for another tool than the one that is served here.",
@@ -26,14 +26,14 @@ pub struct RunServer {
     profile: Profile,
     /// The tool that is served, if the server knows its name.
     tool: Option<ToolName>,
-    state: State,
+    state: RunServerState,
     pings: Pings,
     events: VecDeque<ServerEvent>,
     outgoing: VecDeque<Outgoing>,
 }
 
 #[derive(Debug)]
-enum State {
+enum RunServerState {
     /// Nothing came yet.
     Fresh { since_ms: u64 },
     /// A run was named.
@@ -48,12 +48,12 @@ pub enum ServerEvent {
     /// Start or attach to this run.
     Request {
         /// The request.
-        request: Request,
+        request: RunRequest,
         /// How many bytes it had.
         bytes: usize,
     },
     /// The request cannot be executed; [`RunServer::answer`] says so.
-    Unfit(Unfit),
+    Unfit(UnfitRequest),
     /// Stop the run of this connection.
     Cancel,
 }
@@ -68,7 +68,7 @@ impl RunServer {
             frame_bytes_max: limits.frame_bytes_max,
             profile,
             tool: None,
-            state: State::Fresh { since_ms: now.ms },
+            state: RunServerState::Fresh { since_ms: now.ms },
             pings: Pings::of_a_stranger(),
             events: VecDeque::new(),
             outgoing: VecDeque::new(),
@@ -84,7 +84,9 @@ impl RunServer {
 
     /// Acknowledges the run, which goes before anything else; only once.
     pub fn ack(&mut self, now: Moment) {
-        let State::Open { run_id, names_tool, acked, sent_ms } = &mut self.state else { return };
+        let RunServerState::Open { run_id, names_tool, acked, sent_ms } = &mut self.state else {
+            return;
+        };
         if std::mem::replace(acked, true) {
             return;
         }
@@ -97,7 +99,7 @@ impl RunServer {
     }
 
     /// Answers a request that no run came of, and closes the connection.
-    pub fn answer(&mut self, now: Moment, unfit: &Unfit) {
+    pub fn answer(&mut self, now: Moment, unfit: &UnfitRequest) {
         self.ack(now);
         self.outgoing.push_back(Outgoing::Text(answer(self.profile, unfit)));
         self.close(Refusal::new(close::NORMAL, "the run is over"));
@@ -105,7 +107,7 @@ impl RunServer {
 
     /// Sends what the run said.
     pub fn say(&mut self, now: Moment, texts: Vec<String>) {
-        if let State::Open { sent_ms, .. } = &mut self.state {
+        if let RunServerState::Open { sent_ms, .. } = &mut self.state {
             *sent_ms = now.ms;
             self.outgoing.extend(texts.into_iter().map(Outgoing::Text));
         }
@@ -120,7 +122,7 @@ impl RunServer {
     /// Closes the connection; what was said before is still sent.
     pub fn close(&mut self, refusal: Refusal) {
         if !self.is_closed() {
-            self.state = State::Closed;
+            self.state = RunServerState::Closed;
             self.outgoing.push_back(Outgoing::close(refusal.code, refusal.reason));
         }
     }
@@ -133,28 +135,28 @@ impl RunServer {
 
     fn text(&mut self, now: Moment, text: &str) {
         match &self.state {
-            State::Closed => {}
-            State::Fresh { .. } => match decode_first(text, self.frame_bytes_max) {
+            RunServerState::Closed => {}
+            RunServerState::Fresh { .. } => match decode_first(text, self.frame_bytes_max) {
                 Err(refusal) => self.close(refusal),
-                Ok(First::Request(request)) => {
+                Ok(FirstFrame::Request(request)) => {
                     let (run_id, named) = (request.control.run_id.clone(), &request.control.tool);
                     let fits = self.serves(named.as_ref());
                     // A refusal says enough.
                     self.open(now, run_id.clone(), fits && named.is_some());
                     self.events.push_back(match fits {
                         true => ServerEvent::Request { request, bytes: text.len() },
-                        false => ServerEvent::Unfit(Unfit { run_id, ..ANOTHER_TOOL }),
+                        false => ServerEvent::Unfit(UnfitRequest { run_id, ..ANOTHER_TOOL }),
                     });
                 }
-                Ok(First::Unfit(unfit)) => {
+                Ok(FirstFrame::Unfit(unfit)) => {
                     self.open(now, unfit.run_id.clone(), false);
                     self.events.push_back(ServerEvent::Unfit(unfit));
                 }
             },
-            State::Open { run_id, .. } => match decode_later(text, self.frame_bytes_max) {
+            RunServerState::Open { run_id, .. } => match decode_later(text, self.frame_bytes_max) {
                 Err(refusal) => self.close(refusal),
-                Ok(Later::Unknown) => {}
-                Ok(Later::Cancel(cancel)) => match &cancel.control.run_id {
+                Ok(LaterFrame::Unknown) => {}
+                Ok(LaterFrame::Cancel(cancel)) => match &cancel.control.run_id {
                     Some(named) if named != run_id => {
                         self.close(Refusal::new(close::PROTOCOL, "another run's id"));
                     }
@@ -166,7 +168,7 @@ impl RunServer {
 
     fn open(&mut self, now: Moment, run_id: String, names_tool: bool) {
         self.pings.greeted();
-        self.state = State::Open { run_id, names_tool, acked: false, sent_ms: now.ms };
+        self.state = RunServerState::Open { run_id, names_tool, acked: false, sent_ms: now.ms };
     }
 
     /// Whether a request that names this tool is meant for the one that is served.
@@ -196,7 +198,7 @@ impl Session for RunServer {
             // It may read again when it is told why.
             Closed::NotReading => self.cut(),
             _ => {
-                self.state = State::Closed;
+                self.state = RunServerState::Closed;
                 self.outgoing.clear();
             }
         }
@@ -207,17 +209,17 @@ impl Session for RunServer {
             return;
         }
         match &mut self.state {
-            State::Open { run_id, sent_ms, .. } => {
+            RunServerState::Open { run_id, sent_ms, .. } => {
                 *sent_ms = now.ms;
                 // What waits is a sign of life itself.
                 if self.outgoing.is_empty() {
                     let control = Control::of(run_id.as_str());
                     let data = EventData { phase: Phase::Checkpoint, progress: None };
-                    let text = self.profile.encode(&Frame::Event(Event { control, data }));
+                    let text = self.profile.encode(&Frame::Event(EventMessage { control, data }));
                     self.outgoing.push_back(Outgoing::Text(text));
                 }
             }
-            State::Fresh { .. } | State::Closed => {
+            RunServerState::Fresh { .. } | RunServerState::Closed => {
                 self.close(Refusal::new(close::POLICY, "no request came in time"));
             }
         }
@@ -225,11 +227,13 @@ impl Session for RunServer {
 
     fn deadline(&self) -> Option<u64> {
         match &self.state {
-            State::Fresh { since_ms } => Some(since_ms.saturating_add(self.first_frame_ms)),
-            State::Open { acked: true, sent_ms, .. } => {
+            RunServerState::Fresh { since_ms } => {
+                Some(since_ms.saturating_add(self.first_frame_ms))
+            }
+            RunServerState::Open { acked: true, sent_ms, .. } => {
                 Some(sent_ms.saturating_add(self.keep_alive_ms))
             }
-            State::Open { .. } | State::Closed => None,
+            RunServerState::Open { .. } | RunServerState::Closed => None,
         }
     }
 
@@ -242,6 +246,6 @@ impl Session for RunServer {
     }
 
     fn is_closed(&self) -> bool {
-        matches!(self.state, State::Closed)
+        matches!(self.state, RunServerState::Closed)
     }
 }

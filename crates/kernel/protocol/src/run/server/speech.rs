@@ -19,7 +19,7 @@ use crate::Moment;
 
 /// Something that a run says before its end.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said {
+pub enum RunReport {
     /// A line for people.
     Log {
         /// How grave it is.
@@ -67,7 +67,7 @@ const COST_STEP: Micro = 8;
 pub(super) struct Speech {
     run_id: String,
     profile: Profile,
-    frames: Vec<Kept>,
+    frames: Vec<SpeechEntry>,
     texts: BTreeMap<String, Vec<String>>,
     output_bytes: usize,
     log_bytes: usize,
@@ -81,7 +81,7 @@ pub(super) struct Speech {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct SpeechEntry {
     body: Body,
     /// About what it takes here; what it repeats of a text is kept once.
     bytes: usize,
@@ -91,7 +91,7 @@ struct Kept {
 enum Body {
     Log(LogData),
     Event(EventData),
-    Partial(Vec<(String, Piece)>),
+    Partial(Vec<(String, SpeechPiece)>),
     /// A part of the text without a name.
     Text(Range<usize>),
     /// What it has cost so far.
@@ -101,7 +101,7 @@ enum Body {
 }
 
 #[derive(Debug)]
-enum Piece {
+enum SpeechPiece {
     /// A text up to some length, and how much of it was new.
     Text {
         version: usize,
@@ -155,14 +155,19 @@ impl Speech {
     }
 
     /// Takes something that the run says.
-    pub(super) fn say(&mut self, now: Moment, limits: &Limits, said: Said) -> Result<(), Overflow> {
+    pub(super) fn say(
+        &mut self,
+        now: Moment,
+        limits: &Limits,
+        said: RunReport,
+    ) -> Result<(), Overflow> {
         match said {
-            Said::Log { level, text, at } => self.log(now, limits, level, text, at),
-            Said::Event { phase, progress } => self.event(now, limits, phase, progress),
-            Said::Partial(outputs) => return self.partial(limits, outputs),
-            Said::Text(text) => return self.text_grows(limits, &text),
-            Said::Cost(cost) => self.cost(limits, cost),
-            Said::Other(frame) => self.other(now, limits, frame),
+            RunReport::Log { level, text, at } => self.log(now, limits, level, text, at),
+            RunReport::Event { phase, progress } => self.event(now, limits, phase, progress),
+            RunReport::Partial(outputs) => return self.partial(limits, outputs),
+            RunReport::Text(text) => return self.text_grows(limits, &text),
+            RunReport::Cost(cost) => self.cost(limits, cost),
+            RunReport::Other(frame) => self.other(now, limits, frame),
         }
         Ok(())
     }
@@ -310,8 +315,8 @@ impl Speech {
         self.texts.get(key)?.last().map(String::as_str)
     }
 
-    fn keep(&mut self, key: String, value: Value) -> (String, Piece) {
-        let Value::String(text) = value else { return (key, Piece::Value(value)) };
+    fn keep(&mut self, key: String, value: Value) -> (String, SpeechPiece) {
+        let Value::String(text) = value else { return (key, SpeechPiece::Value(value)) };
         let versions = self.texts.entry(key.clone()).or_default();
         let end = text.len();
         let start = match versions.last_mut() {
@@ -325,11 +330,11 @@ impl Speech {
                 0
             }
         };
-        (key, Piece::Text { version: versions.len() - 1, start, end })
+        (key, SpeechPiece::Text { version: versions.len() - 1, start, end })
     }
 
     fn push(&mut self, body: Body, bytes: usize) {
-        self.frames.push(Kept { body, bytes: bytes + FRAME_OVERHEAD });
+        self.frames.push(SpeechEntry { body, bytes: bytes + FRAME_OVERHEAD });
     }
 }
 

@@ -1,14 +1,14 @@
 //! Connections come and go; the attempt goes on.
 
 use serde_json::json;
-use wharf_protocol::run::client::{Config, Ended, Event, RunClient};
+use wharf_protocol::run::client::{Config, Ended, RunClient, RunClientEvent};
 use wharf_protocol::{Incoming, Outgoing, Session as _};
 use wharf_wire::run_v1::LogLevel;
 
 use super::{Stage, end, log, request, success};
 
-fn line(text: &str) -> Event {
-    Event::Log { level: LogLevel::Info, text: text.to_owned() }
+fn line(text: &str) -> RunClientEvent {
+    RunClientEvent::Log { level: LogLevel::Info, text: text.to_owned() }
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn t017_after_a_lost_connection_only_the_rest_is_asked_for_and_repeats_are_dropp
         (&again[0]["control"]["run_id"], &again[0]["control"]["attempt"]),
         (&json!("r1"), &json!(2))
     );
-    assert_eq!(stage.say(&json!({"kind": "Ack"})), [Event::Accepted { acked: true }]);
+    assert_eq!(stage.say(&json!({"kind": "Ack"})), [RunClientEvent::Accepted { acked: true }]);
     for (seq, expected) in [(1, vec![]), (2, vec![]), (3, vec![line("c")]), (3, vec![])] {
         assert_eq!(stage.say(&log(Some(seq), "c")), expected, "{seq}");
     }
@@ -36,11 +36,11 @@ fn t017_after_a_lost_connection_only_the_rest_is_asked_for_and_repeats_are_dropp
 #[test]
 fn t017_a_hole_is_noticed() {
     let mut stage = Stage::open();
-    assert_eq!(stage.say(&log(Some(3), "c")), [Event::Gap { from: 1, to: 2 }, line("c")]);
+    assert_eq!(stage.say(&log(Some(3), "c")), [RunClientEvent::Gap { from: 1, to: 2 }, line("c")]);
     assert_eq!(stage.say(&log(Some(4), "d")), [line("d")]);
     assert_eq!(stage.say(&log(None, "e")), [line("e")]);
     let events = stage.say(&success(json!({"seq": 9, "cost_micro": 0}), &json!({})));
-    assert_eq!(events[0], Event::Gap { from: 5, to: 8 });
+    assert_eq!(events[0], RunClientEvent::Gap { from: 5, to: 8 });
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn t042_a_number_in_the_acknowledgement_is_enough_to_attach_again() {
     stage.sent();
     assert_eq!(
         stage.say(&json!({"kind": "Ack", "control": {"seq": 0}})),
-        [Event::Accepted { acked: true }]
+        [RunClientEvent::Accepted { acked: true }]
     );
     assert!(stage.session.is_numbered());
     assert!(stage.drop_connection().is_empty());
@@ -82,7 +82,7 @@ fn t017_an_attempt_from_before_is_taken_up_and_never_begun() {
     let mut stage = Stage { session: RunClient::resume(Config::default(), request()), ms: 0 };
     stage.session.connected(stage.now());
     assert_eq!(stage.messages()[0]["control"]["after"], 0);
-    assert_eq!(stage.say(&json!({"kind": "Ack"})), [Event::Accepted { acked: true }]);
+    assert_eq!(stage.say(&json!({"kind": "Ack"})), [RunClientEvent::Accepted { acked: true }]);
     assert_eq!(stage.say(&log(Some(1), "a")), [line("a")]);
 }
 
@@ -122,7 +122,7 @@ fn t042_a_silent_server_is_pinged_then_left_and_attached_to_again() {
     assert_eq!(stage.sent(), [Outgoing::Ping]);
     stage.pass(500);
     assert!(matches!(stage.sent()[..], [Outgoing::Close { .. }]));
-    assert!(matches!(stage.events()[..], [Event::Dropped(_)]));
+    assert!(matches!(stage.events()[..], [RunClientEvent::Dropped(_)]));
     assert!(stage.session.wants_connection());
 }
 

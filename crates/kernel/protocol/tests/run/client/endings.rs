@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use wharf_protocol::run::client::{Config, Ended, Event, RunClient};
+use wharf_protocol::run::client::{Config, Ended, RunClient, RunClientEvent};
 use wharf_protocol::{Closed, Outgoing, Session as _};
 use wharf_wire::run_v1::{LogLevel, ToolName, Written, close, code};
 
@@ -66,15 +66,18 @@ fn t011_costs_before_the_end_are_told_when_they_grow_and_kept_whatever_comes() {
         let control = json!({"run_id": "r1", "cost_micro": cost});
         json!({"kind": "Event", "control": control, "data": {"phase": "checkpoint"}})
     };
-    assert_eq!(stage.say(&line(json!(40))), [Event::Cost(40)]);
+    assert_eq!(stage.say(&line(json!(40))), [RunClientEvent::Cost(40)]);
     assert!(stage.say(&line(json!(40))).is_empty() && stage.say(&line(json!(7))).is_empty());
-    assert_eq!(stage.say(&line(json!(41.0))), [Event::Cost(41)]);
+    assert_eq!(stage.say(&line(json!(41.0))), [RunClientEvent::Cost(41)]);
     let events = stage.say(&line(json!(-1)));
-    assert!(matches!(&events[..], [Event::Log { level: LogLevel::Warn, .. }]), "{events:?}");
+    assert!(
+        matches!(&events[..], [RunClientEvent::Log { level: LogLevel::Warn, .. }]),
+        "{events:?}"
+    );
     assert!(stage.say(&line(json!("much"))).is_empty(), "it is said once");
     let control = json!({"cost_micro": 50, "final": false});
     let partial = json!({"kind": "Response", "control": control, "outputs": {"a": 1}});
-    let expected = [Event::Cost(50), Event::Partial(object(json!({"a": 1})))];
+    let expected = [RunClientEvent::Cost(50), RunClientEvent::Partial(object(json!({"a": 1})))];
     assert_eq!(stage.say(&partial), expected);
     for last in [
         json!({"kind": "Nonsense", "control": 7}).to_string(),
@@ -114,7 +117,7 @@ fn t011_a_missing_cost_is_0_and_said() {
     let mut stage = Stage::open();
     let events = stage.say(&success(json!({}), &json!({})));
     assert!(
-        matches!(&events[0], Event::Log { level: LogLevel::Warn, text } if text.contains("cost"))
+        matches!(&events[0], RunClientEvent::Log { level: LogLevel::Warn, text } if text.contains("cost"))
     );
     assert!(matches!(end(&events), Ended::Succeeded { cost_micro: 0, .. }));
 }
@@ -223,6 +226,6 @@ fn a_server_that_says_it_serves_another_tool_ends_the_attempt() {
     }
     for fits in [json!({"ref": "text/shout@1", "digest": "aa"}), Value::Null] {
         let events = hears(&fits);
-        assert!(!events.iter().any(|event| matches!(event, Event::Ended(_))), "{fits}");
+        assert!(!events.iter().any(|event| matches!(event, RunClientEvent::Ended(_))), "{fits}");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, json};
 use wharf_protocol::Outgoing;
-use wharf_protocol::run::client::{Ended, Event};
+use wharf_protocol::run::client::{Ended, RunClientEvent};
 use wharf_wire::run_v1::close;
 
 use super::{Stage, end, log, success};
@@ -32,7 +32,7 @@ fn too_many_outputs_end_the_attempt() {
 fn a_long_line_is_cut_at_a_character() {
     let mut stage = Stage::with(|config| config.line_bytes_max = 5).opened();
     let events = stage.say(&log(None, "äöü"));
-    assert!(matches!(&events[..], [Event::Log { text, .. }] if text == "äö"));
+    assert!(matches!(&events[..], [RunClientEvent::Log { text, .. }] if text == "äö"));
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn lines_that_come_too_fast_are_left_out_and_counted() {
     let taken: usize = (0..100).map(|_| stage.say(&log(None, "x")).len()).sum();
     assert_eq!(taken, 10);
     let events = stage.say(&success(json!({"cost_micro": 0}), &json!({})));
-    assert!(matches!(&events[0], Event::Log { text, .. } if text.starts_with("90 lines")));
+    assert!(matches!(&events[0], RunClientEvent::Log { text, .. } if text.starts_with("90 lines")));
     assert!(matches!(end(&events), Ended::Succeeded { .. }));
 }
 

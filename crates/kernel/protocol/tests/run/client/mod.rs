@@ -7,10 +7,10 @@ mod order;
 mod pair;
 
 use serde_json::{Value, json};
-use wharf_protocol::run::client::{Config, Ended, Event, RunClient};
+use wharf_protocol::run::client::{Config, Ended, RunClient, RunClientEvent};
 use wharf_protocol::{Closed, Incoming, Moment, Outgoing, Session as _};
 use wharf_vocab::{Object, Timestamp};
-use wharf_wire::run_v1::{Mode, Request, RequestControl};
+use wharf_wire::run_v1::{Mode, RequestControl, RunRequest};
 
 /// A session, a clock that is moved by hand, and what the session wants.
 pub(crate) struct Stage {
@@ -37,7 +37,7 @@ impl Stage {
     pub(crate) fn opened(mut self) -> Self {
         self.session.connected(self.now());
         assert!(matches!(self.session.poll_send(), Some(Outgoing::Text(_))));
-        assert_eq!(self.say(&json!({"kind": "Ack"})), [Event::Accepted { acked: true }]);
+        assert_eq!(self.say(&json!({"kind": "Ack"})), [RunClientEvent::Accepted { acked: true }]);
         self
     }
 
@@ -46,11 +46,11 @@ impl Stage {
     }
 
     /// The server says something; what follows from it.
-    pub(crate) fn say(&mut self, frame: &Value) -> Vec<Event> {
+    pub(crate) fn say(&mut self, frame: &Value) -> Vec<RunClientEvent> {
         self.say_text(&frame.to_string())
     }
 
-    pub(crate) fn say_text(&mut self, text: &str) -> Vec<Event> {
+    pub(crate) fn say_text(&mut self, text: &str) -> Vec<RunClientEvent> {
         self.session.receive(self.now(), Incoming::Text(text));
         self.events()
     }
@@ -60,7 +60,7 @@ impl Stage {
         self.session.tick(self.now());
     }
 
-    pub(crate) fn events(&mut self) -> Vec<Event> {
+    pub(crate) fn events(&mut self) -> Vec<RunClientEvent> {
         std::iter::from_fn(|| self.session.poll_event()).collect()
     }
 
@@ -77,13 +77,13 @@ impl Stage {
         self.sent().into_iter().filter_map(text).collect()
     }
 
-    pub(crate) fn drop_connection(&mut self) -> Vec<Event> {
+    pub(crate) fn drop_connection(&mut self) -> Vec<RunClientEvent> {
         self.session.end(self.now(), Closed::Broken("reset".to_owned()));
         self.events()
     }
 }
 
-pub(crate) fn request() -> Request {
+pub(crate) fn request() -> RunRequest {
     let control = RequestControl {
         attempt: 2,
         refs: Some(vec!["file".to_owned()]),
@@ -91,7 +91,7 @@ pub(crate) fn request() -> Request {
         required: vec!["out".to_owned()],
         ..RequestControl::new("r1", Mode::Real)
     };
-    Request { control, inputs: object(json!({"a": 1})), outputs: object(json!({"out": "/x"})) }
+    RunRequest { control, inputs: object(json!({"a": 1})), outputs: object(json!({"out": "/x"})) }
 }
 
 pub(crate) fn object(value: Value) -> Object {
@@ -114,11 +114,11 @@ pub(crate) fn success(control: Value, outputs: &Value) -> Value {
 
 /// The end among events, which must be the last of them.
 #[track_caller]
-pub(crate) fn end(events: &[Event]) -> &Ended {
-    let ends = events.iter().filter(|event| matches!(event, Event::Ended(_))).count();
+pub(crate) fn end(events: &[RunClientEvent]) -> &Ended {
+    let ends = events.iter().filter(|event| matches!(event, RunClientEvent::Ended(_))).count();
     assert_eq!(ends, 1, "{events:?}");
     match events.last() {
-        Some(Event::Ended(ended)) => ended,
+        Some(RunClientEvent::Ended(ended)) => ended,
         _ => panic!("something follows the end: {events:?}"),
     }
 }

@@ -1,9 +1,9 @@
 //! What comes when, and what is read generously.
 
 use serde_json::json;
-use wharf_protocol::run::client::{Config, Ended, Event, RunClient};
+use wharf_protocol::run::client::{Config, Ended, RunClient, RunClientEvent};
 use wharf_protocol::{Incoming, Outgoing, Session as _};
-use wharf_wire::run_v1::{LogLevel, Mode, Phase, Request, RequestControl, close};
+use wharf_wire::run_v1::{LogLevel, Mode, Phase, RequestControl, RunRequest, close};
 
 use super::{Stage, end, log, object, success};
 
@@ -28,10 +28,13 @@ fn t004_the_request_says_which_attempt_and_all_additions() {
 #[test]
 fn t007_whatever_comes_first_counts_as_the_acknowledgement() {
     for (frame, expected) in [
-        (log(None, "early"), vec![Event::Log { level: LogLevel::Info, text: "early".to_owned() }]),
+        (
+            log(None, "early"),
+            vec![RunClientEvent::Log { level: LogLevel::Info, text: "early".to_owned() }],
+        ),
         (
             json!({"kind": "Event", "data": {"phase": "started"}}),
-            vec![Event::Phase { phase: Phase::Started, progress: None }],
+            vec![RunClientEvent::Phase { phase: Phase::Started, progress: None }],
         ),
         (json!({"kind": "Hello"}), vec![]),
         (json!({"kind": "Ack"}), vec![]),
@@ -41,7 +44,7 @@ fn t007_whatever_comes_first_counts_as_the_acknowledgement() {
         stage.sent();
         let events = stage.say(&frame);
         let acked = frame["kind"] == "Ack";
-        assert_eq!(events[0], Event::Accepted { acked }, "{frame}");
+        assert_eq!(events[0], RunClientEvent::Accepted { acked }, "{frame}");
         assert_eq!(events[1..], expected, "{frame}");
         assert!(stage.sent().is_empty() && !stage.session.is_over());
     }
@@ -50,22 +53,23 @@ fn t007_whatever_comes_first_counts_as_the_acknowledgement() {
 #[test]
 fn t007_the_stream_of_the_original_text_runs_word_by_word() {
     let stream = include_str!("../../../../wire/testdata/run_v1/seed/example3.jsonl");
-    let request = Request {
+    let request = RunRequest {
         control: RequestControl::new("r3", Mode::Real),
         inputs: object(json!({"prompt": "A cat playing piano", "duration": 10})),
         outputs: object(json!({"video": "https://s3.../w1/videos/cat-piano.mp4?put"})),
     };
     let mut stage = Stage { session: RunClient::new(Config::default(), request), ms: 0 };
     stage.session.connected(stage.now());
-    let events: Vec<Event> = stream.lines().flat_map(|line| stage.say_text(line)).collect();
+    let events: Vec<RunClientEvent> =
+        stream.lines().flat_map(|line| stage.say_text(line)).collect();
     let outputs = object(json!({"video": "https://s3.../w1/videos/cat-piano.mp4?put"}));
     let ended = Ended::Succeeded { outputs, written: Default::default(), cost_micro: 200_000 };
     let expected = [
-        Event::Accepted { acked: false },
-        Event::Phase { phase: Phase::Started, progress: None },
-        Event::Log { level: LogLevel::Info, text: "Loading model".to_owned() },
-        Event::Phase { phase: Phase::Checkpoint, progress: Some(0.5) },
-        Event::Ended(ended),
+        RunClientEvent::Accepted { acked: false },
+        RunClientEvent::Phase { phase: Phase::Started, progress: None },
+        RunClientEvent::Log { level: LogLevel::Info, text: "Loading model".to_owned() },
+        RunClientEvent::Phase { phase: Phase::Checkpoint, progress: Some(0.5) },
+        RunClientEvent::Ended(ended),
     ];
     assert_eq!(events, expected);
 }
@@ -75,7 +79,7 @@ fn t007_a_final_response_may_come_first_and_keeps_cost_and_outputs() {
     let mut stage = Stage::new();
     stage.session.connected(stage.now());
     let events = stage.say(&success(json!({"cost_micro": 9}), &json!({"n": 1})));
-    assert_eq!(events[0], Event::Accepted { acked: false });
+    assert_eq!(events[0], RunClientEvent::Accepted { acked: false });
     let Ended::Succeeded { outputs, cost_micro: 9, .. } = end(&events) else {
         panic!("{events:?}")
     };
@@ -113,7 +117,7 @@ fn t007_a_server_that_does_not_acknowledge_is_given_up() {
 #[test]
 fn t008_run_id_level_and_timestamp_may_be_missing() {
     let mut stage = Stage::open();
-    let event = |level, text: &str| Event::Log { level, text: text.to_owned() };
+    let event = |level, text: &str| RunClientEvent::Log { level, text: text.to_owned() };
     for (frame, expected) in [
         (json!({"kind": "Log", "data": {"msg": "a"}}), event(LogLevel::Info, "a")),
         (
@@ -127,11 +131,11 @@ fn t008_run_id_level_and_timestamp_may_be_missing() {
         ),
         (
             json!({"kind": "Event", "data": {"phase": "checkpoint", "progress": 0.5}}),
-            Event::Phase { phase: Phase::Checkpoint, progress: Some(0.5) },
+            RunClientEvent::Phase { phase: Phase::Checkpoint, progress: Some(0.5) },
         ),
         (
             json!({"kind": "Event", "data": {"phase": "started"}}),
-            Event::Phase { phase: Phase::Started, progress: None },
+            RunClientEvent::Phase { phase: Phase::Started, progress: None },
         ),
     ] {
         assert_eq!(stage.say(&frame), [expected], "{frame}");
@@ -146,13 +150,14 @@ fn t008_frames_of_the_authors_software_are_text_lines_and_progress() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../wire/testdata/run_v1/upstream/");
         std::fs::read_to_string(format!("{folder}{name}.json")).expect("readable")
     };
-    let phase = |word: &str| Event::Phase { phase: word.to_owned().into(), progress: None };
+    let phase =
+        |word: &str| RunClientEvent::Phase { phase: word.to_owned().into(), progress: None };
     let text = "Using generic handler stub - override protocol/handler.py".to_owned();
     for (name, expected) in [
-        ("ack", Event::Accepted { acked: true }),
+        ("ack", RunClientEvent::Accepted { acked: true }),
         ("event.started", phase("started")),
-        ("log", Event::Log { level: LogLevel::Info, text }),
-        ("token", Event::Text("Mock ".to_owned())),
+        ("log", RunClientEvent::Log { level: LogLevel::Info, text }),
+        ("token", RunClientEvent::Text("Mock ".to_owned())),
         ("event.paused", phase("paused")),
         ("event.resumed", phase("resumed")),
         ("event.budget_updated", phase("budget_updated")),
@@ -182,7 +187,7 @@ fn t008_a_token_beside_a_response_with_its_number_is_the_same_text() {
         json!({"kind": "Token", "control": control, "content": {"text": "Hel"}})
     };
     assert!(stage.say(&token(1)).is_empty());
-    assert_eq!(stage.say(&token(2)), [Event::Text("Hel".to_owned())]);
+    assert_eq!(stage.say(&token(2)), [RunClientEvent::Text("Hel".to_owned())]);
 }
 
 #[test]
@@ -213,7 +218,7 @@ fn t008_progress_outside_its_range_is_clamped() {
     for (said, taken) in [(-3.0, 0.0), (7.5, 1.0), (0.25, 0.25)] {
         let data = json!({"phase": "checkpoint", "progress": said});
         let events = stage.say(&json!({"kind": "Event", "data": data}));
-        let expected = Event::Phase { phase: Phase::Checkpoint, progress: Some(taken) };
+        let expected = RunClientEvent::Phase { phase: Phase::Checkpoint, progress: Some(taken) };
         assert_eq!(events, [expected]);
     }
 }
@@ -234,7 +239,7 @@ fn t009_partial_outputs_come_as_they_are_with_any_number_of_keys() {
     let mut stage = Stage::open();
     let outputs = json!({"text": "Hello", "n": 1, "list": [1]});
     let frame = json!({"kind": "Response", "control": {"final": false}, "outputs": outputs});
-    assert_eq!(stage.say(&frame), [Event::Partial(object(outputs))]);
+    assert_eq!(stage.say(&frame), [RunClientEvent::Partial(object(outputs))]);
     let empty = json!({"kind": "Response", "control": {}, "outputs": {}});
     assert!(stage.say(&empty).is_empty());
 }

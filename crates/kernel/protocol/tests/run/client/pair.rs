@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
 use serde_json::json;
-use wharf_protocol::run::client::{Config, Ended, Event, RunClient};
+use wharf_protocol::run::client::{Config, Ended, RunClient, RunClientEvent};
 use wharf_protocol::run::server::{
-    Book, Credential, Ending, Limits, Next, Opened, Profile, RunNo, RunServer, Said, WatcherNo,
+    Book, Credential, Ending, Limits, NextFrames, OpenResult, Profile, RunNo, RunReport, RunServer,
+    WatcherNo,
 };
 use wharf_protocol::{Closed, Incoming, Moment, Outgoing, Session as _};
 use wharf_vocab::Timestamp;
@@ -103,11 +104,11 @@ impl Pair {
         match hears_text(&mut connection.session, now, &text) {
             Heard::Request(asked) => {
                 let (run, watcher) = match self.book.open(Credential(1), &asked, None) {
-                    Opened::Started { run, watcher, .. } => {
+                    OpenResult::Started { run, watcher, .. } => {
                         self.starts += 1;
                         (run, watcher)
                     }
-                    Opened::Attached { run, watcher } => (run, watcher),
+                    OpenResult::Attached { run, watcher } => (run, watcher),
                     other => panic!("{other:?}"),
                 };
                 assert!(self.run.is_none_or(|known| known == run));
@@ -139,7 +140,7 @@ impl Pair {
         let (now, Some(run)) = (self.now(), self.run) else { return };
         if self.said < LINES {
             let text = format!("line {}", self.said);
-            let said = Said::Log { level: LogLevel::Info, text, at: None };
+            let said = RunReport::Log { level: LogLevel::Info, text, at: None };
             self.book.say(now, run, said).expect("few");
         } else {
             let (result, cost) = (Ok(object(json!({"n": 1}))), Some(json!(7)));
@@ -185,11 +186,11 @@ impl Pair {
         {
             loop {
                 match self.book.next(watcher) {
-                    Next::Frames(frames) => {
+                    NextFrames::Frames(frames) => {
                         connection.to_client.extend(frames.into_iter().map(Coming::Text));
                     }
-                    Next::Wait => break,
-                    Next::Close(refusal) => {
+                    NextFrames::Wait => break,
+                    NextFrames::Close(refusal) => {
                         let close = Coming::Close(refusal.code, refusal.reason.to_owned());
                         connection.to_client.push_back(close);
                         connection.watcher = None;
@@ -202,9 +203,9 @@ impl Pair {
         while let Some(event) = self.client.poll_event() {
             assert!(self.ends.is_empty(), "something follows the end: {event:?}");
             match event {
-                Event::Log { text, .. } => self.lines.push(text),
-                Event::Gap { .. } => self.gaps += 1,
-                Event::Ended(ended) => self.ends.push(ended),
+                RunClientEvent::Log { text, .. } => self.lines.push(text),
+                RunClientEvent::Gap { .. } => self.gaps += 1,
+                RunClientEvent::Ended(ended) => self.ends.push(ended),
                 _ => {}
             }
         }
@@ -317,7 +318,7 @@ proptest! {
             session.receive(Moment::new(ms as u64, Timestamp(0)), Incoming::Text(&text));
             while let Some(event) = session.poll_event() {
                 prop_assert_eq!(ends, 0, "nothing follows the end");
-                ends += usize::from(matches!(event, Event::Ended(_)));
+                ends += usize::from(matches!(event, RunClientEvent::Ended(_)));
             }
             prop_assert_eq!(ends == 1, session.is_over());
         }

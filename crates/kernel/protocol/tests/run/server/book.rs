@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use wharf_protocol::run::server::{
-    Book, Credential, Ending, Limits, Opened, Profile, Said, answer,
+    Book, Credential, Ending, Limits, OpenResult, Profile, RunReport, answer,
 };
-use wharf_wire::run_v1::{LogLevel, Phase, Status, Unfit, close, code};
+use wharf_wire::run_v1::{LogLevel, Phase, Status, UnfitRequest, close, code};
 
 use super::{ME, at, attached, book, done, drain, request, started};
 
@@ -16,8 +16,8 @@ fn kinds(frames: &[Value]) -> Vec<String> {
     frames.iter().map(name).collect()
 }
 
-fn start() -> Said {
-    Said::Event { phase: Phase::Started, progress: None }
+fn start() -> RunReport {
+    RunReport::Event { phase: Phase::Started, progress: None }
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn t017_the_same_request_attaches_and_gets_everything_again() {
     let mut book = book(Limits::default());
     let (run, first) = started(&mut book, &request("r", 1));
     book.say(at(0), run, start()).expect("room");
-    let line = Said::Log { level: LogLevel::Info, text: "one".into(), at: None };
+    let line = RunReport::Log { level: LogLevel::Info, text: "one".into(), at: None };
     book.say(at(1), run, line).expect("room");
     let second = attached(&mut book, &request("r", 1));
     book.finish(at(2), run, done(&json!({})));
@@ -132,7 +132,7 @@ fn t017_another_request_under_the_same_name_is_refused_and_changes_nothing() {
     let (run, watcher) = started(&mut book, &request("r", 1));
     let mut other = request("r", 1);
     other.inputs["a"] = json!(2);
-    let Opened::Refused(refusal) = book.open(ME, &other, None) else { panic!("not refused") };
+    let OpenResult::Refused(refusal) = book.open(ME, &other, None) else { panic!("not refused") };
     assert_eq!((refusal.code, refusal.reason), (close::POLICY, "run_id conflict"));
     book.finish(at(1), run, done(&json!({})));
     assert_eq!(kinds(&drain(&mut book, watcher).0), ["Response", "Eventcompleted"]);
@@ -152,14 +152,14 @@ fn t017_a_signature_that_changed_is_the_same_request() {
 fn t017_a_higher_attempt_takes_over_and_a_lower_one_comes_too_late() {
     let mut book = book(Limits::default());
     let (old, watcher) = started(&mut book, &request("r", 2));
-    let Opened::Started { superseded, .. } = book.open(ME, &request("r", 3), None) else {
+    let OpenResult::Started { superseded, .. } = book.open(ME, &request("r", 3), None) else {
         panic!("not started")
     };
     assert_eq!(superseded, [old]);
     book.finish(at(1), old, Ending::failed(code::CANCELED, "A newer attempt took over."));
     assert_eq!(drain(&mut book, watcher).1, Some(close::NORMAL));
     attached(&mut book, &request("r", 2));
-    let Opened::Refused(refusal) = book.open(ME, &request("r", 1), None) else {
+    let OpenResult::Refused(refusal) = book.open(ME, &request("r", 1), None) else {
         panic!("not refused")
     };
     assert_eq!(refusal.code, close::POLICY);
@@ -170,12 +170,12 @@ fn t017_who_heard_of_a_run_that_is_not_known_does_not_start_a_second_one() {
     let mut book = book(Limits::default());
     let mut again = request("r", 1);
     again.control.after = Some(3);
-    let Opened::Unfit(unfit) = book.open(ME, &again, None) else { panic!("not answered") };
+    let OpenResult::Unfit(unfit) = book.open(ME, &again, None) else { panic!("not answered") };
     assert_eq!(unfit.code, code::WORKER);
     assert_eq!(book.open_runs(), 0);
     // Whoever knows only that the run began, as a core that was restarted, says 0.
     again.control.after = Some(0);
-    let Opened::Unfit(unfit) = book.open(ME, &again, None) else { panic!("not answered") };
+    let OpenResult::Unfit(unfit) = book.open(ME, &again, None) else { panic!("not answered") };
     assert_eq!((unfit.code, book.open_runs()), (code::WORKER, 0));
     again.control.after = None;
     started(&mut book, &again);
@@ -186,7 +186,9 @@ fn t020_beyond_the_queue_the_answer_is_busy_and_nothing_is_kept() {
     let mut book = book(Limits::default());
     let (run, _) = started(&mut book, &request("known", 1));
     let full = Some("Too many runs wait.");
-    let Opened::Unfit(unfit) = book.open(ME, &request("r", 1), full) else { panic!("not busy") };
+    let OpenResult::Unfit(unfit) = book.open(ME, &request("r", 1), full) else {
+        panic!("not busy")
+    };
     assert_eq!((unfit.run_id.as_str(), unfit.code), ("r", code::BUSY));
     let text = answer(Profile::Default, &unfit);
     let frame: Value = serde_json::from_str(&text).expect("JSON");
@@ -194,7 +196,7 @@ fn t020_beyond_the_queue_the_answer_is_busy_and_nothing_is_kept() {
     assert_eq!(frame["error"]["code"], code::BUSY);
     started(&mut book, &request("r", 1));
     let known = book.open(ME, &request("known", 1), full);
-    assert!(matches!(known, Opened::Attached { run: one, .. } if one == run));
+    assert!(matches!(known, OpenResult::Attached { run: one, .. } if one == run));
 }
 
 #[test]
@@ -211,7 +213,7 @@ fn t017_t022_runs_of_two_worlds_with_one_id_are_two_runs() {
     blue.inputs["a"] = json!("another request");
     let (blue, _) = started(&mut book, &blue);
     assert!(nowhere != red && red != blue);
-    let Opened::Started { superseded, .. } = book.open(ME, &of(Some("blue"), 2), None) else {
+    let OpenResult::Started { superseded, .. } = book.open(ME, &of(Some("blue"), 2), None) else {
         panic!("not started")
     };
     assert_eq!(superseded, [blue], "an attempt takes over in its own world only");
@@ -226,11 +228,13 @@ fn t022_a_run_is_seen_only_by_who_started_it() {
     let (mine, watcher) = started(&mut book, &request("r", 1));
     let mut spy = request("r", 1);
     let other = book.open(Credential(2), &spy, None);
-    let Opened::Started { run, superseded, .. } = other else { panic!("attached to another's") };
+    let OpenResult::Started { run, superseded, .. } = other else {
+        panic!("attached to another's")
+    };
     assert_ne!(run, mine);
     assert!(superseded.is_empty());
     spy.control.attempt = 9;
-    let Opened::Started { superseded, .. } = book.open(Credential(2), &spy, None) else {
+    let OpenResult::Started { superseded, .. } = book.open(Credential(2), &spy, None) else {
         panic!("not started")
     };
     assert_eq!(superseded, [run], "an attempt takes over its own kind only");
@@ -245,13 +249,13 @@ fn peers_of_the_half_migrated_wire_get_what_is_new_in_a_text() {
     book.say(at(0), run, start()).expect("room");
     for text in ["Hello", "Hello world", "Bye"] {
         let partial = super::object(&json!({"text": text, "n": 1}));
-        book.say(at(1), run, Said::Partial(partial)).expect("room");
+        book.say(at(1), run, RunReport::Partial(partial)).expect("room");
     }
     let (frames, _) = drain(&mut book, watcher);
     assert_eq!(frames[0]["content"]["phase"], "started");
     let tokens = frames.iter().filter(|f| f["kind"] == "Token");
     let tokens: Vec<&str> = tokens.map(|f| f["content"]["text"].as_str().expect("")).collect();
     assert_eq!(tokens, ["Hello", " world", "Bye"]);
-    let unfit = Unfit { run_id: "r".into(), code: code::BUSY, message: "No." };
+    let unfit = UnfitRequest { run_id: "r".into(), code: code::BUSY, message: "No." };
     assert!(!answer(Profile::Upstream, &unfit).contains("content"));
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use wharf_protocol::run::server::{Limits, Profile, RunServer};
 use wharf_wire::run_v1::{
-    First, Frame, FromServer, Later, Request, decode_first, decode_from_server, decode_later,
-    encode, limits,
+    FirstFrame, Frame, FromServer, LaterFrame, RunRequest, decode_first, decode_from_server,
+    decode_later, encode, limits,
 };
 
 use super::{Heard, at, hears_text};
@@ -24,12 +24,12 @@ fn check(text: &str) {
     if !survives(text) {
         return;
     }
-    if let Ok(First::Request(request)) = decode_first(text, limits::FRAME_BYTES_MAX) {
+    if let Ok(FirstFrame::Request(request)) = decode_first(text, limits::FRAME_BYTES_MAX) {
         check_request(request);
     }
-    if let Ok(Later::Cancel(cancel)) = decode_later(text, limits::FRAME_BYTES_MAX) {
+    if let Ok(LaterFrame::Cancel(cancel)) = decode_later(text, limits::FRAME_BYTES_MAX) {
         let written = encode(&Frame::Cancel(cancel.clone()));
-        assert_eq!(decode_later(&written, written.len()), Ok(Later::Cancel(cancel)));
+        assert_eq!(decode_later(&written, written.len()), Ok(LaterFrame::Cancel(cancel)));
     }
     if let Ok(read) = decode_from_server(text) {
         let frame = match read.clone() {
@@ -44,9 +44,9 @@ fn check(text: &str) {
     }
 }
 
-fn check_request(request: Request) {
+fn check_request(request: RunRequest) {
     let written = encode(&Frame::Request(request.clone()));
-    assert_eq!(decode_first(&written, usize::MAX), Ok(First::Request(request)));
+    assert_eq!(decode_first(&written, usize::MAX), Ok(FirstFrame::Request(request)));
 }
 
 #[test]

@@ -3,7 +3,9 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use wharf_protocol::run::server::{Ending, Limits, Next, Opened, RunNo, Said, WatcherNo};
+use wharf_protocol::run::server::{
+    Ending, Limits, NextFrames, OpenResult, RunNo, RunReport, WatcherNo,
+};
 use wharf_wire::run_v1::{LogLevel, Phase, close, code};
 
 use super::{ME, at, book, done, object, request};
@@ -31,12 +33,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn said(n: u8) -> Said {
+fn said(n: u8) -> RunReport {
     match n % 4 {
-        0 => Said::Log { level: LogLevel::Info, text: format!("line {n}"), at: None },
-        1 => Said::Event { phase: Phase::Checkpoint, progress: Some(f64::from(n) / 128.0) },
-        2 => Said::Partial(object(&json!({"text": "x".repeat(usize::from(n))}))),
-        _ => Said::Partial(object(&json!({"text": format!("{n}"), "n": n}))),
+        0 => RunReport::Log { level: LogLevel::Info, text: format!("line {n}"), at: None },
+        1 => RunReport::Event { phase: Phase::Checkpoint, progress: Some(f64::from(n) / 128.0) },
+        2 => RunReport::Partial(object(&json!({"text": "x".repeat(usize::from(n))}))),
+        _ => RunReport::Partial(object(&json!({"text": format!("{n}"), "n": n}))),
     }
 }
 
@@ -52,11 +54,11 @@ fn read(book: &mut wharf_protocol::run::server::Book, reader: &mut Reader) {
         return;
     }
     match book.next(reader.watcher) {
-        Next::Frames(texts) => {
+        NextFrames::Frames(texts) => {
             reader.heard.extend(texts.iter().map(|text| serde_json::from_str(text).expect("JSON")));
         }
-        Next::Wait => {}
-        Next::Close(refusal) => reader.closed = Some(refusal.code),
+        NextFrames::Wait => {}
+        NextFrames::Close(refusal) => reader.closed = Some(refusal.code),
     }
 }
 
@@ -80,21 +82,21 @@ proptest! {
                     let mut request = request("r", 1);
                     request.control.after = after;
                     match book.open(ME, &request, None) {
-                        Opened::Started { run: new, watcher, .. } => {
+                        OpenResult::Started { run: new, watcher, .. } => {
                             prop_assert!(run.is_none(), "a run starts once");
                             run = Some(new);
                             readers.push(Reader { watcher, after: 0, heard: vec![], closed: None });
                         }
-                        Opened::Attached { run: same, watcher } => {
+                        OpenResult::Attached { run: same, watcher } => {
                             prop_assert_eq!(run, Some(same));
                             let after = after.unwrap_or(0);
                             readers.push(Reader { watcher, after, heard: vec![], closed: None });
                         }
-                        Opened::Unfit(unfit) => {
+                        OpenResult::Unfit(unfit) => {
                             prop_assert!(run.is_none() && after.is_some());
                             prop_assert_eq!(unfit.code, code::WORKER);
                         }
-                        Opened::Refused(refusal) => prop_assert!(false, "{}", refusal),
+                        OpenResult::Refused(refusal) => prop_assert!(false, "{}", refusal),
                     }
                 }
                 Step::Say(n) => if let Some(run) = run {
@@ -124,7 +126,7 @@ proptest! {
         prop_assert!(endings <= 1);
         let Some(run) = run else { return Ok(()) };
         book.finish(at(now), run, Ending::failed(code::WORKER, "Gone."));
-        let Opened::Attached { watcher, .. } = book.open(ME, &request("r", 1), None) else {
+        let OpenResult::Attached { watcher, .. } = book.open(ME, &request("r", 1), None) else {
             return Err(TestCaseError::fail("the run is still known"));
         };
         let mut late = Reader { watcher, after: 0, heard: vec![], closed: None };

@@ -9,13 +9,13 @@ mod speech;
 
 use serde_json::{Value, json};
 use wharf_protocol::run::server::{
-    Book, Credential, Ending, Limits, Next, Opened, Profile, RunNo, RunServer, ServerEvent,
-    WatcherNo,
+    Book, Credential, Ending, Limits, NextFrames, OpenResult, Profile, RunNo, RunServer,
+    ServerEvent, WatcherNo,
 };
 use wharf_protocol::{Incoming, Moment, Outgoing, Session as _};
 use wharf_vocab::{Object, Timestamp};
 use wharf_wire::run_v1::{
-    Ack, FromServer, Mode, Request, RequestControl, Unfit, decode_from_server,
+    Ack, FromServer, Mode, RequestControl, RunRequest, UnfitRequest, decode_from_server,
 };
 
 fn at(ms: u64) -> Moment {
@@ -26,10 +26,10 @@ fn object(value: &Value) -> Object {
     value.as_object().expect("an object").clone()
 }
 
-fn request(run_id: &str, attempt: u32) -> Request {
+fn request(run_id: &str, attempt: u32) -> RunRequest {
     let mut control = RequestControl::new(run_id, Mode::Mock);
     control.attempt = attempt;
-    Request { control, inputs: object(&json!({"a": 1})), outputs: Object::new() }
+    RunRequest { control, inputs: object(&json!({"a": 1})), outputs: Object::new() }
 }
 
 fn book(limits: Limits) -> Book {
@@ -39,17 +39,17 @@ fn book(limits: Limits) -> Book {
 const ME: Credential = Credential(1);
 
 #[track_caller]
-fn started(book: &mut Book, request: &Request) -> (RunNo, WatcherNo) {
+fn started(book: &mut Book, request: &RunRequest) -> (RunNo, WatcherNo) {
     match book.open(ME, request, None) {
-        Opened::Started { run, watcher, .. } => (run, watcher),
+        OpenResult::Started { run, watcher, .. } => (run, watcher),
         other => panic!("not started but {other:?}"),
     }
 }
 
 #[track_caller]
-fn attached(book: &mut Book, request: &Request) -> WatcherNo {
+fn attached(book: &mut Book, request: &RunRequest) -> WatcherNo {
     match book.open(ME, request, None) {
-        Opened::Attached { watcher, .. } => watcher,
+        OpenResult::Attached { watcher, .. } => watcher,
         other => panic!("not attached but {other:?}"),
     }
 }
@@ -59,11 +59,11 @@ fn drain(book: &mut Book, watcher: WatcherNo) -> (Vec<Value>, Option<u16>) {
     let mut frames = Vec::new();
     loop {
         match book.next(watcher) {
-            Next::Frames(texts) => {
+            NextFrames::Frames(texts) => {
                 frames.extend(texts.iter().map(|text| serde_json::from_str(text).expect("JSON")));
             }
-            Next::Wait => return (frames, None),
-            Next::Close(refusal) => return (frames, Some(refusal.code)),
+            NextFrames::Wait => return (frames, None),
+            NextFrames::Close(refusal) => return (frames, Some(refusal.code)),
         }
     }
 }
@@ -80,8 +80,8 @@ fn done(outputs: &Value) -> Ending {
 /// What a frame of the peer means.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Heard {
-    Request(Request),
-    Unfit(Unfit),
+    Request(RunRequest),
+    Unfit(UnfitRequest),
     Cancel,
     Nothing,
     Close { code: u16, reason: String },

@@ -1,7 +1,7 @@
 //! How long a run is kept, with and without readers.
 
 use serde_json::json;
-use wharf_protocol::run::server::{Limits, Opened};
+use wharf_protocol::run::server::{Limits, OpenResult};
 
 use super::{ME, at, attached, book, done, drain, request, started};
 
@@ -60,5 +60,5 @@ fn t019_the_grace_does_not_hurt_a_run_that_is_over() {
     book.finish(at(0), run, done(&json!({})));
     book.leave(at(1), watcher);
     assert!(book.time(at(100_000)).is_empty());
-    assert!(matches!(book.open(ME, &request("r", 1), None), Opened::Attached { .. }));
+    assert!(matches!(book.open(ME, &request("r", 1), None), OpenResult::Attached { .. }));
 }

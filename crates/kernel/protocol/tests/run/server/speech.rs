@@ -1,17 +1,17 @@
 //! What a run says: bounded, cumulative, and the same for every reader.
 
 use serde_json::{Value, json};
-use wharf_protocol::run::server::{Book, Limits, Overflow, Profile, Said};
+use wharf_protocol::run::server::{Book, Limits, Overflow, Profile, RunReport};
 use wharf_wire::run_v1::{LogLevel, Phase, close};
 
 use super::{at, attached, book, done, drain, object, request, started};
 
-fn partial(value: &Value) -> Said {
-    Said::Partial(object(value))
+fn partial(value: &Value) -> RunReport {
+    RunReport::Partial(object(value))
 }
 
-fn line(text: &str) -> Said {
-    Said::Log { level: LogLevel::Debug, text: text.to_owned(), at: Some(5.5) }
+fn line(text: &str) -> RunReport {
+    RunReport::Log { level: LogLevel::Debug, text: text.to_owned(), at: Some(5.5) }
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn t008_progress_is_clamped_and_said() {
     for (given, expect) in [(-1.0, 0.0), (1.5, 1.0), (f64::NAN, 0.0), (f64::INFINITY, 1.0)] {
         let mut book = book(Limits::default());
         let (run, watcher) = started(&mut book, &request("r", 1));
-        let event = Said::Event { phase: Phase::Checkpoint, progress: Some(given) };
+        let event = RunReport::Event { phase: Phase::Checkpoint, progress: Some(given) };
         book.say(at(0), run, event).expect("room");
         let (frames, _) = drain(&mut book, watcher);
         assert_eq!(frames[0]["data"]["level"], "warn");
@@ -32,7 +32,7 @@ fn t008_lines_have_level_time_and_run() {
     let mut book = book(Limits::default());
     let (run, watcher) = started(&mut book, &request("r", 1));
     book.say(at(0), run, line("x")).expect("room");
-    let now = Said::Log { level: LogLevel::Error, text: "y".into(), at: Some(f64::NAN) };
+    let now = RunReport::Log { level: LogLevel::Error, text: "y".into(), at: Some(f64::NAN) };
     book.say(at(500), run, now).expect("room");
     let (frames, _) = drain(&mut book, watcher);
     assert_eq!(frames[0]["data"], json!({"msg": "x", "level": "debug", "timestamp": 5.5}));
@@ -150,7 +150,7 @@ fn t011_costs_are_told_when_they_grow_and_the_end_has_the_largest() {
     let mut book = book(Limits { log_bytes_max: 10_000, ..Limits::default() });
     let (run, watcher) = started(&mut book, &request("r", 1));
     for cost in [5, 5, 3, 7] {
-        book.say(at(0), run, Said::Cost(cost)).expect("room");
+        book.say(at(0), run, RunReport::Cost(cost)).expect("room");
     }
     let (frames, _) = drain(&mut book, watcher);
     let costs: Vec<&Value> = frames.iter().map(|frame| &frame["control"]["cost_micro"]).collect();
@@ -159,7 +159,7 @@ fn t011_costs_are_told_when_they_grow_and_the_end_has_the_largest() {
     assert_eq!(frames[0]["data"], json!({"phase": "checkpoint"}));
     // Who says too much is heard when it is much more; what is kept stays bounded.
     for cost in 8..100_000 {
-        book.say(at(0), run, Said::Cost(cost)).expect("room");
+        book.say(at(0), run, RunReport::Cost(cost)).expect("room");
     }
     let (frames, _) = drain(&mut book, watcher);
     assert!(frames.len() < 300, "{}", frames.len());
@@ -174,13 +174,13 @@ fn t009_pieces_of_text_become_an_output_that_grows() {
     let mut book = book(Limits::default());
     let (run, watcher) = started(&mut book, &request("r", 1));
     for piece in ["Mock ", "response: ", "ü"] {
-        book.say(at(0), run, Said::Text(piece.to_owned())).expect("room");
+        book.say(at(0), run, RunReport::Text(piece.to_owned())).expect("room");
     }
     let (frames, _) = drain(&mut book, watcher);
     let texts: Vec<&Value> = frames.iter().map(|frame| &frame["outputs"]["text"]).collect();
     assert_eq!(texts, ["Mock ", "Mock response: ", "Mock response: ü"]);
     for _ in 0..20_000 {
-        book.say(at(0), run, Said::Text("word ".to_owned())).expect("room");
+        book.say(at(0), run, RunReport::Text("word ".to_owned())).expect("room");
     }
     book.finish(at(0), run, done(&json!({})));
     let (frames, _) = drain(&mut book, watcher);
@@ -191,13 +191,13 @@ fn t009_pieces_of_text_become_an_output_that_grows() {
     let small = Limits { output_bytes_max: 1_000, ..Limits::default() };
     let mut book = super::book(small);
     let (run, _) = started(&mut book, &request("r", 1));
-    assert_eq!(book.say(at(0), run, Said::Text("x".repeat(2_000))), Err(Overflow));
+    assert_eq!(book.say(at(0), run, RunReport::Text("x".repeat(2_000))), Err(Overflow));
 }
 
 #[test]
 fn t008_the_older_wire_gets_tokens_and_other_frames_as_they_came() {
     let frame = json!({"kind": "Event", "content": {"phase": "paused", "by": "c", "ts": 1}});
-    let said = [Said::Text("Mock ".to_owned()), Said::Other(object(&frame))];
+    let said = [RunReport::Text("Mock ".to_owned()), RunReport::Other(object(&frame))];
     let mut book = Book::new(Limits::default(), Profile::Upstream);
     let (run, watcher) = started(&mut book, &request("r", 1));
     for one in said.clone() {

@@ -6,7 +6,7 @@ use serde_with_macros::skip_serializing_none;
 use wharf_vocab::Object;
 
 use super::CallStatus;
-use super::stream::{Channel, Chunk, Data};
+use super::stream::{Channel, Chunk, ChunkData};
 use crate::agent_v1::{CallId, ErrorObject, InvokeId};
 
 /// `agent.tool.invoke`: call a tool through the core.
@@ -65,7 +65,7 @@ struct WrittenStream {
     invoke_id: InvokeId,
     seq: u64,
     channel: Channel,
-    data: Data,
+    data: ChunkData,
 }
 
 impl TryFrom<WrittenStream> for InvokeStream {

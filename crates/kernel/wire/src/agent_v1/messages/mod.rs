@@ -9,7 +9,7 @@ mod tools;
 
 pub use call::{CallContext, CallStatus, Caller, CancelAck, ToolCall, ToolCancel, ToolResult};
 pub use invoke::{InvokeResult, InvokeStream, ToolInvoke, ToolInvokeCancel};
-pub use question::{AnswerStatus, Notice, NoticeLevel, QuestionAnswer, QuestionAsk};
+pub use question::{AgentNotice, AnswerStatus, NoticeLevel, QuestionAnswer, QuestionAsk};
 pub use session::{
     AgentError, AgentGoodbye, CoreError, CoreGoodbye, HealthStatus, Heartbeat, Hello,
     IdempotencyKept, IdempotencyPromise, Ping, Pong, ProtocolOffer, Sdk, Server, SessionToken,

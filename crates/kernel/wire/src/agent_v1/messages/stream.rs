@@ -10,7 +10,7 @@ use crate::agent_v1::CallId;
 
 /// `agent.tool.stream`: a piece of a call's output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(try_from = "StreamFields", into = "StreamFields")]
 pub struct ToolStream {
     /// The call.
     pub call_id: CallId,
@@ -35,19 +35,19 @@ impl ToolStream {
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct StreamFields {
     call_id: CallId,
     seq: u64,
     channel: Channel,
-    data: Data,
+    data: ChunkData,
     done: Option<bool>,
     cost_micro: Option<Micro>,
 }
 
-impl TryFrom<Written> for ToolStream {
+impl TryFrom<StreamFields> for ToolStream {
     type Error = &'static str;
 
-    fn try_from(written: Written) -> Result<Self, &'static str> {
+    fn try_from(written: StreamFields) -> Result<Self, &'static str> {
         Ok(Self {
             call_id: written.call_id,
             seq: written.seq,
@@ -58,7 +58,7 @@ impl TryFrom<Written> for ToolStream {
     }
 }
 
-impl From<ToolStream> for Written {
+impl From<ToolStream> for StreamFields {
     fn from(stream: ToolStream) -> Self {
         let (channel, data) = stream.chunk.into_parts();
         let done = stream.done.then_some(true);
@@ -127,7 +127,7 @@ pub(super) enum Channel {
 /// The data as the wire has it, before it is compared with the channel.
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
-pub(super) struct Data {
+pub(super) struct ChunkData {
     text: Option<String>,
     json: Option<Value>,
     fraction: Option<f64>,
@@ -135,9 +135,9 @@ pub(super) struct Data {
 
 impl Chunk {
     /// Puts channel and data together if they belong together.
-    pub(super) fn of(channel: Channel, data: Data) -> Result<Self, &'static str> {
+    pub(super) fn of(channel: Channel, data: ChunkData) -> Result<Self, &'static str> {
         const WRONG: &str = "`data` does not have the shape of its channel";
-        let text = |data: Data| data.text.ok_or(WRONG);
+        let text = |data: ChunkData| data.text.ok_or(WRONG);
         let channel = match channel {
             Channel::PartialResult => {
                 return match data.json {
@@ -157,18 +157,18 @@ impl Chunk {
     }
 
     /// Takes channel and data apart again.
-    pub(super) fn into_parts(self) -> (Channel, Data) {
-        let text_only = |text| Data { text: Some(text), json: None, fraction: None };
+    pub(super) fn into_parts(self) -> (Channel, ChunkData) {
+        let text_only = |text| ChunkData { text: Some(text), json: None, fraction: None };
         match self {
             Self::Text { channel: TextChannel::Stdout, text } => (Channel::Stdout, text_only(text)),
             Self::Text { channel: TextChannel::Stderr, text } => (Channel::Stderr, text_only(text)),
             Self::Text { channel: TextChannel::Log, text } => (Channel::Log, text_only(text)),
             Self::Status { text, fraction } => {
-                (Channel::Status, Data { fraction, ..text_only(text) })
+                (Channel::Status, ChunkData { fraction, ..text_only(text) })
             }
             Self::Partial { json } => {
                 let json = Some(Value::Object(json));
-                (Channel::PartialResult, Data { text: None, json, fraction: None })
+                (Channel::PartialResult, ChunkData { text: None, json, fraction: None })
             }
         }
     }

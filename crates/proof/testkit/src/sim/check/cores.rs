@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wharf_domain::Run;
 use wharf_engine::shard::Shard;
-use wharf_journal::audit::{Anchors, GENESIS, Row, Sealer, verify};
+use wharf_journal::audit::{Anchors, AuditRow, GENESIS, Sealer, verify};
 use wharf_memory::MemoryState;
 use wharf_vocab::{AccountId, AttemptId, Durability, Micro, RunKey, ShardId};
 
@@ -159,7 +159,7 @@ impl Checker {
             .iter()
             .map(|sealed| serde_json::to_vec(&sealed.record).unwrap_or_default())
             .collect();
-        let rows = records.iter().zip(&texts).map(|(sealed, text)| Row {
+        let rows = records.iter().zip(&texts).map(|(sealed, text)| AuditRow {
             shard: sealed.shard,
             n: sealed.n,
             at: sealed.at,

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wharf_domain::{Entry, Run};
-use wharf_engine::shard::{AnyRecord, Restored, Shard};
-use wharf_ports::{Lease, Stored};
+use wharf_engine::shard::{AnyRecord, Shard, StoredShard};
+use wharf_ports::{History, Lease};
 use wharf_vocab::limits::LEASE_MS;
 use wharf_vocab::{AttemptId, Code, Fault, RunKey, ShardId, StreamKind};
 
@@ -169,9 +169,9 @@ impl Sim {
         }
     }
 
-    fn read(&self, shards: &[ShardId]) -> BTreeMap<ShardId, Restored> {
+    fn read(&self, shards: &[ShardId]) -> BTreeMap<ShardId, StoredShard> {
         let state = &self.store.state;
-        let mut restored: BTreeMap<ShardId, Restored> = BTreeMap::new();
+        let mut restored: BTreeMap<ShardId, StoredShard> = BTreeMap::new();
         for (stream, stored) in state.load_open(StreamKind::World, shards) {
             if let Some(world) = AnyRecord::replay(&stream, &stored.entries) {
                 restored.entry(stream.shard()).or_default().records.push((world, stored.seq));
@@ -198,7 +198,7 @@ impl Sim {
     }
 }
 
-pub(crate) fn read_run(stored: &Stored) -> Option<Run> {
+pub(crate) fn read_run(stored: &History) -> Option<Run> {
     Run::replay(stored.entries.iter().filter_map(|(at, entry)| match entry {
         Entry::Run(entry) => Some((*at, entry)),
         _ => None,

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use wharf_domain::Availability;
-use wharf_engine::shard::{Input, Left, Providers, Shard, Ticket};
+use wharf_engine::shard::{Input, Providers, Shard, Ticket, UnloadedShard};
 use wharf_engine::turns::Turns;
 use wharf_ports::Batch;
 use wharf_vocab::{AttemptId, Epoch, NodeId, ProviderId, RunKey, Seq, ShardId, Timestamp};
@@ -51,7 +51,7 @@ pub(super) struct Memory {
     pub(super) batches: Vec<Arc<Batch>>,
     pub(super) reload: BTreeSet<ShardId>,
     /// What shards that are to be loaded anew have left.
-    pub(super) left: BTreeMap<ShardId, Left>,
+    pub(super) left: BTreeMap<ShardId, UnloadedShard>,
     /// Runs that wait for room at their providers.
     pub(super) turns: Turns,
     /// What all shards know of providers.

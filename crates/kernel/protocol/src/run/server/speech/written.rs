@@ -3,10 +3,11 @@
 use serde_json::Value;
 use wharf_vocab::Object;
 use wharf_wire::run_v1::{
-    Control, Event, EventData, Frame, Log, Phase, Response, ResponseControl, Token, TokenContent,
+    Control, EventData, EventMessage, Frame, Log, Phase, Response, ResponseControl, TokenContent,
+    TokenMessage,
 };
 
-use super::{Body, Piece, Profile, Speech};
+use super::{Body, Profile, Speech, SpeechPiece};
 
 /// The output that text without a name belongs to.
 const TEXT: &str = "text";
@@ -29,12 +30,14 @@ impl Speech {
         // is the same.
         let token = |text: &str| {
             let content = TokenContent { text: text.to_owned() };
-            Frame::Token(Token { control: control(), content })
+            Frame::Token(TokenMessage { control: control(), content })
         };
         let frame = match &kept.body {
             Body::Log(data) => Frame::Log(Log { control: control(), data: data.clone() }),
-            Body::Event(data) => Frame::Event(Event { control: control(), data: data.clone() }),
-            Body::Cost(cost) => Frame::Event(Event {
+            Body::Event(data) => {
+                Frame::Event(EventMessage { control: control(), data: data.clone() })
+            }
+            Body::Cost(cost) => Frame::Event(EventMessage {
                 control: Control { cost_micro: Some(Value::from(*cost)), ..control() },
                 data: EventData { phase: Phase::Checkpoint, progress: None },
             }),
@@ -64,20 +67,22 @@ impl Speech {
         texts
     }
 
-    fn whole(&self, key: &str, piece: &Piece) -> (String, Value) {
+    fn whole(&self, key: &str, piece: &SpeechPiece) -> (String, Value) {
         let value = match piece {
-            Piece::Value(value) => value.clone(),
-            Piece::Text { version, end, .. } => Value::from(self.text_of(key, *version, 0, *end)),
+            SpeechPiece::Value(value) => value.clone(),
+            SpeechPiece::Text { version, end, .. } => {
+                Value::from(self.text_of(key, *version, 0, *end))
+            }
         };
         (key.to_owned(), value)
     }
 
-    fn delta(&self, key: &str, piece: &Piece) -> Option<&str> {
+    fn delta(&self, key: &str, piece: &SpeechPiece) -> Option<&str> {
         match piece {
-            Piece::Text { version, start, end } if start < end => {
+            SpeechPiece::Text { version, start, end } if start < end => {
                 Some(self.text_of(key, *version, *start, *end))
             }
-            Piece::Text { .. } | Piece::Value(_) => None,
+            SpeechPiece::Text { .. } | SpeechPiece::Value(_) => None,
         }
     }
 
