@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use wharf_ports::launcher::Secret;
+use wharf_ports::vault::Secret;
 use wharf_vocab::SecretName;
 
 /// A folder in memory that most systems have.

@@ -6,10 +6,10 @@
 use std::path::Path;
 
 use serde_json::Value;
-use wharf_domain::provider::{
-    AgentDetails, Entrypoint, Manifest, ProviderKind, ProviderLimits, quantity,
+use wharf_domain::provider::{AgentDetails, Entrypoint, Manifest, ProviderKind, ProviderLimits};
+use wharf_hosting::{
+    ManifestFields, ManifestFile, ReadManifest, open_plain, positive_ms, rate, read_bounded,
 };
-use wharf_hosting::{ManifestFields, ManifestFile, ReadManifest, open_plain, read_bounded};
 use wharf_vocab::{Code, Digest, Fault, IdError, ProviderId};
 use wharf_wire::strict;
 
@@ -139,10 +139,10 @@ fn limits(fields: &ManifestFields<'_>) -> Result<ProviderLimits, Fault> {
     let mut limits = ProviderLimits::default();
     if let Some(given) = fields.within("execution_limits.", AN_OBJECT)? {
         let time = "a time such as 15s";
-        limits.call_ms = given.word("max_tool_call_duration", time, quantity::duration_ms)?;
+        limits.call_ms = given.word("max_tool_call_duration", time, positive_ms)?;
         let calls = given.whole("max_concurrent_calls", 1, COUNT)?;
         limits.calls_max = calls.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-        limits.rate = given.word("rate_limit", "a rate such as 60/minute", quantity::rate)?;
+        limits.rate = given.word("rate_limit", "a rate such as 60/minute", rate)?;
     }
     if let Some(given) = fields.within("resources.", AN_OBJECT)? {
         limits.usage = given.usage(COUNT)?;

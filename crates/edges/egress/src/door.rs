@@ -11,7 +11,7 @@ use tokio::net::{UnixListener, UnixSocket, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
-use wharf_ports::egress::EgressDoor;
+use wharf_ports::launcher::EgressDoor;
 use wharf_vocab::{Code, Fault};
 
 use crate::connection;

@@ -33,7 +33,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use wharf_domain::permission::HostPattern;
 use wharf_engine::Handle;
-use wharf_ports::egress::{Egress, EgressDoor};
+use wharf_ports::launcher::{Egress, EgressDoor};
 use wharf_vocab::{Fault, ProviderId};
 
 use crate::door::Door;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wharf_domain::{Caller, Provider, ProviderInput};
-use wharf_ports::egress::EgressDoor;
-use wharf_ports::launcher::{Fence, LaunchSpec, LogSpec, Secret};
+use wharf_ports::launcher::EgressDoor;
+use wharf_ports::launcher::{Fence, LaunchSpec, LogSpec};
+use wharf_ports::vault::Secret;
 use wharf_vocab::{Code, Fault, LaunchId, ProviderId, SandboxLevel, SecretName};
 
 use crate::fence::{self, FenceGrants};

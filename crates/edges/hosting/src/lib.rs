@@ -38,7 +38,7 @@ pub use live::{
     Assignment, ConnectionEnd, ConnectionGuard, Inbox, InboxCommand, Live, Permit, ProcessPhase,
     Upkeep,
 };
-pub use manifest::{LIST_ITEMS_MAX, ManifestFields, read_bounded};
+pub use manifest::{LIST_ITEMS_MAX, ManifestFields, positive_ms, rate, read_bounded};
 pub use options::HostingOptions;
 pub use places::Places;
 pub use remove::{FOLDER, put_away};

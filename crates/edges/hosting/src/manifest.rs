@@ -6,8 +6,8 @@ use std::io::{self, Read as _};
 
 use serde_json::Value;
 use wharf_domain::permission::Permission;
-use wharf_domain::provider::{Usage, quantity};
-use wharf_vocab::{Code, Fault, Isolation, Object, shown};
+use wharf_domain::provider::{Rate, Usage};
+use wharf_vocab::{Code, Fault, Isolation, Object, quantity, shown};
 
 /// Most bytes of a manifest, or of a file beside it.
 const FILE_BYTES_MAX: u64 = 256_000;
@@ -162,12 +162,12 @@ impl<'a> ManifestFields<'a> {
 
     /// What a process may use up; `count` says what a number of things must be.
     pub fn usage(&self, count: &str) -> Result<Usage, Fault> {
-        let size = |name| self.word(name, "a size such as 256Mi", quantity::bytes);
+        let size = |name| self.word(name, "a size such as 256Mi", positive_bytes);
         Ok(Usage {
             memory_bytes: size("memory")?,
             disk_bytes: size("disk")?,
-            cpu_ms: self.word("cpu_time", "a time such as 60s", quantity::duration_ms)?,
-            cpu_millicores: self.word("cpu", "a share such as 200m", quantity::millicores)?,
+            cpu_ms: self.word("cpu_time", "a time such as 60s", positive_ms)?,
+            cpu_millicores: self.word("cpu", "a share such as 200m", millicores)?,
             processes: self.whole("processes", 1, count)?,
             open_files: self.whole("open_files", 1, count)?,
         })
@@ -192,5 +192,50 @@ impl<'a> ManifestFields<'a> {
         let end = if why.ends_with('?') { "" } else { "." };
         let message = format!("The manifest's field {field} cannot be used: {why}{end}");
         Fault::new(self.invalid, message).with("field", field)
+    }
+}
+
+/// A time in milliseconds, more than none.
+pub fn positive_ms(text: &str) -> Option<u64> {
+    quantity::duration_ms(text).filter(|ms| *ms > 0)
+}
+
+/// A number of bytes, more than none.
+fn positive_bytes(text: &str) -> Option<u64> {
+    quantity::bytes(text).filter(|bytes| *bytes > 0)
+}
+
+/// A share of processors in thousandths of one, more than none: `200m`, `2`.
+fn millicores(text: &str) -> Option<u64> {
+    let (number, factor) = text.strip_suffix('m').map_or((text, 1_000), |number| (number, 1));
+    let plain = number.bytes().all(|byte| byte.is_ascii_digit());
+    let number = number.parse::<u64>().ok().filter(|number| plain && *number > 0)?;
+    number.checked_mul(factor)
+}
+
+/// So many in so much time: `60/minute`.
+pub fn rate(text: &str) -> Option<Rate> {
+    quantity::rate(text).map(|(count, per_ms)| Rate { count, per_ms })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_as_people_write_them() {
+        assert_eq!(positive_ms("15s"), Some(15_000));
+        assert_eq!(positive_ms("250ms"), Some(250));
+        assert_eq!(positive_bytes("256Mi"), Some(256 << 20));
+        assert_eq!(positive_bytes("1000"), Some(1_000));
+        assert_eq!(millicores("200m"), Some(200));
+        assert_eq!(millicores("2"), Some(2_000));
+        assert_eq!(rate("60/minute"), Some(Rate { count: 60, per_ms: 60_000 }));
+        for bad in ["", "s", "15", "-1s", "+1s", "0s", "0.1ms", "99999999999999999999h", "1 s"] {
+            assert_eq!(positive_ms(bad), None, "{bad}");
+        }
+        for bad in ["", "60", "/minute", "60/fortnight", "0/minute", "9999999999/second"] {
+            assert_eq!(rate(bad), None, "{bad}");
+        }
     }
 }

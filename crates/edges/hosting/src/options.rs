@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use wharf_domain::provider::{DefaultTerms, ProviderLimits};
 use wharf_engine::Handle;
-use wharf_ports::egress::Egress;
+use wharf_ports::launcher::Egress;
 use wharf_ports::launcher::{Launcher, RestartPolicy};
 use wharf_ports::vault::Vault;
 use wharf_vocab::SandboxLevel;

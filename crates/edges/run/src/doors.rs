@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use tokio::sync::watch;
 use wharf_domain::permission::Permission;
 use wharf_hosting::HostedKind as _;
-use wharf_ports::launcher::Secret;
+use wharf_ports::vault::Secret;
 use wharf_vocab::{Code, Fault, ProviderId, SecretName};
 
 use crate::link::{self, ServerEndpoint};

@@ -15,7 +15,8 @@ use wharf_domain::permission::Permission;
 use wharf_domain::provider::{Serving, ToolServer};
 use wharf_engine::Reach;
 use wharf_hosting::{Places, Sockets, bind_unix, random_hex};
-use wharf_ports::launcher::{Inbound, LaunchSpec, Secret};
+use wharf_ports::launcher::{Inbound, LaunchSpec};
+use wharf_ports::vault::Secret;
 use wharf_vocab::{Code, Fault, SandboxLevel};
 use wharf_wire::run_v1::{Handover, ToolName};
 

@@ -18,7 +18,8 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use wharf_vocab::{Fault, LaunchId, Resource, SecretName, Timestamp, limits, shown};
 
-pub use fence::{Fence, FenceReport, Inbound, Secret};
+use crate::vault::Secret;
+pub use fence::{Egress, EgressDoor, Fence, FenceReport, Inbound};
 pub use restarts::{RestartPolicy, RestartVerdict, Restarts};
 
 /// Starts processes.

@@ -2,13 +2,12 @@
 //!
 //! Adapters and edges implement these traits; the engine knows nothing else of them. What launches
 //! processes, keeps secrets, opens doors to the network and starts agents ([`launcher`], [`vault`],
-//! [`egress`], [`agents`]) is for edges; the engine uses none of it.
+//! [`providers`]) is for edges; the engine uses none of it.
 
 mod artifacts;
 mod batch;
 mod clock;
 mod costs;
-pub mod egress;
 pub mod launcher;
 mod lifeline;
 mod objects;

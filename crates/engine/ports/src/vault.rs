@@ -1,10 +1,11 @@
 //! The vault: secrets by name, and the keys tokens are sealed with.
 
+use std::fmt;
+use std::sync::Arc;
+
 use futures::future::BoxFuture;
 use wharf_domain::grant::Keyring;
 use wharf_vocab::{Fault, SecretName, Timestamp};
-
-use crate::launcher::Secret;
 
 /// Keeps secrets. What it holds is shown to nobody but the launch it is for.
 pub trait Vault: Send + Sync + 'static {
@@ -35,4 +36,26 @@ pub struct KeptSecret {
     pub name: SecretName,
     /// When it was set.
     pub set_at: Timestamp,
+}
+
+/// A secret's text. It is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Arc<[u8]>);
+
+impl Secret {
+    /// Takes a secret's bytes.
+    pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
+        Self(bytes.into())
+    }
+
+    /// The bytes, for the one place that hands them over.
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
 }

@@ -4,7 +4,6 @@
 //! crate, and is spelled the same in code, API, CLI and console.
 
 mod b3;
-mod backoff;
 mod code;
 mod digest;
 mod fault;
@@ -19,7 +18,6 @@ mod time;
 mod zone;
 
 pub use b3::{B3, B3Error};
-pub use backoff::Backoff;
 pub use code::Code;
 pub use digest::Digest;
 pub use fault::{Fault, FaultCode, shown};
@@ -34,7 +32,7 @@ pub use status::{
     RunStatus, SandboxLevel, ServerKind, Severity, TokenState, ToolState, UnknownCost, Verb,
     Verdict, WaitKind,
 };
-pub use time::{DateTime, Rfc3339Error, Timestamp, rfc3339_ms};
+pub use time::{Backoff, DateTime, Rfc3339Error, Timestamp, rfc3339_ms};
 pub use zone::Zone;
 
 /// A JSON object, the only shape in which tools take inputs and give outputs.

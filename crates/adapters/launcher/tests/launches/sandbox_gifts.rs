@@ -8,7 +8,8 @@ use crate::support::{Bench, ended, log_path, output, parent_of, read_until, sign
 use rustix::process::Signal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wharf_launcher::Primitive;
-use wharf_ports::launcher::{ExitHow, Launcher, Secret};
+use wharf_ports::launcher::{ExitHow, Launcher};
+use wharf_ports::vault::Secret;
 use wharf_vocab::SandboxLevel::{self, Basic, None as Unfenced, Standard, Strict};
 use wharf_vocab::{Code, SecretName};
 

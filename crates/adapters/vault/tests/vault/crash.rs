@@ -7,8 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use wharf_ports::launcher::Secret;
-use wharf_ports::vault::Vault;
+use wharf_ports::vault::{Secret, Vault};
 use wharf_vocab::Code;
 
 use crate::{name, open, secret};

@@ -8,7 +8,7 @@ mod secrets;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use wharf_ports::launcher::Secret;
+use wharf_ports::vault::Secret;
 use wharf_vault::FileVault;
 use wharf_vocab::SecretName;
 

@@ -4,8 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use wharf_ports::launcher::Secret;
-use wharf_ports::vault::Vault;
+use wharf_ports::vault::{Secret, Vault};
 use wharf_vault::SECRET_BYTES_MAX;
 use wharf_vocab::Code;
 

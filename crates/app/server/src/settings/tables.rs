@@ -2,8 +2,8 @@
 //! origins of `[http]`.
 
 use serde::Deserialize;
-use wharf_domain::provider::quantity;
 use wharf_vocab::limits::{HELD_BYTES_MAX, HELD_BYTES_MIN};
+use wharf_vocab::quantity;
 use wharf_vocab::{Code, Fault, ToolId};
 
 #[derive(Debug, Default, Deserialize)]

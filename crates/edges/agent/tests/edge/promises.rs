@@ -9,8 +9,9 @@ use wharf_agent::AgentRule;
 use wharf_domain::grant::{Keyring, NewGrant, Rights};
 use wharf_domain::{Level, Outcome, Progress};
 use wharf_engine::{HistoryItem, InputCheck, NewRun, Redaction};
-use wharf_ports::launcher::{RestartPolicy, Secret};
+use wharf_ports::launcher::RestartPolicy;
 use wharf_ports::providers::{Approve, ProviderControl, ProviderState};
+use wharf_ports::vault::Secret;
 use wharf_ports::vault::Vault as _;
 use wharf_vocab::{Code, Mode, RunKey, RunStatus, SecretName, Seq, ToolId};
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use wharf_domain::provider::{ProviderLimits, Usage};
-use wharf_ports::launcher::Secret;
 use wharf_ports::providers::{Approve, ProviderControl, ProviderState};
+use wharf_ports::vault::Secret;
 use wharf_ports::vault::Vault as _;
 use wharf_vocab::{Code, Resource, SandboxLevel, SecretName};
 

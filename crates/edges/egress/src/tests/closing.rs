@@ -4,7 +4,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-use wharf_ports::egress::Egress;
+use wharf_ports::launcher::Egress;
 use wharf_vocab::{Code, ProviderId};
 
 use super::servers::Server;

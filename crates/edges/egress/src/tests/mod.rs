@@ -25,7 +25,7 @@ use wharf_engine::Handle;
 use wharf_journal::audit::AuditKey;
 use wharf_memory::MemoryStore;
 use wharf_ports::SystemClock;
-use wharf_ports::egress::{Egress, EgressDoor};
+use wharf_ports::launcher::{Egress, EgressDoor};
 use wharf_vocab::{NodeId, ProviderId};
 
 use crate::gate::Resolve;

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use wharf_domain::{AuditEvent, AuditRecord, Caller};
-use wharf_ports::launcher::Secret;
-use wharf_ports::vault::Vault;
+use wharf_ports::vault::{Secret, Vault};
 use wharf_vocab::{Code, Fault, SecretName, StreamId};
 use wharf_wire::rest_v1 as wire;
 

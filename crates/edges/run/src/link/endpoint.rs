@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
-use wharf_ports::launcher::Secret;
+use wharf_ports::vault::Secret;
 use wharf_vocab::{Code, Fault};
 use wharf_wire::run_v1::RUN_PATH;
 

@@ -6,7 +6,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use wharf_ports::launcher::Secret;
+use wharf_ports::vault::Secret;
 use wharf_run::link::{Health, Reachable};
 use wharf_vocab::{Code, RunStatus};
 

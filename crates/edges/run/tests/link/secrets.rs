@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use tracing_subscriber::fmt::MakeWriter;
-use wharf_ports::launcher::Secret;
+use wharf_ports::vault::Secret;
 
 use crate::stage::Plan;
 use crate::troupe::Troupe;

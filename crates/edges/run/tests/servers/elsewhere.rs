@@ -5,7 +5,7 @@ use std::process::Stdio;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
-use wharf_ports::launcher::Secret;
+use wharf_ports::vault::Secret;
 use wharf_ports::vault::Vault as _;
 use wharf_run::Storage;
 use wharf_vocab::{Code, SecretName};

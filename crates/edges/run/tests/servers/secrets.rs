@@ -1,8 +1,8 @@
 //! Secrets reach a server by file, and nobody else.
 
 use serde_json::json;
-use wharf_ports::launcher::Secret;
 use wharf_ports::providers::ProviderControl as _;
+use wharf_ports::vault::Secret;
 use wharf_ports::vault::Vault as _;
 use wharf_vocab::{Code, SecretName};
 

@@ -8,9 +8,8 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use wharf_domain::grant::Keyring;
 use wharf_domain::permission::HostPattern;
-use wharf_ports::egress::{Egress, EgressDoor};
-use wharf_ports::launcher::Secret;
-use wharf_ports::vault::{KeptSecret, Vault};
+use wharf_ports::launcher::{Egress, EgressDoor};
+use wharf_ports::vault::{KeptSecret, Secret, Vault};
 use wharf_vocab::{Code, Fault, ProviderId, SecretName};
 
 /// Secrets in memory.

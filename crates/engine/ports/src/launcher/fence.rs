@@ -1,12 +1,14 @@
-//! How a launched process is fenced in: what it sees, what it reaches, what it may use up.
+//! How a launched process is fenced in: what it sees, what it reaches, what it may use up, and the
+//! way out to the hosts it was approved for.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
+use wharf_domain::permission::HostPattern;
 use wharf_domain::provider::Usage;
-use wharf_vocab::{Keeping, SandboxLevel};
+use wharf_vocab::{Fault, Keeping, ProviderId, SandboxLevel};
 
 /// How a process is to be fenced in. What is not named here it neither sees nor reaches, as far
 /// as the level goes: its working directory can be read, its private folders can be written.
@@ -98,24 +100,20 @@ impl FenceReport {
     }
 }
 
-/// A secret's text. It is never shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Arc<[u8]>);
-
-impl Secret {
-    /// Takes a secret's bytes.
-    pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
-        Self(bytes.into())
-    }
-
-    /// The bytes, for the one place that hands them over.
-    pub fn expose(&self) -> &[u8] {
-        &self.0
-    }
+/// Opens ways out.
+pub trait Egress: Send + Sync + 'static {
+    /// Opens a proxy for an agent on a Unix socket at this path. It lets through what one of the
+    /// patterns fits, refuses the rest with a clear error and audits it.
+    fn open(
+        &self,
+        agent: ProviderId,
+        socket: PathBuf,
+        allowed: Vec<HostPattern>,
+    ) -> BoxFuture<'_, Result<Arc<dyn EgressDoor>, Fault>>;
 }
 
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
+/// A way out; dropping the last reference closes it and every connection through it.
+pub trait EgressDoor: Send + Sync + 'static {
+    /// How many bytes went out and came in through it.
+    fn bytes(&self) -> (u64, u64);
 }

@@ -12,7 +12,6 @@ mod decide;
 mod entry;
 mod limits;
 mod manifest;
-pub mod quantity;
 mod server;
 mod wish;
 

@@ -8,7 +8,6 @@ mod entry;
 mod input;
 mod inputs;
 mod spec;
-mod task;
 
 use std::sync::Arc;
 
@@ -25,8 +24,7 @@ pub use entry::{
 };
 pub use input::{AttemptError, AttemptReport, InputKind, NewAsk, Phase, RunInput, Verdict, legal};
 pub use inputs::{Inputs, UnloadedInputs};
-pub use spec::{Addresses, RunContext, RunSpec};
-pub use task::TaskRef;
+pub use spec::{Addresses, RunContext, RunSpec, TaskRef};
 
 use decide::DISPATCH;
 

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use wharf_domain::grant::Keyring;
-use wharf_ports::launcher::Secret;
-use wharf_ports::vault::{KeptSecret, Vault};
+use wharf_ports::vault::{KeptSecret, Secret, Vault};
 use wharf_vocab::{Code, Fault, SecretName, Timestamp};
 
 #[derive(Debug)]
