@@ -72,6 +72,8 @@ enum HostRequest {
     Sample(Value),
     Question(Question),
     Notice(Notice),
+    /// Something that nobody should be shown, because it is not what its sender says.
+    Unfit(&'static str),
 }
 
 impl HostRequest {
@@ -79,18 +81,31 @@ impl HostRequest {
     fn of(outgoing: Outgoing, host: &dyn Host) -> Result<Self, Outgoing> {
         let Outgoing { kind, method, payload, heard, at } = outgoing;
         if kind == Kind::Notify {
-            return Ok(Self::Notice(serde_json::from_value(payload).unwrap_or_default()));
+            return Ok(Self::notice(payload));
         }
         match method.as_ref() {
             method::SAMPLE => Ok(Self::Sample(payload)),
-            method::FORM | method::CONFIRMATION => Ok(Self::Question(question(&method, payload))),
+            method::FORM | method::CONFIRMATION => Ok(Self::question(&method, payload)),
             _ => match host.find(&method, at.as_deref()) {
                 Some(tool) => Ok(Self::Tool(tool, payload)),
                 // Questions may have any word for a name; they are known by what they hold.
-                None if is_question(&payload) => Ok(Self::Question(question(&method, payload))),
+                None if is_question(&payload) => Ok(Self::question(&method, payload)),
                 None => Err(Outgoing { kind, method, payload, heard, at }),
             },
         }
+    }
+
+    fn notice(payload: Value) -> Self {
+        serde_json::from_value(payload)
+            .map_or(Self::Unfit("The notice cannot be read."), Self::Notice)
+    }
+
+    fn question(word: &str, mut payload: Value) -> Self {
+        if let Value::Object(question) = &mut payload {
+            question.insert("type".to_owned(), word.into());
+        }
+        let question = serde_json::from_value(payload);
+        question.map_or(Self::Unfit("The question cannot be read."), Self::Question)
     }
 
     async fn done(self, host: Arc<dyn Host>, told: mpsc::Sender<Value>) -> ToolAnswer {
@@ -106,6 +121,7 @@ impl HostRequest {
             }
             Self::Question(question) => host.ask(question).await.and_then(answered),
             Self::Notice(notice) => host.notify(notice).await.map(|()| ToolAnswer::Acknowledged),
+            Self::Unfit(why) => Err(Fault::new(Code::ToolInvalidInput, why).executed(Executed::No)),
         };
         done.unwrap_or_else(ToolAnswer::Failed)
     }
@@ -155,13 +171,6 @@ fn is_question(payload: &Value) -> bool {
     payload.get("message").is_some_and(Value::is_string) && payload.get("schema").is_some()
 }
 
-fn question(word: &str, mut payload: Value) -> Question {
-    if let Value::Object(question) = &mut payload {
-        question.insert("type".to_owned(), word.into());
-    }
-    serde_json::from_value(payload).unwrap_or_else(|_| Question::form("", Value::Null))
-}
-
 fn unknown(tool: &str) -> Fault {
     let message = format!(
         "The tool {tool:?} has no implementation here, and its definition does not say which tool \
@@ -176,3 +185,23 @@ fn no_runtime() -> Fault {
 }
 
 debug_only!(Bridge:);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_cannot_be_read_is_refused_and_shown_to_nobody() {
+        let asked = HostRequest::question("colour", json!({ "message": "Which?", "schema": {} }));
+        assert!(matches!(asked, HostRequest::Question(it) if it.word == "colour"));
+        let told = HostRequest::notice(json!({ "message": "Done." }));
+        assert!(matches!(told, HostRequest::Notice(it) if it.message == "Done."));
+        for bad in
+            [json!({}), json!(7), json!({ "message": 5 }), json!({ "message": "x", "meta": 1 })]
+        {
+            assert!(matches!(HostRequest::question("form", bad.clone()), HostRequest::Unfit(_)));
+            assert!(matches!(HostRequest::notice(bad), HostRequest::Unfit(_)));
+        }
+    }
+}

@@ -221,7 +221,7 @@ async fn k032_a_slow_reader_slows_no_run_and_still_gets_its_answers() {
 
 #[tokio::test]
 async fn k032_a_reader_that_reads_nothing_at_all_is_let_go() {
-    let stage = Stage::with(|options| options.write_max = Duration::from_millis(100)).await;
+    let stage = Stage::with(|options| options.write_max = Duration::from_secs(1)).await;
     let mut page = stage.operative("browser", acting("a")).await;
     let mut deaf = stage.principal().await;
     deaf.ask("sleep", "wharf/sleep", json!({"ms": 60_000})).await;
