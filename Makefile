@@ -55,7 +55,7 @@ tidy: fmt-check
 
 specs: tidy
 	@echo "==> protocol requirements with a test"
-	@$(CARGO) xtask coverage-of-specs --require R,T,O,K
+	@$(CARGO) xtask coverage-of-specs --require R,T,O,K,M
 
 unit: specs
 	@rm -f "$(SKIPPED)"

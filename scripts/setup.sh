@@ -5,6 +5,7 @@
 #   scripts/setup.sh check   the same, rustfmt and clippy, Python with venv, Node with npm and
 #                            Chromium for the TypeScript package, podman for tools in images, and
 #                            what the tests need besides (tests/requirements.txt, into target/tools)
+#                            and the peers of MCP (tests/mcp, into target/mcp-peers)
 #
 # It may be run any number of times and takes a moment when nothing is missing.
 set -euo pipefail
@@ -164,6 +165,33 @@ check_openapi_tools() {
     cp "$wanted" "$tools/installed.json"
 }
 
+# MCP is tried with the clients and servers of others and with its official referee, from both
+# registries with their hashes checked. No script of theirs is run while they are installed.
+check_mcp_peers() {
+    local root peers wanted python
+    root="$(cd "$(dirname "$0")/.." && pwd)"
+    peers="$root/target/mcp-peers"
+    wanted="$root/tests/mcp"
+    have npm || return 0
+    cat "$wanted/package-lock.json" "$wanted/requirements.txt" | cmp -s - "$peers/installed" && return 0
+    echo "setup: fetching the peers of MCP (tests/mcp)"
+    rm -rf "$peers"
+    mkdir -p "$peers"
+    cp "$wanted/package.json" "$wanted/package-lock.json" "$peers"
+    (cd "$peers" && npm ci --silent --no-audit --no-fund --ignore-scripts) ||
+        fail "the peers of MCP could not be fetched; is there a way to the npm registry?"
+    # A server in this environment is run in a sandbox that shows the system's folders, so the
+    # system's Python is taken rather than one that a version manager put somewhere else.
+    python=python3
+    [ ! -x /usr/bin/python3 ] || python=/usr/bin/python3
+    "$python" -m venv "$peers/py" >/dev/null ||
+        fail "$python cannot make a virtual environment. Install its venv module and try again."
+    "$peers/py/bin/python" -m pip install --quiet --disable-pip-version-check --no-input \
+        --only-binary :all: --require-hashes -r "$wanted/requirements.txt" ||
+        fail "the peers of MCP could not be fetched; is there a way to the Python registry?"
+    cat "$wanted/package-lock.json" "$wanted/requirements.txt" >"$peers/installed"
+}
+
 check_rust
 check_c_compiler
 case "$need" in
@@ -177,6 +205,7 @@ case "$need" in
         check_containers
         check_test_tools
         check_openapi_tools
+        check_mcp_peers
         ;;
     *) fail "unknown argument '$need'; use 'build' or 'check'." ;;
 esac

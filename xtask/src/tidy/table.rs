@@ -61,7 +61,7 @@ pub(super) const ROWS: &[Row] = &[
         may_use: &[VOCAB, DOMAIN, JOURNAL, PORTS],
     },
     Row {
-        crates: &["edges/egress", "edges/operator", "edges/tool", "edges/mcp", "edges/console"],
+        crates: &["edges/egress", "edges/operator", "edges/tool", "edges/console"],
         may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, WEB, DOMAIN, PORTS, ENGINE],
     },
     // What edges that speak HTTP share; it knows no engine.
@@ -75,6 +75,11 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         crates: &["edges/agent", "edges/run"],
         may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, DOMAIN, PORTS, ENGINE, HOSTING],
+    },
+    // Serves clients of MCP behind the HTTP edge, and hosts servers of MCP as providers.
+    Row {
+        crates: &["edges/mcp"],
+        may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, WEB, DOMAIN, PORTS, ENGINE, HOSTING],
     },
     Row { crates: &["authors/toolserver"], may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET] },
     Row { crates: &["authors/client"], may_use: &[VOCAB, WIRE, PROTOCOL] },
@@ -128,6 +133,8 @@ pub(super) const ROWS: &[Row] = &[
         may_use: &[
             VOCAB,
             WIRE,
+            // The bridge from a client's stdio to a core is a session as well.
+            PROTOCOL,
             SDK,
             CLIENT,
             Crate("adapters/launcher"),

@@ -246,6 +246,9 @@ fn prepare(
     if let Some(connection) = spec.connection.take() {
         handover.connection = Some(connection.try_clone().map_err(Error::Shim)?);
     }
+    if let Some(stdio) = spec.stdio.take() {
+        handover.stdio = Some(stdio.try_clone().map_err(Error::Shim)?);
+    }
     handover.way_in = way_in;
     let leftovers = (secrets, group, door);
     Ok(Ready { spec, handover, writer, leftovers, notes })

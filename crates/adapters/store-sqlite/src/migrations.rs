@@ -12,7 +12,7 @@ use crate::connect::{self, APPLICATION_ID};
 use crate::error::{from_sqlite, unavailable};
 
 /// The version this code writes.
-pub const NEWEST: u32 = 5;
+pub const NEWEST: u32 = 6;
 
 /// One step of the schema.
 struct SchemaStep {
@@ -46,6 +46,11 @@ const STEPS: &[SchemaStep] = &[
         what: "what attempts under way have cost, and the most each tool has",
         up: include_str!("schema/5_up.sql"),
         down: include_str!("schema/5_down.sql"),
+    },
+    SchemaStep {
+        what: "runs by the client that called for them",
+        up: include_str!("schema/6_up.sql"),
+        down: include_str!("schema/6_down.sql"),
     },
 ];
 

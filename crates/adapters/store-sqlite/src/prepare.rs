@@ -51,6 +51,8 @@ pub(crate) struct PreparedRun {
     pub(crate) created_at: i64,
     pub(crate) cost_micro: i64,
     pub(crate) wall_ms: i64,
+    /// Whose list it stands in, if a client called for it.
+    pub(crate) caller: Option<String>,
 }
 
 impl Prepared {
@@ -107,6 +109,7 @@ fn prepare_run(run: &RunSummary) -> Result<PreparedRun, StoreError> {
         created_at: clamp(run.created_at.0),
         cost_micro: run.cost_micro.cast_signed(),
         wall_ms: clamp(wall_ms(run)),
+        caller: run.grant.as_ref().map(ToString::to_string),
     })
 }
 

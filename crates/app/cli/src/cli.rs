@@ -10,8 +10,8 @@ use wharf_server::Home;
 use wharf_vocab::Code;
 
 use crate::commands::{
-    agents, answer, artifacts, audit, backup, conformance, costs, decide, doctor, inbox, migrate,
-    new, operatives, operator, run, runs, secret, token, tool, tools, up, worlds,
+    agents, answer, artifacts, audit, backup, conformance, costs, decide, doctor, inbox, mcp,
+    migrate, new, operatives, operator, run, runs, secret, token, tool, tools, up, worlds,
 };
 use crate::exit::Exit;
 use crate::failure::{CliError, Result};
@@ -68,6 +68,8 @@ enum Command {
     Tool(tool::ToolArgs),
     /// List, add, approve, start and stop agents
     Agents(agents::AgentsArgs),
+    /// Serve MCP to any client, and manage MCP servers behind Wharf
+    Mcp(mcp::McpArgs),
     /// List and forget operatives: programs that connect to offer tools
     Operatives(operatives::OperativesArgs),
     /// List questions and approvals that wait for you
@@ -186,6 +188,7 @@ fn start(command: Command, context: &Context) -> Result<Exit> {
         Command::Runs(args) => talk(runs::run(args, context)),
         Command::Tools(args) => talk(tools::run(args, context)),
         Command::Agents(args) => talk(agents::run(args, context)),
+        Command::Mcp(args) => talk(mcp::run(args, context)),
         Command::Inbox(args) => talk(inbox::run(args, context)),
         Command::Answer(args) => talk(answer::run(args, context)),
         Command::Approve(args) => talk(decide::approve(args, context)),
@@ -255,6 +258,17 @@ mod tests {
     }
 
     #[test]
+    fn m043_the_address_of_a_server_is_not_the_cores() {
+        let read = |line: &str| Cli::try_parse_from(line.split(' ')).expect(line).global.url;
+        assert_eq!(read("wharf mcp add web --url https://mcp.example.com"), None);
+        let both = "wharf --url http://core mcp add web --url https://mcp.example.com";
+        assert_eq!(read(both).as_deref(), Some("http://core"));
+        let here = "wharf mcp add web --url https://mcp.example.com --core-url http://core";
+        assert_eq!(read(here).as_deref(), Some("http://core"));
+        assert_eq!(read("wharf mcp list --url http://core").as_deref(), Some("http://core"));
+    }
+
+    #[test]
     fn every_command_shows_an_example() {
         fn check(command: &clap::Command) {
             for command in command.get_subcommands() {
@@ -289,6 +303,12 @@ mod tests {
             "wharf tool serve --handler h.py --cold --python /usr/bin/python3",
             "wharf new agent greeter",
             "wharf new tool acme/shout --lang rust --dir /tmp/shout --sdk /src/wharf --json",
+            "wharf mcp add web --url https://mcp.example.com/mcp --token-secret t --allow-private",
+            "wharf mcp add every --secret A=B --env C=D --approve -- node every.js --url x",
+            "wharf mcp import .mcp.json notes --from claude --take-secrets --dry-run --json",
+            "wharf mcp approve every --permission network:egress:a.example --sandbox strict",
+            "wharf mcp refresh every --timeout 5s",
+            "wharf mcp logs every -n 5 -f",
             "wharf tools",
             "wharf tools show wharf/count",
             "wharf tools diff",
@@ -341,6 +361,9 @@ mod tests {
             "wharf agents restart hello --timeout 2m",
             "wharf agents logs hello -n 20 -f",
             "wharf agents remove hello",
+            "wharf mcp",
+            "wharf mcp --provider github --world w --tool a/*,b/* --patience 50s --detach --start",
+            "wharf mcp export claude --write",
             "wharf inbox --watch",
             "wharf answer c3 blue",
             "wharf answer c3 a=1 b=2",

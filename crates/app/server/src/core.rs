@@ -5,30 +5,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_agent::AgentEdge;
-use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
-use wharf_hosting::Control;
-use wharf_http::{
-    CoreInfo, Doctor, Finding, HttpLimits, HttpListener, HttpServer, Mount, OwnerToken,
-};
+use wharf_http::{CoreInfo, Doctor, Finding, HttpLimits, HttpListener, HttpServer, OwnerToken};
 use wharf_journal::audit::AuditKey;
-use wharf_operator::OperatorEdge;
 use wharf_ports::providers::ProviderControl;
 use wharf_ports::vault::Vault;
 use wharf_ports::{Clock, SteadyClock};
 use wharf_store_sqlite::SqliteStore;
-use wharf_tool::ToolEdge;
 use wharf_vault::FileVault;
-use wharf_vocab::{Code, Fault, NodeId, ToolId, WorldId};
+use wharf_vocab::{Code, Fault, NodeId};
 
-use crate::agents::Surroundings;
 use crate::anchoring::Anchoring;
+use crate::edges::{EdgeParts, Edges};
 use crate::lock::HomeLock;
 use crate::settings::Settings;
 use crate::storage::Storage;
 use crate::sweeping::SweepTask;
-use crate::{Home, agents, anchors, doctor, fault, files, home, secrets, tools};
+use crate::{Home, anchors, doctor, fault, files, home, secrets};
 
 /// How to start a core.
 #[derive(Debug, Clone)]
@@ -82,14 +75,6 @@ pub struct Core {
     anchoring: Anchoring,
     grace: Duration,
     drain: Duration,
-}
-
-/// What faces providers, callers and operators beside the HTTP edge.
-struct Edges {
-    agents: AgentEdge,
-    tools: Control,
-    operators: OperatorEdge,
-    peers: ToolEdge,
 }
 
 /// What a home gives a core that has it for itself.
@@ -152,8 +137,9 @@ impl Core {
             wharf_http::HttpOptions {
                 hosts: settings.hosts,
                 origins: settings.origins,
-                agents: Some(Arc::new(edges.agents.control().clone())),
-                tools: Some(Arc::new(edges.tools.clone())),
+                agents: Some(Arc::new(edges.hosted.agents.control().clone())),
+                tools: Some(Arc::new(edges.hosted.tools.clone())),
+                mcp: Some(Arc::new(edges.hosted.mcp.clone())),
                 vault: Some(vault),
                 doctor: Some(doctor_of(home.clone())),
                 mounts: edges.mounts(&handle, &owner),
@@ -206,13 +192,19 @@ impl Core {
     /// What steers its agents.
     #[must_use]
     pub fn agents(&self) -> &impl ProviderControl {
-        self.edges.agents.control()
+        self.edges.hosted.agents.control()
     }
 
     /// What steers its tool servers.
     #[must_use]
     pub fn tools(&self) -> &impl ProviderControl {
-        &self.edges.tools
+        &self.edges.hosted.tools
+    }
+
+    /// What steers its MCP servers.
+    #[must_use]
+    pub fn mcp_servers(&self) -> &impl ProviderControl {
+        &self.edges.hosted.mcp
     }
 
     /// The owner's token.
@@ -228,13 +220,10 @@ impl Core {
         if let Err(error) = home::withdraw_announcement(&self.home, &self.info()) {
             tracing::warn!(%error, "run/core.json could not be removed");
         }
-        // Whoever calls over a connection is told to go; whoever executes may finish first.
-        self.edges.peers.drain().await;
+        self.edges.drain().await;
         // Event streams still tell of what ends now.
         self.handle.stop(self.grace).await;
-        tokio::join!(self.edges.operators.stop(), self.edges.peers.stop());
-        // What agents and tool servers still do is taken up again at the next start, or given up there.
-        tokio::join!(self.edges.agents.stop(), self.edges.tools.stop_all());
+        self.edges.stop().await;
         self.server.stop(self.drain).await;
         self.storage.stop().await;
         // Whoever starts next may have the home once the database is closed.
@@ -249,7 +238,7 @@ impl Core {
         CoreInfo {
             http: self.http_url(),
             storage: Some(self.storage.origin()),
-            agents: Some(self.edges.agents.address().to_owned()),
+            agents: Some(self.edges.hosted.agents.address().to_owned()),
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
@@ -264,69 +253,12 @@ impl Core {
 }
 
 /// The address of an API that listens there, as a client on this machine uses it.
-fn url_of(mut addr: SocketAddr) -> String {
+pub(crate) fn url_of(mut addr: SocketAddr) -> String {
     if addr.ip().is_unspecified() {
         let loopback = if addr.is_ipv4() { [127, 0, 0, 1].into() } else { LOOPBACK_V6 };
         addr.set_ip(loopback);
     }
     format!("http://{addr}")
-}
-
-/// What edges are started with.
-struct EdgeParts<'a> {
-    home: &'a Home,
-    settings: &'a Settings,
-    handle: &'a Handle,
-    vault: &'a Arc<dyn Vault>,
-}
-
-impl EdgeParts<'_> {
-    /// Gives the engine its built-in tools and a world, and starts the edges around it.
-    async fn edges(
-        &self,
-        shim: Option<PathBuf>,
-        origin: String,
-        listens: SocketAddr,
-    ) -> Result<Edges, Fault> {
-        furnish(self.handle, self.settings.model_tool.clone()).await?;
-        let (agents, tools) = self.host(shim, origin).await?;
-        let operators = self.operators(listens).await?;
-        let peers = ToolEdge::start(wharf_tool::ToolEdgeOptions::new(self.handle.clone())).await;
-        Ok(Edges { agents, tools, operators, peers })
-    }
-
-    /// The edges that launch: agents and tool servers.
-    async fn host(
-        &self,
-        shim: Option<PathBuf>,
-        origin: String,
-    ) -> Result<(AgentEdge, Control), Fault> {
-        let Self { home, settings, handle, vault } = *self;
-        let launcher = agents::launcher(shim.clone())?;
-        let around = Surroundings { launcher, vault: Arc::clone(vault), origin };
-        let agents = agents::start(home, settings, handle, around.clone()).await?;
-        match tools::start(home, settings, handle, around, shim).await {
-            Ok(tools) => Ok((agents, tools)),
-            Err(fault) => {
-                agents.stop().await;
-                Err(fault)
-            }
-        }
-    }
-
-    /// The edge that faces operators, as it is set.
-    async fn operators(&self, listens: SocketAddr) -> Result<OperatorEdge, Fault> {
-        let set = &self.settings.operators;
-        let base_url = set.base_url.clone().unwrap_or_else(|| url_of(listens));
-        let mut options = wharf_operator::OperatorEdgeOptions::new(self.handle.clone(), base_url);
-        if let Some(directive) = &set.directive {
-            options.directive.clone_from(directive);
-        }
-        if let Some(hours) = set.away_hours {
-            options.away_max = Duration::from_secs(hours.saturating_mul(60 * 60));
-        }
-        OperatorEdge::start(options).await
-    }
 }
 
 /// What the process says beside its HTTP edge when it is asked how it fares.
@@ -335,33 +267,6 @@ fn doctor_of(home: Home) -> Doctor {
         let check = doctor::check_disk(&home);
         vec![Finding { name: check.name, verdict: check.verdict, text: check.text }]
     }))
-}
-
-impl Edges {
-    /// Other edges on the listener of the HTTP edge.
-    fn mounts(&self, handle: &Handle, owner: &OwnerToken) -> Vec<Mount> {
-        use wharf_operator::document as operator;
-        use wharf_tool::document as tool;
-        // A browser names itself on a WebSocket of GraphQL only once that is open.
-        let (known, owner) = (handle.clone(), owner.clone());
-        let bearer =
-            move |token: &str| owner.bearer(token, |token| known.trust().authenticate(token));
-        let graphql = wharf_graphql::router(handle.clone(), Arc::new(bearer));
-        let graphql = Mount { own_doors: true, ..Mount::new("/graphql", graphql) };
-        let seats =
-            Mount { own_doors: true, ..Mount::new("/v1/operators", self.operators.seats()) };
-        let workers = Mount::new("/v1/worker", self.operators.workers());
-        let workers = Mount { own_doors: true, streams: true, ..workers };
-        let connections = Mount { events: true, ..Mount::new("/v1/tool", self.peers.peers()) };
-        vec![
-            graphql.described(wharf_graphql::DOCUMENT),
-            seats.described(operator::SEATS),
-            Mount::new("/v1/tasks", self.operators.tasks()).described(operator::TASKS),
-            workers.described(operator::WORKERS),
-            connections.described(tool::PEERS),
-            Mount::new("/v1/operatives", self.peers.operatives()).described(tool::OPERATIVES),
-        ]
-    }
 }
 
 const LOOPBACK_V6: std::net::IpAddr = std::net::IpAddr::V6(std::net::Ipv6Addr::LOCALHOST);
@@ -381,17 +286,6 @@ fn prepare(home: &Home) -> Result<PreparedHome, Fault> {
     })
 }
 
-/// Gives an engine what every core has: the built-in tools and a world to begin with.
-async fn furnish(handle: &Handle, model_tool: Option<ToolId>) -> Result<(), Fault> {
-    wharf_builtin::register_with(handle, wharf_builtin::BuiltinOptions { model_tool }).await?;
-    let world = WorldId::new("default").map_err(|_| internal())?;
-    let made = handle.worlds().create(&Caller::owner(), world, WorldSettings::default()).await;
-    match made {
-        Err(fault) if !fault.is(Code::WorldExists) => Err(fault),
-        _ => Ok(()),
-    }
-}
-
 /// Does what blocks on a thread that may be blocked.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
@@ -399,6 +293,6 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(internal()))
 }
 
-fn internal() -> Fault {
+pub(crate) fn internal() -> Fault {
     Fault::new(Code::CoreInternal, "Something inside the core went wrong; its log says more.")
 }

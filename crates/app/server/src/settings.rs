@@ -2,6 +2,7 @@
 
 mod agents;
 pub(crate) mod artifacts;
+mod mcp;
 mod operators;
 mod policy;
 mod rules;
@@ -55,6 +56,8 @@ pub(crate) struct Settings {
     pub(crate) tools: tables::ToolServerSettings,
     /// What operators are told, and how long seats wait.
     pub(crate) operators: operators::Operators,
+    /// How clients of MCP are served, and how servers of MCP are kept.
+    pub(crate) mcp: mcp::McpSettings,
     /// Which tool completes prompts, when not the usual one.
     pub(crate) model_tool: Option<ToolId>,
     /// What open runs may take in memory, all together.
@@ -95,6 +98,7 @@ struct SettingsFile {
     policy: Vec<policy::Rule>,
     tools: tables::ToolServerSettings,
     operators: operators::Operators,
+    mcp: mcp::McpSettings,
     models: tables::Models,
     runs: tables::Runs,
     log: LogFile,
@@ -170,6 +174,7 @@ impl Settings {
             artifacts: file.artifacts.settle(home.path(), var)?,
             tools: file.tools,
             operators: file.operators.checked()?,
+            mcp: file.mcp.checked()?,
             model_tool: file.models.tool()?,
             runs_memory_bytes: file.runs.memory_bytes()?,
             log: LogSettings {

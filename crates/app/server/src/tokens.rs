@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use wharf_domain::grant::{Narrowing, token};
+use wharf_domain::grant::{Narrowing, OwnerKey, token};
 use wharf_domain::permission::ToolPattern;
 use wharf_vocab::{Code, Fault, GrantId, Timestamp, Verb, WorldId};
 
@@ -40,7 +40,10 @@ pub fn narrow(token: &str, by: Narrower) -> Result<String, Fault> {
         tools,
         until: by.ttl.map(from_now),
     };
-    let narrowed = token::narrow(token, &name, &narrowing);
+    let narrowed = match OwnerKey::fits(token) {
+        true => OwnerKey::new(token).narrow(&name, &narrowing),
+        false => token::narrow(token, &name, &narrowing),
+    };
     let narrowed = narrowed.map_err(|error| invalid(format!("It cannot be narrowed: {error}.")))?;
     Ok(narrowed.expose().to_owned())
 }

@@ -36,8 +36,8 @@ mod locator;
 mod scripted;
 
 pub use api::{
-    Agents, Audit, Inbox, LogFollower, Operatives, RunFilter, Runs, Seats, Secrets, Tokens, Tools,
-    Worlds,
+    Agents, Audit, Inbox, LogFollower, McpServers, Operatives, RunFilter, Runs, Seats, Secrets,
+    Tokens, Tools, Worlds,
 };
 pub use call::{Call, List};
 pub use client::Client;
@@ -48,5 +48,5 @@ pub use files::{
 };
 pub use follow::{Follower, RunEvent, Update};
 pub use home::{Holder, Home};
-pub use locator::Locator;
+pub use locator::{Locator, TokenNarrowing};
 pub use wharf_wire::rest_v1;

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use reqwest::Url;
-use wharf_vocab::Code;
+use wharf_vocab::{Code, Fault};
 
 use crate::error::{Error, Result};
 use crate::home::Home;
@@ -25,7 +25,13 @@ pub struct Locator {
     pub url_env: Option<String>,
     /// The token to use if none is given; by custom that of `WHARF_TOKEN`.
     pub token_env: Option<String>,
+    /// What makes of the token the one that is sent, for programs that need less than it gives. It
+    /// makes the same of the same.
+    pub narrow: Option<TokenNarrowing>,
 }
+
+/// Makes a token with fewer rights, without asking anybody.
+pub type TokenNarrowing = fn(&str) -> std::result::Result<String, Fault>;
 
 /// A core's address, and the token it is sent.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,10 +67,14 @@ impl Locator {
     /// Finds the core as it is now.
     pub(crate) fn find(&self) -> Result<CoreAccess> {
         let from_env = if self.home.is_none() { self.url_env.as_ref() } else { None };
-        match self.url.as_ref().or(from_env) {
-            Some(url) => self.find_by_url(url),
-            None => self.find_by_home(),
+        let mut found = match self.url.as_ref().or(from_env) {
+            Some(url) => self.find_by_url(url)?,
+            None => self.find_by_home()?,
+        };
+        if let Some(narrow) = self.narrow {
+            found.token = narrow(&found.token)?;
         }
+        Ok(found)
     }
 
     /// A name for the core that stays the same when its port changes: its home, or the address
@@ -152,6 +162,16 @@ mod tests {
         let target = given(None, None, dir.path()).find().expect("found");
         assert_eq!(target.url.as_str(), "http://127.0.0.1:7420/");
         assert_eq!(target.token, "owners");
+    }
+
+    #[test]
+    fn m014_a_narrowed_token_is_sent_in_the_place_of_the_owners() {
+        let dir = home_of_a_core("http://127.0.0.1:7420");
+        let mut locator = given(None, None, dir.path());
+        locator.narrow = Some(|token| Ok(format!("less than {token}")));
+        assert_eq!(locator.find().expect("found").token, "less than owners");
+        locator.narrow = Some(|_| Err(Fault::new(Code::RequestInvalid, "no token")));
+        assert!(locator.find().is_err_and(|error| error.is(Code::RequestInvalid)));
     }
 
     #[test]

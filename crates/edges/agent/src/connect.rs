@@ -45,7 +45,7 @@ pub(crate) fn connect(
         |inherited| OwnLaunch { agent: agent.id.clone(), launch: spec.launch.clone(), inherited };
     let inherits = match &agent.manifest.kind {
         ProviderKind::Agent(details) => details.inherits_connection,
-        ProviderKind::ToolServer(_) | ProviderKind::Operative => false,
+        ProviderKind::ToolServer(_) | ProviderKind::Mcp(_) | ProviderKind::Operative => false,
     };
     if inherits {
         let (ours, theirs) = pair().map_err(|error| sockets.unusable(&error))?;

@@ -47,6 +47,8 @@ pub(crate) fn tool(
         keys_kept: keys.map(keys_kept),
         tags: words(definition.tags.as_deref()),
         capabilities,
+        hidden: false,
+        mcp: None,
     })
 }
 

@@ -23,6 +23,8 @@ const ADDRESSES_MAX: usize = 8;
 pub(crate) struct Gate {
     agent: ProviderId,
     allowed: Vec<HostPattern>,
+    /// Whether the machine's own settings name the hosts.
+    is_own: bool,
     shared: Arc<ProxyState>,
 }
 
@@ -41,7 +43,12 @@ impl Gate {
         allowed: Vec<HostPattern>,
         shared: Arc<ProxyState>,
     ) -> Self {
-        Self { agent, allowed, shared }
+        Self { agent, allowed, is_own: false, shared }
+    }
+
+    /// The same for hosts that the machine's own settings name.
+    pub(crate) fn own(self) -> Self {
+        Self { is_own: true, ..self }
     }
 
     pub(crate) fn limits(&self) -> &EgressLimits {
@@ -79,7 +86,7 @@ impl Gate {
         // The owner has named the artifact store's host, so it may lie on networks of ours.
         let named = matches!(target.host, TargetHost::Name(_));
         let storage = named && self.shared.storage.as_ref() == Some(target);
-        Some(if literal || storage { Reach::Anywhere } else { Reach::Outside })
+        Some(if literal || storage || self.is_own { Reach::Anywhere } else { Reach::Outside })
     }
 
     async fn addresses(&self, host: &TargetHost) -> Result<Vec<IpAddr>, ProxyRefusal> {

@@ -6,7 +6,8 @@
 //! here, and the connection goes to the very address that was checked. A name is never followed
 //! to an address of this machine or its networks: only a pattern that names the address itself,
 //! or `localhost`, leads there. The one exception is the host and port of the artifact store, once
-//! a pattern fits them: its owner has said where it is.
+//! a pattern fits them: its owner has said where it is. Doors for hosts that the machine's own
+//! settings name lead wherever those names do.
 //!
 //! What passes a tunnel is not looked at. The name in a TLS greeting or an inner `Host` may differ
 //! from the approved one; a server that serves several names at one address can be asked for all
@@ -126,6 +127,17 @@ impl Egress for EgressProxy {
         allowed: Vec<HostPattern>,
     ) -> BoxFuture<'_, Result<Arc<dyn EgressDoor>, Fault>> {
         let gate = Gate::new(agent, allowed, Arc::clone(&self.shared));
+        async move { Door::open(socket, gate).map(|door| Arc::new(door) as Arc<dyn EgressDoor>) }
+            .boxed()
+    }
+
+    fn open_own(
+        &self,
+        agent: ProviderId,
+        socket: PathBuf,
+        allowed: Vec<HostPattern>,
+    ) -> BoxFuture<'_, Result<Arc<dyn EgressDoor>, Fault>> {
+        let gate = Gate::new(agent, allowed, Arc::clone(&self.shared)).own();
         async move { Door::open(socket, gate).map(|door| Arc::new(door) as Arc<dyn EgressDoor>) }
             .boxed()
     }

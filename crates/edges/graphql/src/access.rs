@@ -10,7 +10,9 @@ use async_graphql::Context;
 use axum::Extension;
 use wharf_domain::{AuditRecord, Caller, Run, Subject};
 use wharf_engine::Handle;
+use wharf_ports::providers::ProviderView;
 use wharf_vocab::{AskId, Code, Fault, RunKey, ToolId, Verb, WorldId};
+use wharf_wire::rest_v1::McpServer;
 
 use crate::error::internal;
 
@@ -106,6 +108,15 @@ impl CallerSession {
         }
         self.world(verb, &ask.spec.run.world)?;
         self.tool(&ask.spec.tool)
+    }
+
+    /// An MCP server as the caller may see it.
+    pub(crate) fn mcp_server(&self, view: ProviderView) -> Option<McpServer> {
+        let view = match self.caller.rights.check_verb(Verb::Admin) {
+            Ok(()) => view,
+            Err(_) => wharf_views::without_internals(view),
+        };
+        wharf_views::mcp_server(&view)
     }
 
     /// The worlds to look in when one is named or none. `None` stands for all.

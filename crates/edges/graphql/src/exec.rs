@@ -10,22 +10,28 @@ use futures::stream::{self, BoxStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wharf_domain::Caller;
 use wharf_engine::Handle;
+use wharf_ports::providers::ProviderControl;
 use wharf_vocab::{Code, Fault};
 
 use crate::answer_bytes::AnswerBytes;
-use crate::document;
 use crate::error::{coded, internal, response};
 use crate::limits::{COMPLEXITY_MAX, DIRECTIVES_MAX, GraphqlLimits, SMALL_BYTES};
 use crate::mutation::Mutation;
 use crate::query::Query;
 use crate::subscription::Subscriptions;
+use crate::{GraphqlOptions, document};
 
 /// What can be asked, and what answers.
 pub(crate) type Root = Schema<Query, Mutation, Subscriptions>;
 
+/// Who steers MCP servers, if this core has any.
+#[derive(Clone, Default)]
+pub(crate) struct McpServers(pub(crate) Option<Arc<dyn ProviderControl>>);
+
 /// The schema with its limits.
-pub(crate) fn schema(limits: &GraphqlLimits) -> Root {
+pub(crate) fn schema(limits: &GraphqlLimits, mcp: McpServers) -> Root {
     Schema::build(Query, Mutation, Subscriptions { recheck: limits.recheck })
+        .data(mcp)
         .limit_complexity(COMPLEXITY_MAX)
         .limit_directives(DIRECTIVES_MAX)
         .extension(AnswerBytes)
@@ -59,11 +65,12 @@ pub(crate) struct ReservedBytes(
 );
 
 impl RequestContext {
-    pub(crate) fn new(handle: Handle, bearer: Bearer, limits: GraphqlLimits) -> Self {
+    pub(crate) fn new(options: GraphqlOptions) -> Self {
+        let GraphqlOptions { handle, bearer, limits, mcp } = options;
         Self {
             handle,
             bearer,
-            schema: schema(&limits),
+            schema: schema(&limits, McpServers(mcp)),
             sockets: Arc::new(Semaphore::new(limits.sockets_max)),
             strangers: Arc::new(Semaphore::new(limits.strangers_max)),
             answers: Arc::new(Semaphore::new(limits.answers_bytes_max / 1024)),
@@ -202,7 +209,10 @@ pub(crate) mod tests {
     async fn t045_a_query_that_takes_too_long_is_given_up() {
         let limits = GraphqlLimits { query: Duration::from_millis(10), ..GraphqlLimits::default() };
         let bearer: Bearer = Arc::new(|_| Err(internal()));
-        let mut core = RequestContext::new(engine().await, bearer, limits);
+        let mut core = RequestContext::new(GraphqlOptions {
+            limits,
+            ..GraphqlOptions::new(engine().await, bearer)
+        });
         let query = "{ tools { edges { cursor } } }";
         core.schema = Schema::build(Query, Mutation, Subscriptions { recheck: Duration::MAX })
             .extension(Standstill)

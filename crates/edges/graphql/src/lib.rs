@@ -25,10 +25,13 @@ mod socket;
 mod subscription;
 mod types;
 
+use std::sync::Arc;
+
 use async_graphql::SDLExportOptions;
 use axum::Router;
 use axum::routing::get;
 use wharf_engine::Handle;
+use wharf_ports::providers::ProviderControl;
 
 pub use exec::Bearer;
 use exec::RequestContext;
@@ -40,20 +43,36 @@ pub const DOCUMENT: &str = include_str!("../openapi.json");
 /// The routes of this edge. Whoever mounts them sees to host, origin and token, and puts the
 /// `Caller` among the extensions of each request, or a `Fault` that says why there is none. Who
 /// bears a token that comes later, on a WebSocket, `bearer` says.
-pub fn router(handle: Handle, bearer: Bearer) -> Router {
-    router_with(handle, bearer, GraphqlLimits::default())
+pub fn router(options: GraphqlOptions) -> Router {
+    let routes = get(socket::open).post(post::post);
+    Router::new().route("/graphql", routes).with_state(RequestContext::new(options))
 }
 
-/// The routes of this edge with other limits than the usual.
-pub fn router_with(handle: Handle, bearer: Bearer, limits: GraphqlLimits) -> Router {
-    let routes = get(socket::open).post(post::post);
-    Router::new().route("/graphql", routes).with_state(RequestContext::new(handle, bearer, limits))
+/// What the edge is made of.
+#[derive(Clone)]
+pub struct GraphqlOptions {
+    /// The engine.
+    pub handle: Handle,
+    /// Who bears a token.
+    pub bearer: Bearer,
+    /// What a peer may ask for.
+    pub limits: GraphqlLimits,
+    /// Who steers MCP servers; a core without has none.
+    pub mcp: Option<Arc<dyn ProviderControl>>,
+}
+
+impl GraphqlOptions {
+    /// The usual limits, and no MCP servers.
+    #[must_use]
+    pub fn new(handle: Handle, bearer: Bearer) -> Self {
+        Self { handle, bearer, limits: GraphqlLimits::default(), mcp: None }
+    }
 }
 
 /// The schema as text.
 #[must_use]
 pub fn schema_text() -> String {
     let options = SDLExportOptions::new().sorted_fields().sorted_arguments().sorted_enum_items();
-    exec::schema(&GraphqlLimits::default())
+    exec::schema(&GraphqlLimits::default(), exec::McpServers::default())
         .sdl_with_options(options.prefer_single_line_descriptions())
 }

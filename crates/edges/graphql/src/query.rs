@@ -5,16 +5,20 @@ use std::sync::Arc;
 use async_graphql::{Context, Object};
 use wharf_domain::ProviderKind;
 use wharf_engine::{AskView, CostRequest, FileQuery};
+use wharf_ports::providers::ProviderControl;
 use wharf_views::{InboxQuery, ask_position};
-use wharf_vocab::{Fault, Verb};
+use wharf_vocab::{Code, Fault, ProviderId, Verb};
+use wharf_wire::rest_v1;
 
 use crate::access::CallerSession;
+use crate::error::internal;
+use crate::exec::McpServers;
 use crate::scalars::DateTime;
 use crate::types::page;
 use crate::types::view::View;
 use crate::types::{
-    Agent, Artifact, Ask, AskKind, Connection, CostBy, Costs, Edge, Run, RunStatus, RunSummary,
-    Tool, Trace, World, by_name, limit,
+    Agent, Artifact, Ask, AskKind, Connection, CostBy, Costs, Edge, McpServer, Run, RunStatus,
+    RunSummary, Tool, Trace, World, by_name, limit,
 };
 use crate::{input, runs};
 use wharf_web::cursor;
@@ -22,6 +26,11 @@ use wharf_web::cursor;
 /// What there is to see.
 #[derive(Debug, Default)]
 pub(crate) struct Query;
+
+/// Who steers MCP servers, if anybody does.
+fn mcp<'c>(ctx: &Context<'c>) -> Result<Option<&'c Arc<dyn ProviderControl>>, Fault> {
+    ctx.data::<McpServers>().map(|servers| servers.0.as_ref()).map_err(|_| internal())
+}
 
 /// What a list costs: each of its fields once per item.
 fn list(first: Option<i32>, below: usize) -> usize {
@@ -81,7 +90,8 @@ impl Query {
         #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
     ) -> Result<Connection<Tool>, Fault> {
         let session = CallerSession::with(ctx, Verb::Read)?;
-        let tools = session.handle.providers().tools();
+        let mut tools = session.handle.providers().tools();
+        tools.retain(|tool| !tool.def.hidden);
         let page = (first, after.as_deref());
         by_name(page::TOOLS, page, tools, |it| it.def.tool.as_str(), |it| Tool::from(it))
     }
@@ -222,6 +232,45 @@ impl Query {
             |it| it.id.as_str(),
             |it| Agent::from(it),
         )
+    }
+
+    /// All MCP servers by id.
+    #[graphql(complexity = "list(first, child_complexity)")]
+    async fn mcp_servers(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
+        #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
+    ) -> Result<Connection<McpServer>, Fault> {
+        let session = CallerSession::with(ctx, Verb::Read)?;
+        let servers = mcp(ctx)?.map_or_else(Vec::new, |control| control.list());
+        let shown = servers.into_iter().filter_map(|view| session.mcp_server(view)).collect();
+        let page = (first, after.as_deref());
+        by_name(
+            page::MCP,
+            page,
+            shown,
+            |it: &rest_v1::McpServer| it.server_id.as_str(),
+            |it| McpServer::view(it.clone()),
+        )
+    }
+
+    /// One MCP server.
+    async fn mcp_server(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The server's id.")] id: String,
+    ) -> Result<McpServer, Fault> {
+        let session = CallerSession::with(ctx, Verb::Read)?;
+        let unknown = || Fault::new(Code::AgentNotFound, "There is no such MCP server.");
+        let id: ProviderId = wharf_views::id("id", &id)?;
+        let control = mcp(ctx)?.ok_or_else(unknown)?;
+        let mut view = control.show(&id)?;
+        if view.provider.approval.is_some() {
+            // What has drifted is looked at now, not when the server was last started.
+            view.provider.drift = control.drift(id).await?;
+        }
+        session.mcp_server(view).map(McpServer::view).ok_or_else(unknown)
     }
 
     /// Open asks within the token's reach, oldest first.

@@ -31,6 +31,7 @@ impl RunsQuery {
             world: only.map(|worlds| worlds[0].clone()),
             tool: self.tool.clone(),
             status: self.status,
+            grant: None,
             since: self.since,
             until: self.until,
             before: Some(after.stored),

@@ -12,7 +12,10 @@ use tokio::sync::oneshot;
 use wharf_domain::{Caller, Provider, ProviderInput, ProviderKind};
 use wharf_engine::Handle;
 use wharf_ports::launcher::LogLine;
-use wharf_ports::providers::{Approve, ProviderControl, ProviderView, Scan, Steering};
+use wharf_ports::logins::LoginControl;
+use wharf_ports::providers::{
+    Approve, DeclaredProvider, ProviderControl, ProviderView, Scan, Steering,
+};
 use wharf_vocab::{Code, Fault, ProviderId, ToolId};
 
 use crate::host::{HostEntry, SupervisorOrder};
@@ -78,7 +81,7 @@ impl Control {
         }
         let live = Arc::new(Live::default());
         let orders = Supervisor::spawn(&self.kind, id.clone(), Arc::clone(&live));
-        let sink = Arc::new(HostingSink::new(&self.kind, id.clone(), Arc::clone(&live)));
+        let sink = Arc::new(HostingSink::new(&self.kind, Arc::clone(&live)));
         let entry = HostEntry { live: Arc::clone(&live), orders };
         host.with(|providers| providers.insert(id.clone(), entry));
         let handle = self.handle();
@@ -144,22 +147,50 @@ impl Control {
         let canonical = tokio::fs::canonicalize(&folder).await.map_err(|_| {
             Fault::new(file.invalid, format!("There is no folder {}.", folder.display()))
         })?;
-        let folder = canonical.clone();
-        let read = blocking(move || (file.read)(&folder)).await?;
-        self.kind.check(&read)?;
+        let (folder, kind) = (canonical.clone(), Arc::clone(&self.kind));
+        let (read, hints) = blocking(move || {
+            let read = (file.read)(&folder)?;
+            kind.check(&read)?;
+            let hints = kind.hints(&read);
+            Ok((read, hints))
+        })
+        .await?;
         let input = ProviderInput::Add {
             folder: canonical.display().to_string(),
             manifest_hash: read.hash,
             manifest: read.manifest,
         };
-        if self.handle().providers().get(&read.id).is_ok_and(|known| known.wanted) {
-            let word = self.kind.word();
-            let message = format!("The {word} {} is running; stop it first.", read.id);
-            return Err(Fault::new(Code::AgentRunning, message));
-        }
+        self.check_not_running(&read.id)?;
         let agent = self.handle().providers().change(caller, &read.id, input).await?;
         self.take_up(&agent).await?;
-        Ok(self.view(agent))
+        Ok(ProviderView { hints, ..self.view(agent) })
+    }
+
+    /// What runs is not changed under its feet.
+    fn check_not_running(&self, id: &ProviderId) -> Result<(), Fault> {
+        if self.handle().providers().get(id).is_ok_and(|known| known.wanted) {
+            let message = format!("The {} {id} is running; stop it first.", self.kind.word());
+            return Err(Fault::new(Code::AgentRunning, message));
+        }
+        Ok(())
+    }
+
+    async fn declare_one(
+        &self,
+        caller: &Caller,
+        declared: DeclaredProvider,
+    ) -> Result<ProviderView, Fault> {
+        self.check_not_running(&declared.id)?;
+        let known = self.handle().providers().get(&declared.id);
+        if let Ok(other) = known.as_ref()
+            && !self.kind.owns(other)
+        {
+            let message = format!("{} is the name of another provider already.", declared.id);
+            return Err(Fault::new(Code::ToolConflict, message));
+        }
+        let kind = Arc::clone(&self.kind);
+        let folder = blocking(move || kind.declare(declared)).await?;
+        self.add_folder(caller, folder).await
     }
 
     async fn start_one(&self, caller: &Caller, id: &ProviderId) -> Result<ProviderView, Fault> {
@@ -209,6 +240,10 @@ impl ProviderControl for Control {
         async move { self.add_folder(&caller, folder).await }.boxed()
     }
 
+    fn declare(&self, caller: Caller, declared: DeclaredProvider) -> Steering<'_, ProviderView> {
+        async move { self.declare_one(&caller, declared).await }.boxed()
+    }
+
     fn approve(
         &self,
         caller: Caller,
@@ -219,6 +254,8 @@ impl ProviderControl for Control {
             let approved = self.approve_one(&caller, &id, approve).await?;
             match &approved.manifest.kind {
                 ProviderKind::ToolServer(server) => self.enable(&caller, &id, server).await,
+                // Its tools are known only once it runs.
+                ProviderKind::Mcp(_) => self.start_one(&caller, &id).await,
                 ProviderKind::Agent(_) | ProviderKind::Operative => Ok(self.view(approved)),
             }
         }
@@ -281,12 +318,33 @@ impl ProviderControl for Control {
         .boxed()
     }
 
+    fn refresh(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView> {
+        async move {
+            if !self.known(&id)?.wanted {
+                let message = format!("{id} is stopped; what it offers is read when it starts.");
+                return Err(Fault::new(Code::RequestInvalid, message));
+            }
+            match Arc::clone(&self.kind).refresh(id.clone()).await? {
+                true => Ok(self.view(self.known(&id)?)),
+                false => self.restart(caller, id).await,
+            }
+        }
+        .boxed()
+    }
+
     fn remove(&self, caller: Caller, id: ProviderId) -> Steering<'_, ()> {
         async move {
+            let agent = self.known(&id)?;
             self.change(&caller, &id, ProviderInput::Remove).await?;
             self.order(&id, stop_for("it was removed")).await?;
             self.kind.host().with(|providers| providers.remove(&id));
-            self.handle().providers().remove(id).await
+            self.handle().providers().remove(id).await?;
+            let kind = Arc::clone(&self.kind);
+            blocking(move || {
+                kind.removed(&agent);
+                Ok(())
+            })
+            .await
         }
         .boxed()
     }
@@ -317,5 +375,9 @@ impl ProviderControl for Control {
             }
         }
         .boxed()
+    }
+
+    fn logins(&self) -> Option<Arc<dyn LoginControl>> {
+        Arc::clone(&self.kind).logins()
     }
 }

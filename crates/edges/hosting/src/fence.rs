@@ -5,6 +5,7 @@
 //! what the launch can reach. Links on the way are not followed: whoever can put a link where an
 //! agent may read could otherwise move the fence.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -36,6 +37,8 @@ pub(crate) struct FenceGrants {
     pub(crate) write: Vec<PathBuf>,
     pub(crate) hosts: Vec<HostPattern>,
     pub(crate) secrets: Vec<SecretName>,
+    /// Secrets by the variables of the environment that hold them.
+    pub(crate) secret_env: BTreeMap<String, SecretName>,
     pub(crate) env: Vec<String>,
     /// What was approved and cannot be given, one sentence each.
     pub(crate) notes: Vec<String>,
@@ -83,6 +86,9 @@ pub(crate) fn derive(permissions: &[Permission], ground: &PermissionContext) -> 
             }
             Permission::Egress(host) => given.hosts.push(host.clone()),
             Permission::Secret(name) => given.secrets.push(name.clone()),
+            Permission::SecretEnv { name, variable } => {
+                given.secret_env.insert(variable.clone(), name.clone());
+            }
             Permission::Env(name) => given.env.push(name.clone()),
             // Asked for in calls, or nothing this core could give.
             Permission::Invoke(_) | Permission::Unknown(_) => {}

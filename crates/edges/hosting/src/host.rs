@@ -88,7 +88,13 @@ impl Host {
     pub fn quarantine(&self, agent: &Provider) {
         let why = "its definition is not the one that was approved; compare and approve it again";
         let changed = agent.quarantined().map(|def| (def.tool.clone(), why.to_owned()));
-        self.options.handle.providers().set_quarantine(&agent.id, changed.collect());
+        // What cannot be used at all says so, whether it was taken on or not.
+        let unfit = agent.tools.iter().filter_map(|def| {
+            let reason = def.mcp.as_ref()?.unfit.clone()?;
+            Some((def.tool.clone(), reason))
+        });
+        let marked = changed.chain(unfit).collect();
+        self.options.handle.providers().set_quarantine(&agent.id, marked);
     }
 
     /// What the permissions of a provider in this folder are judged against.

@@ -118,11 +118,11 @@ impl Instance {
     }
 
     /// A launch lives as long as its connection: when that is gone, the process goes too.
-    async fn after_disconnect(&self, launched: &dyn Launched, grace: Duration) -> InstanceEnd {
+    async fn after_disconnect(&mut self, launched: &dyn Launched, grace: Duration) -> InstanceEnd {
         let why = self.live.connection(&self.launch).1;
         let exit = match why {
             Some(ConnectionEnd::Unresponsive(_)) => launched.kill().await,
-            _ => launched.stop(grace).await,
+            _ => self.end_by_itself(launched, grace).await,
         };
         let why = match why {
             _ if matches!(exit.how, ExitHow::Limit(_)) => return crashed(&exit),
@@ -140,7 +140,24 @@ impl Instance {
         {
             launched.kill().await;
         } else {
-            launched.stop(grace).await;
+            self.end_by_itself(launched, grace).await;
+        }
+    }
+
+    /// Ends a process whose connection is closed: it has a while to notice that, where its kind
+    /// says so, then a signal tells it.
+    async fn end_by_itself(&mut self, launched: &dyn Launched, grace: Duration) -> Exit {
+        let until = tokio::time::Instant::now() + self.kind.farewell();
+        loop {
+            tokio::select! {
+                exit = launched.exited() => return exit,
+                () = tokio::time::sleep_until(until) => return launched.stop(grace).await,
+                sterner = self.channels.quits.recv() => match sterner {
+                    Some(ProcessStop::Kill) => return launched.kill().await,
+                    Some(_) => {}
+                    None => return launched.stop(grace).await,
+                },
+            }
         }
     }
 

@@ -1,14 +1,18 @@
 //! What is different between the kinds of providers that are launched.
 
 use std::any::Any;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::{self, BoxFuture};
 use wharf_domain::{
     Actor, AuditEvent, AuditRecord, Provider, ProviderEvent, ProviderType, Subject,
 };
 use wharf_ports::launcher::{LaunchSpec, Launched, RestartPolicy};
-use wharf_ports::providers::Scan;
+use wharf_ports::logins::LoginControl;
+use wharf_ports::providers::{DeclaredProvider, Scan};
 use wharf_vocab::{Code, Fault, LaunchId, ProviderId};
 
 use crate::files::{ManifestFile, ReadManifest};
@@ -80,6 +84,24 @@ pub trait HostedKind: Send + Sync + 'static {
         Upkeep::Always
     }
 
+    /// Whether a process is started with the provider although nobody waits for one: what it
+    /// offers is known only once it has run.
+    fn looks_first(&self, _agent: &Provider) -> bool {
+        false
+    }
+
+    /// Whether a process waits for the next run while runs have processes of their own.
+    fn keeps_spare(&self) -> bool {
+        false
+    }
+
+    /// Reads again what it offers, if a process of it is there; otherwise the next start looks at
+    /// that, although it is known. Not every kind is looked at.
+    fn refresh(self: Arc<Self>, _id: ProviderId) -> BoxFuture<'static, Result<bool, Fault>> {
+        let message = format!("The {} says by itself what it offers.", self.word());
+        future::ready(Err(Fault::new(Code::RequestInvalid, message))).boxed()
+    }
+
     /// When a process of it that crashed is started again.
     fn restart(&self, _id: &ProviderId) -> RestartPolicy {
         self.host().options().restart
@@ -89,6 +111,38 @@ pub trait HostedKind: Send + Sync + 'static {
     fn has_process(&self, _agent: &Provider) -> bool {
         true
     }
+
+    /// How long a process may take to end by itself once its connection is closed, before a signal
+    /// tells it to.
+    fn farewell(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Writes the manifest of a provider that was declared instead of added by its folder; the
+    /// folder. It blocks.
+    fn declare(&self, _declared: DeclaredProvider) -> Result<PathBuf, Fault> {
+        let message = format!("The {} is added by its folder.", self.word());
+        Err(Fault::new(Code::RequestInvalid, message))
+    }
+
+    /// What an owner should know before approving it, one sentence each. It blocks.
+    fn hints(&self, _read: &ReadManifest) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Makes what an approval is to be pinned to, besides what is there already.
+    fn prepare(self: Arc<Self>, _agent: Provider) -> BoxFuture<'static, Result<(), Fault>> {
+        future::ready(Ok(())).boxed()
+    }
+
+    /// Looks at what pinned files alone do not show, before each launch. It blocks. Of a fault that
+    /// says that something drifted the message is what differs, as one line.
+    fn inspect(&self, _agent: &Provider) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// The provider was removed; what was made for it goes too. It blocks.
+    fn removed(&self, _agent: &Provider) {}
 
     /// Gives a launch what only this kind needs. The launch has its environment, its folders and
     /// its fence already.
@@ -103,6 +157,11 @@ pub trait HostedKind: Send + Sync + 'static {
     /// A process was started. Whoever speaks with it calls [`Live::connect`] in the end, or
     /// [`Live::disconnect`] if that cannot be.
     fn launched(self: Arc<Self>, _process: Process) {}
+
+    /// Who lets people log in to such providers, where they run elsewhere and want that.
+    fn logins(self: Arc<Self>) -> Option<Arc<dyn LoginControl>> {
+        None
+    }
 
     /// A launch is over, or did not come about.
     fn over(&self, _launch: &LaunchId) {}

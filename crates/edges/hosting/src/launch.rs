@@ -6,6 +6,7 @@ use std::sync::Arc;
 use wharf_domain::{Caller, Provider, ProviderInput};
 use wharf_ports::launcher::EgressDoor;
 use wharf_ports::launcher::{Fence, LaunchSpec, LogSpec};
+use wharf_ports::logins::is_login_secret;
 use wharf_ports::vault::Secret;
 use wharf_vocab::{Code, Fault, LaunchId, ProviderId, SandboxLevel, SecretName};
 
@@ -53,11 +54,18 @@ pub(crate) async fn start(
         return Ok(RunningProcess { process, notes: Vec::new(), around });
     }
     let (ground, permissions) = (kind.host().ground(&agent.folder), agent.permissions());
-    let (mut given, hidden) = blocking(move || {
+    let (inspecting, looked_at) = (Arc::clone(kind), agent.clone());
+    let looked = blocking(move || {
+        inspecting.inspect(&looked_at)?;
         let given = fence::derive(&permissions, &ground);
         Ok((given, ground.canonical().hidden))
-    })
-    .await?;
+    });
+    let (mut given, hidden) = match looked.await {
+        Err(fault) if fault.is(Code::AgentDrifted) => {
+            return Err(record_drift(kind, id, vec![fault.message]).await);
+        }
+        looked => looked?,
+    };
     if agent.approval.as_ref().is_some_and(|approval| !files::is_whole(approval)) {
         let note = "only the files that its command names are pinned: its folder is too large";
         given.notes.push(note.to_owned());
@@ -128,11 +136,14 @@ fn drifted(id: &ProviderId, difference: &[String]) -> Fault {
     Fault::new(Code::AgentDrifted, message)
 }
 
+/// Where launches look for programs.
+pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// Exactly this, and nothing of the core's own environment but what was approved by name.
-fn environment(places: &Places, given: &FenceGrants) -> BTreeMap<String, String> {
+pub(crate) fn environment(places: &Places, given: &FenceGrants) -> BTreeMap<String, String> {
     let zone = std::env::var("TZ").unwrap_or_else(|_| "UTC".to_owned());
     let fixed = [
-        ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
+        ("PATH", PATH.to_owned()),
         ("HOME", places.home.display().to_string()),
         ("TMPDIR", places.tmp.display().to_string()),
         ("LANG", "C.UTF-8".to_owned()),
@@ -161,6 +172,10 @@ fn fence(options: &HostingOptions, agent: &Provider, given: &FenceGrants) -> Fen
 /// A secret that a provider is to get, which from now on is cut out of what providers write; one
 /// that is not there is named.
 pub async fn secret(kind: &dyn HostedKind, name: &SecretName) -> Result<Secret, Fault> {
+    if is_login_secret(name) {
+        let message = format!("The secret {name} is the core's own and is given to nobody.");
+        return Err(Fault::new(Code::SecretNotFound, message).with("secret", name.as_str()));
+    }
     let options = kind.host().options();
     let found = options.vault.get(name.clone()).await.map_err(|fault| {
         if fault.is(Code::SecretNotFound) {
@@ -184,14 +199,34 @@ async fn give_secrets(
 ) -> Result<(), Fault> {
     for name in &given.secrets {
         let secret = secret(kind, name).await?;
-        // Each line of it, since logs are written line by line.
         if let Ok(text) = std::str::from_utf8(secret.expose()) {
-            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-            spec.secrets.extend(lines.map(str::to_owned));
+            cut_out(text, spec);
         }
         spec.secret_files.insert(name.clone(), secret);
     }
+    for (variable, name) in &given.secret_env {
+        let secret = secret(kind, name).await?;
+        let text = env_value(name, &secret)?;
+        cut_out(text, spec);
+        spec.env.insert(variable.clone(), text.to_owned());
+    }
     Ok(())
+}
+
+/// Lets a secret be cut out of what a launch writes: each line of it, since logs are written line
+/// by line.
+fn cut_out(text: &str, spec: &mut LaunchSpec) {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    spec.secrets.extend(lines.map(str::to_owned));
+}
+
+/// A secret as the value of a variable of an environment.
+pub(crate) fn env_value<'a>(name: &SecretName, secret: &'a Secret) -> Result<&'a str, Fault> {
+    let text = std::str::from_utf8(secret.expose()).ok().filter(|text| !text.contains('\0'));
+    text.ok_or_else(|| {
+        let message = format!("The secret {name} is not text, so no variable can hold it.");
+        Fault::new(Code::RequestInvalid, message).with("secret", name.as_str())
+    })
 }
 
 /// Opens the way out to approved hosts, which is there as long as the launch.

@@ -8,6 +8,7 @@
 
 mod control;
 mod cpu;
+mod errand;
 mod fence;
 mod files;
 mod host;
@@ -29,16 +30,17 @@ mod workdir;
 
 pub use control::Control;
 pub use cpu::CpuMeter;
+pub use errand::{Errand, ErrandEnd, run_errand};
 pub use fence::{reach, real};
 pub use files::{ManifestFile, ReadManifest, open_plain};
 pub use host::{Host, random_hex};
 pub use kind::{HostedKind, LaunchGuard, Process};
-pub use launch::secret;
+pub use launch::{PATH, secret};
 pub use live::{
     Assignment, ConnectionEnd, ConnectionGuard, Inbox, InboxCommand, Live, Permit, ProcessPhase,
     Upkeep,
 };
-pub use manifest::{LIST_ITEMS_MAX, ManifestFields, positive_ms, rate, read_bounded};
+pub use manifest::{LIST_ITEMS_MAX, ManifestFields, positive_ms, rate, read_bounded, toml_table};
 pub use options::HostingOptions;
 pub use places::Places;
 pub use remove::{FOLDER, put_away};

@@ -248,6 +248,7 @@ impl Live {
             instances: slots().filter(|slot| slot.process().is_some()).count(),
             limits,
             wishes: Vec::new(),
+            hints: Vec::new(),
             provider: agent,
         }
     }

@@ -1,6 +1,7 @@
 //! The fields of a manifest, whatever it is written in: each read as what it must be, with errors
 //! that name it.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _};
 
@@ -32,6 +33,37 @@ pub fn read_bounded(opened: io::Result<File>, not_plain: &str) -> Result<Vec<u8>
         return Err(format!("is larger than {FILE_BYTES_MAX} bytes"));
     }
     Ok(bytes)
+}
+
+/// Reads a manifest that is written in TOML.
+pub fn toml_table(bytes: &[u8], code: Code) -> Result<Object, Fault> {
+    let invalid = |message: String| Fault::new(code, message);
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| invalid("The manifest is not UTF-8 text.".to_owned()))?;
+    let table = text.parse::<toml::Table>().map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start);
+        let line = text.bytes().take(start).filter(|byte| *byte == b'\n').count() + 1;
+        let why: String =
+            error.message().chars().map(|c| if c == '\n' { ';' } else { c }).collect();
+        invalid(format!("The manifest is not TOML (line {line}): {}.", why.trim_end_matches('.')))
+    })?;
+    Ok(table.into_iter().map(|(key, value)| (key, to_json(value))).collect())
+}
+
+/// The same in JSON. What JSON does not have, dates and numbers beyond all others, becomes null,
+/// which TOML does not have.
+fn to_json(value: toml::Value) -> Value {
+    match value {
+        toml::Value::String(text) => text.into(),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Float(number) => number.into(),
+        toml::Value::Boolean(flag) => flag.into(),
+        toml::Value::Datetime(_) => Value::Null,
+        toml::Value::Array(items) => items.into_iter().map(to_json).collect(),
+        toml::Value::Table(table) => {
+            table.into_iter().map(|(key, value)| (key, to_json(value))).collect()
+        }
+    }
 }
 
 /// The fields of an object, and where it stands.
@@ -153,6 +185,37 @@ impl<'a> ManifestFields<'a> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let read = value.as_str().and_then(read);
         read.map(Some).ok_or_else(|| self.wrong(name, &format!("it must be {expected}")))
+    }
+
+    /// The names and texts of an object; what is wrong with an item is told by `check`, as the end
+    /// of a sentence that begins with the item.
+    pub fn map<T>(
+        &self,
+        name: &str,
+        bytes_max: usize,
+        check: impl Fn(&str, &str) -> Result<T, String>,
+    ) -> Result<BTreeMap<String, T>, Fault> {
+        let items = match self.get(name) {
+            None => return Ok(BTreeMap::new()),
+            Some(Value::Object(items)) if items.len() <= LIST_ITEMS_MAX => items,
+            Some(Value::Object(_)) => {
+                return Err(self.wrong(name, &format!("it may have {LIST_ITEMS_MAX} items")));
+            }
+            Some(_) => return Err(self.wrong(name, "it must be a table of text")),
+        };
+        let one = |(key, value): (&String, &Value)| {
+            let field = || format!("{name}.{}", shown(key, 100));
+            match value {
+                Value::String(text) if key.len().max(text.len()) <= bytes_max => check(key, text)
+                    .map(|read| (key.clone(), read))
+                    .map_err(|why| self.wrong(&field(), &why)),
+                _ => {
+                    Err(self
+                        .wrong(&field(), &format!("it must be text of at most {bytes_max} bytes")))
+                }
+            }
+        };
+        items.iter().map(one).collect()
     }
 
     /// Which runs may share a process.

@@ -1,7 +1,9 @@
 //! The engine's way to one provider: attempts, cancels and answers go to its processes.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
 
+use futures::FutureExt as _;
 use tokio::sync::oneshot;
 use wharf_domain::run::AttemptError;
 use wharf_domain::{Caller, ProviderInput, Resolution};
@@ -13,30 +15,27 @@ use crate::host::SupervisorOrder;
 use crate::kind::HostedKind;
 use crate::launch::record_drift;
 use crate::live::{InboxCommand, Live};
-use crate::supervisor::fail;
 use crate::tasks::blocking;
 
 /// The way to one provider. The engine keeps it, so it must not keep the engine.
 pub(crate) struct HostingSink {
     kind: Weak<dyn HostedKind>,
-    id: ProviderId,
     live: Arc<Live>,
 }
 
 impl HostingSink {
-    pub(crate) fn new(kind: &Arc<dyn HostedKind>, id: ProviderId, live: Arc<Live>) -> Self {
-        Self { kind: Arc::downgrade(kind), id, live }
+    pub(crate) fn new(kind: &Arc<dyn HostedKind>, live: Arc<Live>) -> Self {
+        Self { kind: Arc::downgrade(kind), live }
     }
 }
 
 impl ProviderSink for HostingSink {
     fn dispatch(&self, dispatch: Dispatch) -> Result<(), Fault> {
-        let kind = self.kind.upgrade().ok_or_else(stopping)?;
-        let look = self.live.pool().place(dispatch)?;
-        self.live.changed.notify_one();
-        if look {
-            FileLook { kind, id: self.id.clone(), live: Arc::clone(&self.live) }.begin();
+        if self.kind.strong_count() == 0 {
+            return Err(Fault::new(Code::CoreStopping, "The core is stopping."));
         }
+        self.live.pool().place(dispatch)?;
+        self.live.changed.notify_one();
         Ok(())
     }
 
@@ -66,53 +65,21 @@ impl ProviderSink for HostingSink {
     }
 }
 
-/// Looks at a provider's files for all attempts that wait, away from the task that hands them
-/// over. Attempts can be taken once the files were looked at after they came.
-struct FileLook {
+/// Compares files that look different, on behalf of the attempts that had come so far. Attempts
+/// that must not be handed over are ended.
+pub(crate) async fn compare(
     kind: Arc<dyn HostedKind>,
     id: ProviderId,
     live: Arc<Live>,
-}
-
-impl FileLook {
-    /// Looks at what the system says about the files, on a thread that may wait for it.
-    fn begin(self) {
-        let tasks = self.kind.host().tasks().clone();
-        tasks.clone().spawn_blocking(move || {
-            loop {
-                let (attempts, watch) = {
-                    let mut pool = self.live.pool();
-                    let Some(attempts) = pool.unchecked() else { return };
-                    (attempts, pool.watch.clone())
-                };
-                if watch.is_some_and(|watch| !watch.is_unchanged()) {
-                    return tasks.spawn("comparing files", self.compare(attempts));
-                }
-                self.live.pool().checked(&attempts);
-            }
-        });
-    }
-
-    /// Compares files that look different, and ends attempts that must not be handed over.
-    async fn compare(self, attempts: Vec<AttemptId>) {
-        match recheck(&self.kind, &self.id, &self.live).await {
-            Ok(()) => self.live.pool().checked(&attempts),
-            Err(fault) => {
-                let refused: Vec<_> = {
-                    let mut pool = self.live.pool();
-                    attempts.iter().filter_map(|attempt| pool.take_queued(attempt)).collect()
-                };
-                fail(&self.kind.host().options().handle, refused, &fault).await;
-            }
-        }
-        self.begin();
-    }
-}
-
-impl Drop for FileLook {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.live.pool().look_lost();
+    placed: u64,
+) {
+    let compared = AssertUnwindSafe(recheck(&kind, &id, &live)).catch_unwind().await;
+    let lost = || Fault::new(Code::CoreInternal, "The files could not be compared.");
+    match compared.unwrap_or_else(|_| Err(lost())) {
+        Ok(()) => live.pool().compared(placed),
+        Err(fault) => {
+            let refused = live.pool().give_up_doubted();
+            fail(&kind.host().options().handle, refused, &fault).await;
         }
     }
 }
@@ -164,6 +131,15 @@ fn halt(kind: &Arc<dyn HostedKind>, id: &ProviderId, reason: String) {
     });
 }
 
+/// Ends attempts that were never handed over.
+pub(crate) async fn fail(handle: &Handle, waiting: Vec<Dispatch>, fault: &Fault) {
+    for dispatch in waiting {
+        let attempt = Attempt::new(handle.clone(), dispatch);
+        // When the engine is gone there is nobody left to tell.
+        let _ = attempt.failed(fault.clone(), Executed::No).await;
+    }
+}
+
 async fn canceled(handle: Handle, dispatch: Dispatch) {
     let end = AttemptEnd::new(Err(canceled_unsent("call")), 0);
     // When the engine is gone there is nobody left to tell.
@@ -176,8 +152,4 @@ async fn canceled(handle: Handle, dispatch: Dispatch) {
 pub fn canceled_unsent(what: &str) -> AttemptError {
     let message = format!("The {what} was canceled before it was sent.");
     AttemptError::Canceled(Fault::new(Code::ToolCanceled, message).executed(Executed::No))
-}
-
-fn stopping() -> Fault {
-    Fault::new(Code::CoreStopping, "The core is stopping.")
 }

@@ -14,15 +14,16 @@ use tokio::time::Instant;
 use wharf_domain::{
     Actor, AuditEvent, AuditRecord, Caller, ProviderEvent, ProviderInput, Severity, Subject,
 };
-use wharf_engine::{Attempt, Dispatch, Handle};
+use wharf_engine::Handle;
 use wharf_ports::launcher::{RestartVerdict, Restarts};
-use wharf_vocab::{Code, Executed, Fault, Isolation, LaunchId, ProviderId};
+use wharf_vocab::{Code, Fault, Isolation, LaunchId, ProviderId};
 
 use crate::files::FileWatch;
 use crate::host::{SupervisorOrder, random_hex};
 use crate::instance::{Instance, InstanceEnd};
 use crate::kind::HostedKind;
 use crate::live::{IdleState, Live, PoolPolicy, PoolSlot, ProcessStop, gone};
+use crate::sink::{compare, fail};
 use crate::tasks::blocking;
 
 pub(crate) struct Supervisor {
@@ -64,6 +65,7 @@ impl Supervisor {
 
     async fn run(mut self) {
         loop {
+            self.compare_files();
             let wake = self.keep_up().await;
             tokio::select! {
                 order = self.orders.recv() => match order {
@@ -85,6 +87,14 @@ impl Supervisor {
                 () = until(wake) => {}
             }
         }
+    }
+
+    /// Lets files be compared that look different to whoever speaks with a process.
+    fn compare_files(&self) {
+        let Some(placed) = self.live.pool().compare() else { return };
+        let (kind, id, live) = (Arc::clone(&self.kind), self.id.clone(), Arc::clone(&self.live));
+        let tasks = self.kind.host().tasks();
+        tasks.spawn("comparing files", compare(kind, id, live, placed));
     }
 
     /// Starts what is missing and ends what nobody needs; when to look again.
@@ -129,9 +139,12 @@ impl Supervisor {
         let isolation = agent.approval.as_ref().map(|approval| approval.terms.isolation);
         // Looked at before the files are compared, so that no change falls in between.
         let (file, upkeep) = (self.kind.manifest_file(), self.kind.upkeep(&agent));
+        let looks_first = self.kind.looks_first(&agent);
         let Ok(watch) = blocking(move || Ok(FileWatch::of(file, &agent))).await else { return };
         let isolation = isolation.unwrap_or(Isolation::Shared);
-        self.live.prepare(PoolPolicy { isolation, upkeep, word: self.kind.word() }, watch);
+        let word = self.kind.word();
+        let spare = self.kind.keeps_spare();
+        self.live.prepare(PoolPolicy { isolation, upkeep, looks_first, spare, word }, watch);
         self.live.rest(IdleState::Coming, None);
         self.restarts.forget();
         self.not_before = None;
@@ -234,15 +247,6 @@ impl Supervisor {
 
     async fn announce(&self) {
         self.live.announce(self.handle(), &self.id).await;
-    }
-}
-
-/// Ends attempts that were never handed over.
-pub(crate) async fn fail(handle: &Handle, waiting: Vec<Dispatch>, fault: &Fault) {
-    for dispatch in waiting {
-        let attempt = Attempt::new(handle.clone(), dispatch);
-        // When the engine is gone there is nobody left to tell.
-        let _ = attempt.failed(fault.clone(), Executed::No).await;
     }
 }
 

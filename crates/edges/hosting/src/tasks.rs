@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use tokio::runtime::RuntimeFlavor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wharf_vocab::{Code, Fault};
@@ -42,11 +43,6 @@ impl Tasks {
         });
     }
 
-    /// The same for what waits for the disk.
-    pub(crate) fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
-        self.tracker.spawn_blocking(work);
-    }
-
     /// Waits until all that goes on has ended, but not for ever.
     pub async fn finish(&self) {
         self.ending.cancel();
@@ -54,6 +50,15 @@ impl Tasks {
         if tokio::time::timeout(FINISH_PATIENCE, self.tracker.wait()).await.is_err() {
             tracing::warn!(count = self.tracker.len(), "tasks go on although their edge has ended");
         }
+    }
+}
+
+/// Does what may wait for the disk and hardly ever does. Other tasks go on meanwhile, where there
+/// is more than one thread for them.
+pub(crate) fn in_place<T>(work: impl FnOnce() -> T) -> T {
+    match tokio::runtime::Handle::current().runtime_flavor() {
+        RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
+        _ => work(),
     }
 }
 

@@ -94,11 +94,12 @@ pub(crate) fn still(handle: &Handle, caller: Caller, verb: Verb, world: WorldId)
     Box::new(move || handle.trust().authorise(&caller, verb, &world).is_ok())
 }
 
-/// A provider as a caller may see it. Which start of its process is current tells where its sockets
-/// and folders lie, and so concerns only those who administer it.
+/// A provider as a caller may see it.
 pub(crate) fn seen_by(caller: &Caller, view: ProviderView) -> ProviderView {
-    let administers = caller.rights.check_verb(Verb::Admin).is_ok();
-    ProviderView { launch: view.launch.filter(|_| administers), ..view }
+    match caller.rights.check_verb(Verb::Admin) {
+        Ok(()) => view,
+        Err(_) => wharf_views::without_internals(view),
+    }
 }
 
 /// Whether a caller may have to do with a tool.

@@ -1,9 +1,13 @@
 //! Who is calling: bearer tokens.
 
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
-use wharf_domain::Caller;
+use wharf_domain::grant::{Bearer, OwnerKey};
+use wharf_domain::{Caller, CallerKind};
 use wharf_vocab::{Code, Digest, Fault};
 use wharf_web::token;
 
@@ -28,21 +32,24 @@ pub(crate) fn gather(headers: &mut HeaderMap) {
     }
 }
 
-/// The owner's token, known by its digest only.
+/// The owner's token, known by its digest and by what it seals with only.
 #[derive(Clone)]
-pub struct OwnerToken(Digest);
+pub struct OwnerToken {
+    digest: Digest,
+    key: OwnerKey,
+}
 
 impl OwnerToken {
     /// Remembers what is needed to recognise the token.
     #[must_use]
     pub fn new(token: &str) -> Self {
-        Self(Digest::of(&[token.as_bytes()]))
+        Self { digest: Digest::of(&[token.as_bytes()]), key: OwnerKey::new(token) }
     }
 
     /// Whether this is the token. How long it takes tells nothing about it.
     fn is(&self, token: &[u8]) -> bool {
         let given = Digest::of(&[token]);
-        let pairs = given.as_str().bytes().zip(self.0.as_str().bytes());
+        let pairs = given.as_str().bytes().zip(self.digest.as_str().bytes());
         let difference = pairs.fold(0, |difference, (a, b)| difference | (a ^ b));
         std::hint::black_box(difference) == 0
     }
@@ -65,7 +72,8 @@ impl OwnerToken {
         self.bearer(token, grants)
     }
 
-    /// Who bears a token: the owner, or whoever `grants` says.
+    /// Who bears a token: the owner, somebody with a part of the owner's rights, or whoever
+    /// `grants` says.
     pub fn bearer(
         &self,
         token: &str,
@@ -74,8 +82,30 @@ impl OwnerToken {
         if self.is(token.as_bytes()) {
             return Ok(Caller::owner());
         }
-        grants(token).map_err(|_| invalid())
+        match self.key.verify(token) {
+            Some(bearer) => bearer.ok().and_then(narrowed_owner).ok_or_else(invalid),
+            None => grants(token).map_err(|_| invalid()),
+        }
     }
+}
+
+/// Somebody with a part of the owner's rights, unless their time is over.
+fn narrowed_owner(bearer: Bearer) -> Option<Caller> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    if bearer.rights.until.is_some_and(|until| u128::from(until.0) <= now) {
+        return None;
+    }
+    let grant = bearer.chain.last()?.clone();
+    Some(Caller {
+        links: bearer.chain.into_iter().skip(1).collect(),
+        root: Some(bearer.root),
+        grant,
+        person: false,
+        kind: CallerKind::Client,
+        account: None,
+        rights: Arc::new(bearer.rights),
+        stands_in: None,
+    })
 }
 
 /// The token in a request's headers.
@@ -108,7 +138,12 @@ fn invalid() -> Fault {
 
 #[cfg(test)]
 mod tests {
+    use wharf_domain::grant::Narrowing;
+    use wharf_vocab::{GrantId, Timestamp, Verb};
+
     use super::*;
+
+    const OWNERS: &str = "0123456789abcdef0123456789abcdef";
 
     #[track_caller]
     fn check(values: &[&str], expect: Result<(), Code>) {
@@ -153,6 +188,26 @@ mod tests {
         assert_eq!(gathered(&both).as_deref(), Some("own"));
         assert_eq!(gathered(&[(OTHER_PLACE, "t"), (OTHER_PLACE, "u")]), None);
         assert_eq!(gathered(&[]), None);
+    }
+
+    #[test]
+    fn m014_a_narrowed_owner_is_no_person_and_has_less_rights() {
+        let owner = OwnerToken::new(OWNERS);
+        let nobody = |_: &str| Err(Fault::new(Code::GrantNotFound, "There is no grant."));
+        let narrow = |until| {
+            let verbs = Some([Verb::Run].into());
+            let by = Narrowing { verbs, until, ..Narrowing::default() };
+            OwnerKey::new(OWNERS).narrow(&GrantId::new("mcp").expect("an id"), &by).expect("made")
+        };
+        let caller = owner.bearer(narrow(None).expose(), nobody).expect("good");
+        assert_eq!((caller.grant.as_str(), caller.person), ("owner.mcp", false));
+        assert_eq!(caller.root.as_ref().map(GrantId::as_str), Some("owner"));
+        assert!(caller.rights.check_verb(Verb::Run).is_ok());
+        assert!(caller.rights.check_verb(Verb::Approve).is_err());
+        let over = narrow(Some(Timestamp(1)));
+        assert!(owner.bearer(over.expose(), nobody).is_err_and(|it| it.is(Code::AuthInvalid)));
+        let other = OwnerToken::new("another-token-of-another-owner");
+        assert!(other.bearer(narrow(None).expose(), nobody).is_err());
     }
 
     #[test]

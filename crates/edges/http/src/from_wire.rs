@@ -2,6 +2,7 @@
 
 mod agents;
 mod files;
+mod mcp;
 mod trust;
 mod worlds;
 
@@ -13,6 +14,7 @@ pub(crate) use files::{
     B3_HEADER, begin_upload, complete_upload, new_file, part_number, path_in, path_param,
     unconditional, upload_id,
 };
+pub(crate) use mcp::{NewMcp, new_mcp};
 pub(crate) use trust::{narrowing, new_grant};
 pub(crate) use worlds::{budget, changed, new_world};
 
@@ -35,9 +37,18 @@ pub(crate) fn tool_id(segments: &Segments) -> Result<ToolId, Fault> {
 
 /// The agent that a path names.
 pub(crate) fn agent_id(segments: &Segments) -> Result<ProviderId, Fault> {
-    ProviderId::new(segments.get("agent_id")).map_err(|_| {
-        let error = IdError { what: "an agent id" };
-        Fault::invalid("agent_id", format!("The field `agent_id` does not fit; {error}."))
+    provider_id(segments, "agent_id", "an agent id")
+}
+
+/// The MCP server that a path names.
+pub(crate) fn server_id(segments: &Segments) -> Result<ProviderId, Fault> {
+    provider_id(segments, "server_id", "the id of a server")
+}
+
+fn provider_id(segments: &Segments, field: &str, what: &'static str) -> Result<ProviderId, Fault> {
+    ProviderId::new(segments.get(field)).map_err(|_| {
+        let error = IdError { what };
+        Fault::invalid(field, format!("The field `{field}` does not fit; {error}."))
     })
 }
 

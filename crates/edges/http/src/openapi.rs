@@ -37,6 +37,7 @@ const TOKEN: &str = "token";
         (name = "runs", description = "Running tools and following them."),
         (name = "tools", description = "The tools that can be run."),
         (name = "agents", description = "Programs that the core launches and that offer tools."),
+        (name = "mcp", description = "Servers of MCP whose tools can be run."),
         (name = "asks", description = "Questions and approvals that runs wait for."),
         (name = "worlds", description = "Spaces with files and a budget of their own."),
         (name = "files", description = "What runs read and write, and where it came from."),

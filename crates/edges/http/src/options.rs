@@ -25,6 +25,8 @@ pub struct HttpOptions {
     pub agents: Option<Arc<dyn ProviderControl>>,
     /// Who steers tool servers; a core without has none and takes none.
     pub tools: Option<Arc<dyn ProviderControl>>,
+    /// Who steers MCP servers; a core without has none and takes none.
+    pub mcp: Option<Arc<dyn ProviderControl>>,
     /// Who keeps secrets and keys; a core without has none and takes none.
     pub vault: Option<Arc<dyn Vault>>,
     /// What the rest of the process has to say when a core is asked how it fares.
@@ -37,7 +39,7 @@ pub struct HttpOptions {
 
 impl HttpOptions {
     /// A server that is called by its address only, with the usual limits, without agents,
-    /// without tool servers and without secrets.
+    /// without servers of tools and without secrets.
     #[must_use]
     pub fn new(owner: OwnerToken) -> Self {
         Self {
@@ -46,6 +48,7 @@ impl HttpOptions {
             origins: Vec::new(),
             agents: None,
             tools: None,
+            mcp: None,
             vault: None,
             doctor: None,
             mounts: Vec::new(),

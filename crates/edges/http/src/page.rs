@@ -17,6 +17,7 @@ pub(crate) const RUNS: CursorList = list(b'r');
 pub(crate) const INBOX: CursorList = list(b'i');
 pub(crate) const TOOLS: CursorList = list(b't');
 pub(crate) const AGENTS: CursorList = list(b'g');
+pub(crate) const MCP: CursorList = list(b'm');
 pub(crate) const WORLDS: CursorList = list(b'w');
 pub(crate) const AUDIT: CursorList = list(b'a');
 pub(crate) const TOKENS: CursorList = list(b'k');

@@ -14,8 +14,8 @@ use wharf_domain::ToolDef;
 use wharf_domain::provider::{
     Entrypoint, Manifest, ProviderKind, ProviderLimits, RESERVED_IDS, Serving, ToolServer,
 };
-use wharf_hosting::{ManifestFields, ReadManifest};
-use wharf_vocab::{Code, Digest, Fault, Object, ProviderId, SandboxLevel, SecretName, ToolId};
+use wharf_hosting::{ManifestFields, ReadManifest, toml_table};
+use wharf_vocab::{Code, Digest, Fault, ProviderId, SandboxLevel, SecretName, ToolId};
 
 /// The file's name in a tool server's folder.
 pub(crate) const FILE_NAME: &str = "wharf.tool.toml";
@@ -64,7 +64,7 @@ pub(crate) fn read(folder: &Path) -> Result<ReadManifest, Fault> {
     let path = folder.join(FILE_NAME);
     let bytes = file::read(folder, FILE_NAME)
         .map_err(|why| invalid(format!("{} {why}.", path.display())))?;
-    let table = parse(&bytes)?;
+    let table = toml_table(&bytes, Code::ToolManifestInvalid)?;
     let fields = ManifestFields::new(&table, Code::ToolManifestInvalid);
     fields.only(KNOWN)?;
     let mut read = vec![bytes];
@@ -102,35 +102,6 @@ fn hash(read: &[Vec<u8>]) -> Digest {
     match read {
         [manifest] => Digest::of_bytes(manifest),
         all => Digest::of(&all.iter().map(Vec::as_slice).collect::<Vec<_>>()),
-    }
-}
-
-fn parse(bytes: &[u8]) -> Result<Object, Fault> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|_| invalid("The manifest is not UTF-8 text.".to_owned()))?;
-    let table = text.parse::<toml::Table>().map_err(|error| {
-        let start = error.span().map_or(0, |span| span.start);
-        let line = text.bytes().take(start).filter(|byte| *byte == b'\n').count() + 1;
-        let why: String =
-            error.message().chars().map(|c| if c == '\n' { ';' } else { c }).collect();
-        invalid(format!("The manifest is not TOML (line {line}): {}.", why.trim_end_matches('.')))
-    })?;
-    Ok(table.into_iter().map(|(key, value)| (key, to_json(value))).collect())
-}
-
-/// The same in JSON. What JSON does not have, dates and numbers beyond all others, becomes null,
-/// which TOML does not have.
-fn to_json(value: toml::Value) -> Value {
-    match value {
-        toml::Value::String(text) => text.into(),
-        toml::Value::Integer(number) => number.into(),
-        toml::Value::Float(number) => number.into(),
-        toml::Value::Boolean(flag) => flag.into(),
-        toml::Value::Datetime(_) => Value::Null,
-        toml::Value::Array(items) => items.into_iter().map(to_json).collect(),
-        toml::Value::Table(table) => {
-            table.into_iter().map(|(key, value)| (key, to_json(value))).collect()
-        }
     }
 }
 

@@ -55,7 +55,7 @@ pub fn agent(view: &ProviderView) -> wire::Agent {
         quarantined: agent.quarantined().map(|def| def.tool.clone()).collect(),
         source: match &manifest.kind {
             ProviderKind::Agent(details) => details.source.clone(),
-            ProviderKind::ToolServer(_) | ProviderKind::Operative => None,
+            ProviderKind::ToolServer(_) | ProviderKind::Mcp(_) | ProviderKind::Operative => None,
         },
     }
 }

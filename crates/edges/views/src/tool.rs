@@ -1,5 +1,6 @@
 //! Tools, and how their definitions changed.
 
+use wharf_domain::provider::McpOrigin;
 use wharf_domain::{Availability, ToolDef};
 use wharf_engine::CatalogTool;
 use wharf_vocab::{ToolId, ToolState};
@@ -71,9 +72,24 @@ fn changes(old: &ToolDef, new: &ToolDef) -> Vec<String> {
         ("max_cost_micro", old.max_cost_micro != new.max_cost_micro),
         ("free", old.free != new.free),
         ("durability", old.durability != new.durability),
+        ("title", said(old, |mcp| mcp.title.clone()) != said(new, |mcp| mcp.title.clone())),
+        (
+            "annotations",
+            said(old, |mcp| mcp.annotations.clone()) != said(new, |mcp| mcp.annotations.clone()),
+        ),
+        (
+            "execution",
+            said(old, |mcp| mcp.execution.clone()) != said(new, |mcp| mcp.execution.clone()),
+        ),
+        ("pinned", said(old, |mcp| mcp.pinned.clone()) != said(new, |mcp| mcp.pinned.clone())),
     ];
     let differing = parts.into_iter().filter(|(_, differs)| *differs);
     differing.map(|(name, _)| name.to_owned()).collect()
+}
+
+/// What an MCP server says of a tool.
+fn said<T>(def: &ToolDef, what: impl FnOnce(&McpOrigin) -> Option<T>) -> Option<T> {
+    def.mcp.as_deref().and_then(what)
 }
 
 fn definition(def: &ToolDef) -> ToolDefinition {
@@ -89,6 +105,7 @@ fn definition(def: &ToolDef) -> ToolDefinition {
         timeout_ms: def.timeout_ms,
         max_cost_micro: def.max_cost_micro,
         free: def.free,
+        mcp: def.mcp.as_ref().and_then(|mcp| serde_json::to_value(mcp).ok()),
     }
 }
 

@@ -31,6 +31,16 @@ pub fn message(id: Option<u64>, name: &str, data: &str) -> String {
     }
 }
 
+/// A message without a name, whose data must be one line. With an id that is text its reader comes
+/// back to where it was, and with `retry_ms` it waits so long before it does.
+#[must_use]
+pub fn framed(id: Option<&str>, retry_ms: Option<u32>, data: &str) -> String {
+    metrics::counter!("wharf_http_events_total").increment(1);
+    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+    let retry = retry_ms.map(|ms| format!("retry: {ms}\n")).unwrap_or_default();
+    format!("{id}{retry}data: {data}\n\n")
+}
+
 /// A comment, which readers skip.
 #[must_use]
 pub fn comment(text: &str) -> String {

@@ -53,7 +53,9 @@ impl InputChecks {
         let provider = tool.provider();
         let of_kind = |known: &Provider| match known.manifest.kind {
             ProviderKind::Agent(_) => self.of_agent(&provider),
-            ProviderKind::ToolServer(_) | ProviderKind::Operative => InputCheck::Enforce,
+            ProviderKind::ToolServer(_) | ProviderKind::Mcp(_) | ProviderKind::Operative => {
+                InputCheck::Enforce
+            }
         };
         records.providers.look(&provider, of_kind).unwrap_or(InputCheck::Enforce)
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 use serde_json::Value;
+use tokio::sync::watch;
 use wharf_domain::{Availability, ToolDef};
 use wharf_ports::ProviderSink;
 use wharf_vocab::{Code, Digest, Fault, Object, ProviderId, ToolId};
@@ -13,7 +14,7 @@ use wharf_vocab::{Code, Digest, Fault, Object, ProviderId, ToolId};
 use crate::schema::Schema;
 
 /// Regular expressions in all schemas of one provider; each takes memory for as long as it is known.
-const PATTERNS_MAX: u64 = 1_024;
+pub const PROVIDER_PATTERNS_MAX: u64 = 1_024;
 
 /// A tool of the catalog.
 #[derive(Debug, Clone)]
@@ -32,6 +33,8 @@ pub struct CatalogTool {
 #[derive(Default)]
 pub(crate) struct Catalog {
     inner: RwLock<CatalogState>,
+    /// How often something of it has changed.
+    changes: watch::Sender<u64>,
 }
 
 #[derive(Default)]
@@ -59,7 +62,14 @@ impl Catalog {
     }
 
     fn write<T>(&self, change: impl FnOnce(&mut CatalogState) -> T) -> T {
-        change(&mut self.inner.write())
+        let changed = change(&mut self.inner.write());
+        self.changes.send_modify(|count| *count += 1);
+        changed
+    }
+
+    /// How often something has changed: tools, who may be called, who can take attempts.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// Adds a provider and its tools; nothing is added if one of them is not right, or if there
@@ -96,9 +106,14 @@ impl Catalog {
 
     /// Marks which tools of a provider may not be called, and why.
     pub(crate) fn set_quarantine(&self, provider: &ProviderId, tools: Vec<(ToolId, String)>) {
+        let tools: BTreeMap<ToolId, String> = tools.into_iter().collect();
+        let same = |found: &Provider| found.quarantine == tools;
+        if self.read(|inner| inner.providers.get(provider).is_none_or(same)) {
+            return;
+        }
         self.write(|inner| {
             if let Some(provider) = inner.providers.get_mut(provider) {
-                provider.quarantine = tools.into_iter().collect();
+                provider.quarantine = tools;
             }
         });
     }
@@ -112,6 +127,9 @@ impl Catalog {
     }
 
     pub(crate) fn set_availability(&self, provider: &ProviderId, availability: Availability) {
+        if self.availability(provider).is_none_or(|known| known == availability) {
+            return;
+        }
         self.write(|inner| {
             if let Some(provider) = inner.providers.get_mut(provider) {
                 provider.availability = availability;
@@ -196,8 +214,9 @@ fn compile_all(provider: &ProviderId, tools: Vec<ToolDef>) -> Result<Vec<Catalog
             None => None,
         };
         patterns += input.patterns() + output.as_ref().map_or(0, |schema| schema.patterns());
-        if patterns > PATTERNS_MAX {
-            let message = format!("{provider} has more than {PATTERNS_MAX} regular expressions.");
+        if patterns > PROVIDER_PATTERNS_MAX {
+            let message =
+                format!("{provider} has more than {PROVIDER_PATTERNS_MAX} regular expressions.");
             return Err(Fault::new(Code::RequestInvalid, message));
         }
         known.push(CatalogEntry { hash: def.hash(), def: Arc::new(def), input, output });

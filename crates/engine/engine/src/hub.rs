@@ -6,19 +6,19 @@
 
 mod memory;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{broadcast, oneshot};
-use wharf_domain::scope::Target;
-use wharf_domain::{Ask, Entry, Notice, NoticeEntry, Run, RunEntry, RunSpec};
+use wharf_domain::scope::{Target, WorldPath};
+use wharf_domain::{ArtifactOp, Ask, Entry, Notice, NoticeEntry, Run, RunEntry, RunSpec};
 use wharf_ports::{Batch, Body, HistoryItem, HistoryRecord};
 use wharf_vocab::limits::{
     FAMILY_JOURNAL_BYTES_MAX, RUN_DEPTH_MAX, WATCH_BATCH_BYTES_MAX, WATCH_QUEUE_MAX,
 };
 use wharf_vocab::{
-    AskId, Code, Durability, Fault, Publish, RunKey, RunStatus, Seq, ShardId, WorldId,
+    AskId, Code, Direction, Durability, Fault, Publish, RunKey, RunStatus, Seq, ShardId, WorldId,
 };
 
 use crate::held::{HeldBytes, Holder, MemoryBudget};
@@ -47,8 +47,24 @@ pub enum AskNews {
     Missed,
 }
 
+/// Something happened to a file of a world.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileNews {
+    /// It was written or removed, and that is committed.
+    Changed {
+        /// The world.
+        world: WorldId,
+        /// The file.
+        path: WorldPath,
+    },
+    /// The reader was too slow, and something is not told.
+    Missed,
+}
+
 /// News of asks that may wait for one reader.
 const ASK_NEWS_MAX: usize = 4_096;
+/// News of files that may wait for one reader.
+const FILE_NEWS_MAX: usize = 1_024;
 
 #[derive(Debug)]
 pub(crate) struct Hub {
@@ -56,11 +72,14 @@ pub(crate) struct Hub {
     /// What open runs take.
     held: MemoryBudget,
     asks: broadcast::Sender<AskNews>,
+    files: broadcast::Sender<FileNews>,
 }
 
 #[derive(Debug, Default)]
 struct HubState {
     live: HashMap<RunKey, HubRun>,
+    /// Those of them that have an open ask.
+    asking: HashSet<RunKey>,
     /// Live runs by the keys of the world's files that they write at once.
     writers: HashMap<String, Vec<RunKey>>,
     watchers: HashMap<RunKey, broadcast::Sender<WatcherMessage>>,
@@ -79,7 +98,9 @@ struct HubRun {
 
 impl Hub {
     pub(crate) fn new(held: MemoryBudget) -> Self {
-        Self { inner: Mutex::default(), held, asks: broadcast::channel(ASK_NEWS_MAX).0 }
+        let (asks, files) =
+            (broadcast::channel(ASK_NEWS_MAX).0, broadcast::channel(FILE_NEWS_MAX).0);
+        Self { inner: Mutex::default(), held, asks, files }
     }
 
     fn lock(&self) -> MutexGuard<'_, HubState> {
@@ -89,6 +110,30 @@ impl Hub {
     /// Follows what happens to asks from now on.
     pub(crate) fn ask_news(&self) -> broadcast::Receiver<AskNews> {
         self.asks.subscribe()
+    }
+
+    /// Follows what happens to files from now on.
+    pub(crate) fn file_news(&self) -> broadcast::Receiver<FileNews> {
+        self.files.subscribe()
+    }
+
+    /// Tells of files that were written or removed by what is committed.
+    pub(crate) fn tell_of_files(&self, ops: &[ArtifactOp]) {
+        if ops.is_empty() || self.files.receiver_count() == 0 {
+            return;
+        }
+        for op in ops {
+            let (world, path) = match op {
+                ArtifactOp::Record(file) if file.direction == Direction::Out => {
+                    (&file.world, &file.path)
+                }
+                ArtifactOp::Record(_) => continue,
+                ArtifactOp::Remove { world, path } => (world, path),
+            };
+            let (world, path) = (world.clone(), path.clone());
+            // Readers may all have left meanwhile.
+            let _ = self.files.send(FileNews::Changed { world, path });
+        }
     }
 
     /// Tells of asks that a committed batch raised or ended.
@@ -125,6 +170,7 @@ impl Hub {
     /// and all it belongs to together.
     pub(crate) fn publish(&self, batch: Arc<Batch>, run: &Arc<Run>) -> bool {
         self.tell_of_asks(&batch, run);
+        self.tell_of_files(&batch.artifacts);
         let bytes = batch.weight();
         let mut inner = self.lock();
         let over = run.is_over();
@@ -245,6 +291,24 @@ impl Hub {
         self.lock().memory.open_asks()
     }
 
+    /// Open asks of a run and of all that it started, at any depth, oldest first.
+    pub(crate) fn open_asks_of(&self, root: &RunKey) -> Vec<Ask> {
+        let inner = self.lock();
+        let asking = inner.asking.iter().filter(|key| inner.is_of(key, root));
+        let runs = asking.filter_map(|key| inner.live.get(key));
+        let asks = runs.flat_map(|live| live.run.open_asks().map(|raised| raised.ask.clone()));
+        let mut asks: Vec<Ask> = asks.collect();
+        asks.sort_by(|a, b| {
+            a.created_at.cmp(&b.created_at).then_with(|| a.spec.ask_id.cmp(&b.spec.ask_id))
+        });
+        asks
+    }
+
+    /// Whether a run that is under way is another one, or was started by it at any depth.
+    pub(crate) fn is_of(&self, key: &RunKey, root: &RunKey) -> bool {
+        self.lock().is_of(key, root)
+    }
+
     pub(crate) fn forget_memory(&self, key: &RunKey) -> bool {
         self.lock().memory.forget(key)
     }
@@ -338,6 +402,11 @@ impl Drop for RunWaiter {
 
 impl HubState {
     fn insert(&mut self, run: &Arc<Run>, held: &MemoryBudget) {
+        if run.open_asks().next().is_some() {
+            self.asking.insert(run.key.clone());
+        } else if !self.asking.is_empty() {
+            self.asking.remove(&run.key);
+        }
         if let Some(live) = self.live.get_mut(&run.key) {
             live.run = Arc::clone(run);
             if let Some(held) = &mut live.held {
@@ -357,6 +426,7 @@ impl HubState {
 
     fn remove(&mut self, key: &RunKey) {
         let Some(HubRun { run, .. }) = self.live.remove(key) else { return };
+        self.asking.remove(key);
         let family = self.family(key, &run.spec);
         if !self.live.contains_key(&family) {
             self.written.remove(&family);
@@ -380,6 +450,20 @@ impl HubState {
             parent = self.live.get(above).and_then(|live| live.run.spec.parent.as_ref());
         }
         first.clone()
+    }
+
+    /// Whether a run is another one, or was started by it at any depth.
+    fn is_of(&self, key: &RunKey, root: &RunKey) -> bool {
+        let mut at = key;
+        for _ in 0..=RUN_DEPTH_MAX {
+            if at == root {
+                return true;
+            }
+            let above = self.live.get(at).and_then(|live| live.run.spec.parent.as_ref());
+            let Some(above) = above else { return false };
+            at = above;
+        }
+        false
     }
 
     /// Counts what was written; says whether that is too much by now.

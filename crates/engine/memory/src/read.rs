@@ -61,6 +61,7 @@ impl MemoryState {
             let wanted = query.world.as_ref().is_none_or(|world| run.key.world == *world)
                 && query.tool.as_ref().is_none_or(|tool| run.tool == *tool)
                 && query.status.is_none_or(|status| run.status == status)
+                && (query.grant.is_none() || run.grant == query.grant)
                 && query.since.is_none_or(|since| run.created_at >= since)
                 && query.until.is_none_or(|until| run.created_at < until);
             if !wanted {

@@ -69,6 +69,10 @@ pub trait Launched: Send + Sync + fmt::Debug + 'static {
     /// The last lines of the log that are still in memory, and then new ones as they come, until
     /// the launch has ended. A reader that is too slow is told how many lines it missed.
     fn follow(&self, lines: usize) -> BoxStream<'static, LogLine>;
+
+    /// Adds a line to the log that the program said in another way than by its output. One that
+    /// finds no room is left out.
+    fn note(&self, _line: &str) {}
 }
 
 /// What to start, and in what surroundings. Nothing is inherited from the core.
@@ -104,6 +108,9 @@ pub struct LaunchSpec {
     pub secret_files: BTreeMap<SecretName, Secret>,
     /// An open connection it inherits as descriptor 3.
     pub connection: Option<Arc<OwnedFd>>,
+    /// An open connection that is its standard input and output. Without one its input is empty
+    /// and its output goes to the log.
+    pub stdio: Option<Arc<OwnedFd>>,
 }
 
 impl LaunchSpec {
@@ -128,6 +135,7 @@ impl LaunchSpec {
             fence: Fence::default(),
             secret_files: BTreeMap::new(),
             connection: None,
+            stdio: None,
         }
     }
 }
@@ -149,6 +157,7 @@ impl fmt::Debug for LaunchSpec {
             .field("fence", &self.fence)
             .field("secret_files", &self.secret_files.keys().collect::<Vec<_>>())
             .field("connection", &self.connection.is_some())
+            .field("stdio", &self.stdio.is_some())
             .finish()
     }
 }

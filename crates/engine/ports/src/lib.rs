@@ -10,6 +10,7 @@ mod clock;
 mod costs;
 pub mod launcher;
 mod lifeline;
+pub mod logins;
 mod objects;
 mod provider;
 pub mod providers;

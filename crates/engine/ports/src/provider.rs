@@ -1,7 +1,10 @@
 //! Providers: who executes a tool's runs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value;
+use wharf_domain::run::NoteKey;
 use wharf_domain::{Resolution, RunSpec};
 use wharf_vocab::{AskId, AttemptId, CommitNo, Epoch, Fault, RunKey, ShardId, Timestamp};
 
@@ -40,6 +43,8 @@ pub struct Dispatch {
     pub deadline: Option<Timestamp>,
     /// Whether the provider may know the attempt already and should take it up again.
     pub reattach: bool,
+    /// What the attempt has noted for whoever takes it up again.
+    pub notes: BTreeMap<NoteKey, Value>,
     /// Lives as long as somebody works on the attempt. When the last one lets go of it without
     /// having told an end, the attempt ends at once.
     pub lifeline: Lifeline,

@@ -1,6 +1,7 @@
 //! Steering agents: what edges that face people need of the edge that faces agents.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -8,10 +9,12 @@ use wharf_domain::provider::{ProviderLimits, Wish};
 use wharf_domain::{Caller, Manifest, Provider};
 pub use wharf_vocab::ProviderState;
 use wharf_vocab::{
-    Digest, Fault, Health, Isolation, LaunchId, Object, ProviderId, SandboxLevel, Timestamp, ToolId,
+    Code, Digest, Fault, Health, Isolation, LaunchId, Object, ProviderId, SandboxLevel, Timestamp,
+    ToolId,
 };
 
 use crate::launcher::{FenceReport, LogLine};
+use crate::logins::LoginControl;
 
 /// An agent and how it fares.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +41,8 @@ pub struct ProviderView {
     pub limits: ProviderLimits,
     /// What its manifest asks for beyond what is usual.
     pub wishes: Vec<Wish>,
+    /// What its owner should know before approving it, one sentence each; told when it is added.
+    pub hints: Vec<String>,
 }
 
 /// What an agent says of itself with each heartbeat.
@@ -51,6 +56,20 @@ pub struct ProviderHealth {
     pub inflight_calls: u64,
     /// Figures of its own.
     pub details: Object,
+}
+
+/// A provider that somebody describes instead of naming the folder with its manifest: the core
+/// writes the manifest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeclaredProvider {
+    /// Its id.
+    pub id: ProviderId,
+    /// What its manifest is to say.
+    pub manifest: Manifest,
+    /// Where the command was typed; paths in it are meant from there.
+    pub cwd: Option<PathBuf>,
+    /// Where its program is looked for first.
+    pub search: Vec<PathBuf>,
 }
 
 /// What an owner approves.
@@ -101,6 +120,13 @@ pub trait ProviderControl: Send + Sync + 'static {
     /// Reads the manifest in a folder and takes the agent up.
     fn add(&self, caller: Caller, folder: PathBuf) -> Steering<'_, ProviderView>;
 
+    /// Writes the manifest of a provider and takes it up. Nothing is run.
+    fn declare(&self, caller: Caller, declared: DeclaredProvider) -> Steering<'_, ProviderView> {
+        drop((caller, declared));
+        let message = "Such a provider is added by its folder.";
+        Box::pin(std::future::ready(Err(Fault::new(Code::RequestInvalid, message))))
+    }
+
     /// Looks for manifests below a folder. It runs nothing and ends in bounded time.
     fn scan(&self, folder: PathBuf) -> Steering<'_, Scan>;
 
@@ -135,6 +161,13 @@ pub trait ProviderControl: Send + Sync + 'static {
     /// Stops it if it runs, and starts it.
     fn restart(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView>;
 
+    /// Reads again what it offers, also if nothing says that it has changed.
+    fn refresh(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView> {
+        drop((caller, id));
+        let message = "Such a provider says by itself what it offers.";
+        Box::pin(std::future::ready(Err(Fault::new(Code::RequestInvalid, message))))
+    }
+
     /// Forgets it.
     fn remove(&self, caller: Caller, id: ProviderId) -> Steering<'_, ()>;
 
@@ -147,4 +180,9 @@ pub trait ProviderControl: Send + Sync + 'static {
         id: ProviderId,
         lines: usize,
     ) -> Steering<'_, BoxStream<'static, LogLine>>;
+
+    /// Who lets people log in to servers elsewhere; nobody where that cannot be.
+    fn logins(&self) -> Option<Arc<dyn LoginControl>> {
+        None
+    }
 }

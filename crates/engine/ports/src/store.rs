@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use wharf_domain::{Account, Ask, AuditRecord, Entry, Price, Progress, RunSummary};
 use wharf_vocab::{
-    AccountId, Code, CommitNo, Epoch, Fault, HoldId, NodeId, RunStatus, Seq, ShardId, StreamId,
-    StreamKind, Timestamp, ToolId, WorldId,
+    AccountId, Code, CommitNo, Epoch, Fault, GrantId, HoldId, NodeId, RunStatus, Seq, ShardId,
+    StreamId, StreamKind, Timestamp, ToolId, WorldId,
 };
 
 use crate::{Batch, CommitError, CostQuery, CostRow, FileQuery, FileRecord, TraceQuery, WorldSize};
@@ -148,6 +148,8 @@ pub struct RunQuery {
     pub tool: Option<ToolId>,
     /// Only in this status.
     pub status: Option<RunStatus>,
+    /// Only those that a client of MCP called for with this grant.
+    pub grant: Option<GrantId>,
     /// Only runs accepted at this moment or later.
     pub since: Option<Timestamp>,
     /// Only runs accepted before this moment.

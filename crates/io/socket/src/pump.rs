@@ -1,6 +1,7 @@
 //! The one loop that moves frames, and the clock that it runs by.
 
 use std::ops::ControlFlow;
+use std::pin::pin;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::FutureExt as _;
@@ -10,6 +11,8 @@ use wharf_vocab::Timestamp;
 
 /// Bytes that are taken in one go, but for one frame that is larger.
 const BYTES_AT_ONCE: usize = 1024 * 1024;
+/// Commands that are obeyed before what came of them is sent, if they are there.
+const COMMANDS_AT_ONCE: usize = 16;
 
 /// Whoever a connection belongs to.
 pub trait Owner: Send {
@@ -109,24 +112,21 @@ pub async fn pump(
     let mut written_by: Option<Instant> = None;
     let mut is_writing = false;
     let mut closed_by: Option<Instant> = None;
+    let mut alarm = pin!(tokio::time::sleep_until(Instant::now()));
     loop {
-        let gives_back = owner.work().await.is_break();
-        let filled = match fill(sink, owner.session()) {
-            Ok(filled) => filled,
+        match advance(sink, owner, &mut is_writing).await {
+            Ok(Advance::Waits) => {}
+            Ok(Advance::Writes) => {
+                written_by = patience.write.map(|write| Instant::now() + write);
+            }
+            Ok(Advance::Last) => {
+                let by = closed_by.unwrap_or_else(|| Instant::now() + patience.close);
+                // A peer that does not take it is gone.
+                let _ = timeout_at(by, farewell(source, sink, patience.lingers)).await;
+                return PumpEnd::Over;
+            }
+            Ok(Advance::GivesBack) => return PumpEnd::GivenBack,
             Err(how) => return lost(sink, owner, patience, how).await,
-        };
-        if filled != FillResult::Nothing {
-            is_writing = true;
-            written_by = patience.write.map(|write| Instant::now() + write);
-        }
-        if filled == FillResult::Last {
-            let by = closed_by.unwrap_or_else(|| Instant::now() + patience.close);
-            // A peer that does not take it is gone.
-            let _ = timeout_at(by, farewell(source, sink, patience.lingers)).await;
-            return PumpEnd::Over;
-        }
-        if gives_back {
-            return PumpEnd::GivenBack;
         }
         let is_closed = owner.session().is_closed();
         if is_closed {
@@ -140,6 +140,10 @@ pub async fn pump(
         let now = owner.now();
         let wake = owner.session().deadline().map(|ms| until(now, ms));
         let stuck = if is_closed { closed_by } else { written_by.filter(|_| is_writing) };
+        let next = wake.into_iter().chain(stuck).min();
+        if let Some(next) = next {
+            alarm.as_mut().reset(next);
+        }
         tokio::select! {
             received = source.next(), if reads => {
                 if let ControlFlow::Break(how) = take(owner, received) {
@@ -153,12 +157,12 @@ pub async fn pump(
                 Err(how) => return lost(sink, owner, patience, how).await,
             },
             command = owner.next(), if !is_closed => owner.obey(command).await,
-            () = sleep_until(wake) => {
+            () = alarm.as_mut(), if next.is_some() => {
+                if stuck.is_some_and(|stuck| stuck <= Instant::now()) {
+                    return lost(sink, owner, patience, Closed::NotReading).await;
+                }
                 let now = owner.now();
                 owner.session().tick(now);
-            }
-            () = sleep_until(stuck) => {
-                return lost(sink, owner, patience, Closed::NotReading).await;
             }
         }
     }
@@ -185,7 +189,51 @@ pub async fn hang_up(sink: &mut impl Sink, code: u16, reason: String, patience: 
     let _ = timeout(patience, send(sink, Outgoing::Close { code, reason })).await;
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What is left when nothing more can be done without waiting.
+enum Advance {
+    /// Nothing new.
+    Waits,
+    /// What was begun to be written is not taken yet.
+    Writes,
+    /// The last frame is to be sent.
+    Last,
+    /// The owner wants the connection back.
+    GivesBack,
+}
+
+/// Does all that can be done without waiting for anybody: what is to be sent goes together with what
+/// comes of commands that are there already, and is mostly taken at once.
+async fn advance(
+    sink: &mut impl Sink,
+    owner: &mut impl Owner,
+    is_writing: &mut bool,
+) -> Result<Advance, Closed> {
+    let mut commands = 0;
+    loop {
+        let gives_back = owner.work().await.is_break();
+        match fill(sink, owner.session())? {
+            FillResult::Last => return Ok(Advance::Last),
+            _ if gives_back => return Ok(Advance::GivesBack),
+            FillResult::Nothing => return Ok(Advance::Waits),
+            FillResult::Some => *is_writing = true,
+        }
+        if commands < COMMANDS_AT_ONCE
+            && !owner.session().is_closed()
+            && let Some(command) = owner.next().now_or_never()
+        {
+            commands += 1;
+            owner.obey(command).await;
+            continue;
+        }
+        commands = 0;
+        match sink.flush().now_or_never() {
+            Some(flushed) => flushed?,
+            None => return Ok(Advance::Writes),
+        }
+        *is_writing = false;
+    }
+}
+
 enum FillResult {
     Nothing,
     Some,

@@ -186,3 +186,23 @@ async fn the_end_of_the_peer_is_the_end_of_the_session() {
     assert_eq!(owner.run(one).await, PumpEnd::Over);
     assert_eq!((owner.session.bytes, owner.session.closed), (3, Some(Closed::ended())));
 }
+
+#[tokio::test]
+async fn all_that_waits_is_sent_in_order_however_much_room_there_is() {
+    for room in [16, 64 * 1024] {
+        let (one, mut peer) = duplex(room);
+        let sends = (0..50).map(|n| Outgoing::Bytes(vec![n; 5])).collect();
+        let (mut owner, commands) = Scripted::new(Script { sends, ..Script::default() });
+        let talks = async {
+            for n in 50..100 {
+                commands.send(Command::Send(vec![n; 5])).await.expect("it listens");
+            }
+            let mut said = [0; 500];
+            peer.read_exact(&mut said).await.expect("said");
+            assert!(said.iter().zip(0..).all(|(byte, at)| usize::from(*byte) == at / 5), "{room}");
+            drop(peer);
+        };
+        let both = async { tokio::join!(owner.run(one), talks) };
+        timeout(Duration::from_secs(20), both).await.expect("all of it comes");
+    }
+}

@@ -89,6 +89,44 @@ impl AskSpec {
             own.contains(link) || (*link == run.grant && !run.person) || (of_person && !named)
         })
     }
+
+    /// Whether an MCP client is asked by the run that it started itself, or by one below it: a
+    /// question for anybody, which whoever uses the client answers. It is the one thing that a
+    /// token may say about a run in its own chain.
+    fn is_asked_back(&self, caller: &Caller, now: Timestamp) -> bool {
+        let run = &self.caller;
+        let links = run.links();
+        // Who executes the run stands in its chain as well, behind the grant that started it.
+        let started = links.iter().position(|link| *link == run.grant);
+        let started = started.map_or(&[][..], |at| &links[..=at]);
+        caller.kind == CallerKind::Mcp
+            && self.kind == AskKind::Question
+            && self.audience_at(now) == Audience::Any
+            && !run.person
+            && (caller.grant == run.grant || started.contains(&caller.grant))
+    }
+}
+
+/// By which way in somebody decided, where that says something about who it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Via {
+    /// A client of MCP, for whoever uses it.
+    Mcp,
+}
+
+impl Via {
+    /// The way in of a caller.
+    pub(crate) fn of(caller: &Caller) -> Option<Self> {
+        (caller.kind == CallerKind::Mcp).then_some(Self::Mcp)
+    }
+
+    /// The word for it in the audit.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Mcp => "mcp",
+        }
+    }
 }
 
 /// How an ask ended.
@@ -249,7 +287,7 @@ impl Ask {
             };
             return Err(Fault::new(Code::AskAnswerInvalid, message));
         }
-        if !caller.person && spec.is_own(caller) {
+        if !caller.person && spec.is_own(caller) && !spec.is_asked_back(caller, now) {
             let message = "A token cannot decide about a run in its own chain.";
             return Err(Fault::new(Code::PermissionDenied, message));
         }

@@ -289,6 +289,7 @@ mod tests {
         for (of, event, subject) in [
             (ProviderType::Agent, "agent.removed", "agent:text/shout@1"),
             (ProviderType::ToolServer, "tool_server.removed", "tool_server:text/shout@1"),
+            (ProviderType::Mcp, "mcp_server.removed", "mcp_server:text/shout@1"),
             (ProviderType::Operative, "operative.removed", "operative:text/shout@1"),
         ] {
             assert_eq!(AuditEvent::of(of, ProviderEvent::Removed), event);

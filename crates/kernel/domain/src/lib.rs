@@ -25,7 +25,7 @@ mod weight;
 mod world;
 
 pub use artifact::{Artifact, ArtifactOp, Delivery, Metered, Move};
-pub use ask::{Ask, AskEntry, AskSpec, Resolution, Scope};
+pub use ask::{Ask, AskEntry, AskSpec, Resolution, Scope, Via};
 pub use audit::{Actor, AuditEvent, AuditRecord, ProviderEvent, Severity, Subject};
 pub use caller::{Audience, Caller, CallerKind, CallerRef};
 pub use entry::Entry;
@@ -40,7 +40,7 @@ pub use provider::{Manifest, Provider, ProviderEntry, ProviderInput, ProviderKin
 pub use run::{Run, RunEntry, RunSpec, RunSummary};
 pub use seat::{NewSeat, Seat, SeatClosed, SeatCreated, SeatEntry, SeatInput, SeatOffered};
 pub use tool::{Availability, KeysKept, ToolDef, WorkerKind};
-pub use weight::memory_weight;
+pub use weight::{memory_weight, value_weight};
 pub use world::{
     ToolAllowance, World, WorldChange, WorldEntry, WorldInput, WorldPatch, WorldSettings,
 };

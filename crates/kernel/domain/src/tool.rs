@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wharf_vocab::{Digest, Durability, Micro, ToolId};
 
+use crate::provider::McpOrigin;
+
 /// A named, typed operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolDef {
@@ -47,6 +49,13 @@ pub struct ToolDef {
     /// Groups for display.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// Whether lists of tools leave it out: it is pinned, and perhaps called by its id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
+    /// How its MCP server describes it. What is passed to such a tool is what it is: nothing in
+    /// it is an address or a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp: Option<Box<McpOrigin>>,
 }
 
 /// What kind of worker an operator should start.
@@ -91,12 +100,17 @@ impl ToolDef {
             keys_kept: None,
             capabilities: Vec::new(),
             tags: Vec::new(),
+            hidden: false,
+            mcp: None,
         }
     }
 
     /// Whether an input is never an address, however much it looks like one: its schema says
-    /// `"x-wharf-literal": true`.
+    /// `"x-wharf-literal": true`, or the tool is an MCP server's.
     pub fn is_literal(&self, name: &str) -> bool {
+        if self.mcp.is_some() {
+            return true;
+        }
         let properties = self.input_schema.get("properties").and_then(Value::as_object);
         let property = properties.and_then(|properties| properties.get(name));
         property.and_then(|property| property.get("x-wharf-literal")) == Some(&Value::Bool(true))

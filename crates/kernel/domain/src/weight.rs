@@ -4,6 +4,7 @@
 use serde_json::Value;
 use wharf_vocab::Object;
 
+use crate::provider::McpOrigin;
 use crate::run::{Addresses, NewAsk, RunEntry};
 use crate::scope::Bindings;
 use crate::{
@@ -27,7 +28,8 @@ pub fn memory_weight(object: &Object) -> u64 {
     object.iter().map(|(key, value)| SLOT_BYTES + key.len() as u64 + value_weight(value)).sum()
 }
 
-fn value_weight(value: &Value) -> u64 {
+/// About how many bytes a value takes in memory.
+pub fn value_weight(value: &Value) -> u64 {
     VALUE_BYTES
         + match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => 0,
@@ -72,7 +74,9 @@ impl Run {
         let asks: u64 = self.asks.iter().map(|raised| raised.ask.weight()).sum();
         let publishing = self.publishing.as_ref().map_or(0, |begun| memory_weight(&begun.outputs));
         let outcome = self.outcome.as_ref().map_or(0, Outcome::weight);
-        RUN_BYTES + self.spec.weight() + asks + publishing + outcome
+        let notes = self.active.iter().flat_map(|active| active.notes.values());
+        let notes: u64 = notes.map(value_weight).sum();
+        RUN_BYTES + self.spec.weight() + asks + publishing + outcome + notes
     }
 }
 
@@ -132,6 +136,16 @@ impl ToolDef {
             + self.description.len() as u64
             + words.map(|word| VALUE_BYTES + word.len() as u64).sum::<u64>()
             + schemas.map(value_weight).sum::<u64>()
+            + self.mcp.as_ref().map_or(0, |origin| origin.weight())
+    }
+}
+
+impl McpOrigin {
+    fn weight(&self) -> u64 {
+        let schemas = self.input_schema.iter().chain(&self.output_schema);
+        let said = self.annotations.iter().chain(&self.execution).chain(&self.pinned);
+        let words = self.name.len() + self.title.as_ref().map_or(0, String::len);
+        ENTRY_BYTES + words as u64 + schemas.chain(said).map(value_weight).sum::<u64>()
     }
 }
 
@@ -162,6 +176,7 @@ impl RunEntry {
             Self::Created(created) => created.spec.weight(),
             Self::AskRaised(raised) => raised.ask.weight(),
             Self::AskResolved(resolved) => resolved.resolution.weight(),
+            Self::AttemptNoted(noted) => noted.value.as_ref().map_or(0, value_weight),
             Self::Publishing(begun) => memory_weight(&begun.outputs),
             Self::Ended(ended) => ended.outcome.weight(),
             _ => 0,

@@ -78,6 +78,7 @@ fn entry(piece: RowPiece<'_>) -> Result<Entry, Error> {
         Kind::RunRoomAwaited => Entry::Run(RunEntry::RoomAwaited(piece.read()?)),
         Kind::RunAttemptStarted => Entry::Run(RunEntry::AttemptStarted(piece.read()?)),
         Kind::RunCostReported => Entry::Run(RunEntry::CostReported(piece.read()?)),
+        Kind::RunAttemptNoted => Entry::Run(RunEntry::AttemptNoted(piece.read()?)),
         Kind::RunAttemptFailed => Entry::Run(RunEntry::AttemptFailed(piece.read()?)),
         Kind::RunAskRaised => Entry::Run(RunEntry::AskRaised(piece.read()?)),
         Kind::RunAskResolved => Entry::Run(RunEntry::AskResolved(piece.read()?)),

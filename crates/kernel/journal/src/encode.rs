@@ -61,6 +61,7 @@ fn run(row: &mut RowWriter, entry: &RunEntry) {
         RunEntry::RoomAwaited(data) => row.push(Kind::RunRoomAwaited, data),
         RunEntry::AttemptStarted(data) => row.push(Kind::RunAttemptStarted, data),
         RunEntry::CostReported(data) => row.push(Kind::RunCostReported, data),
+        RunEntry::AttemptNoted(data) => row.push(Kind::RunAttemptNoted, data),
         RunEntry::AttemptFailed(data) => row.push(Kind::RunAttemptFailed, data),
         RunEntry::AskRaised(data) => row.push(Kind::RunAskRaised, data),
         RunEntry::AskResolved(data) => row.push(Kind::RunAskResolved, data),

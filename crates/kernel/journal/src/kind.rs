@@ -29,6 +29,7 @@ kinds! {
     RunRoomAwaited = "run.room_awaited", 1;
     RunAttemptStarted = "run.attempt_started", 1;
     RunCostReported = "run.cost_reported", 1;
+    RunAttemptNoted = "run.attempt_noted", 1;
     RunAttemptFailed = "run.attempt_failed", 1;
     RunAskRaised = "run.ask_raised", 1;
     RunAskResolved = "run.ask_resolved", 1;

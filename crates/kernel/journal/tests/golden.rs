@@ -222,6 +222,7 @@ fn replay(stream: &StreamId, entries: Vec<(Timestamp, Entry)>) -> Value {
             let kind = match &agent.manifest.kind {
                 ProviderKind::Agent(_) => json!(["agent"]),
                 ProviderKind::ToolServer(server) => json!(["tool_server", server]),
+                ProviderKind::Mcp(details) => json!(["mcp_server", details]),
                 ProviderKind::Operative => json!(["operative"]),
             };
             json!({
@@ -301,6 +302,8 @@ fn run_summary(run: &Run) -> Value {
         "finals": run.finals,
         "publishing": run.publishing,
         "phase": format!("{:?}", run.phase()),
+        "mcp": run.spec.mcp,
+        "notes": run.active.as_ref().map(|active| &active.notes),
     })
 }
 

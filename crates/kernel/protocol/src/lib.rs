@@ -11,6 +11,7 @@
 pub mod agent;
 mod frame_meter;
 mod heartbeat;
+pub mod mcp;
 pub mod operator;
 mod pings;
 pub mod run;

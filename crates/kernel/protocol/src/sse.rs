@@ -32,6 +32,8 @@ pub struct Parser {
     id: Option<String>,
     event: Option<String>,
     data: Option<String>,
+    last_id: Option<String>,
+    retry_ms: Option<u64>,
     ready: VecDeque<SseMessage>,
 }
 
@@ -47,6 +49,8 @@ impl Parser {
             id: None,
             event: None,
             data: None,
+            last_id: None,
+            retry_ms: None,
             ready: VecDeque::new(),
         }
     }
@@ -71,6 +75,19 @@ impl Parser {
     /// The next whole message.
     pub fn pop(&mut self) -> Option<SseMessage> {
         self.ready.pop_front()
+    }
+
+    /// The last id of all that is whole, messages without data included: where the stream goes on
+    /// when it is opened again.
+    #[must_use]
+    pub fn last_id(&self) -> Option<&str> {
+        self.last_id.as_deref()
+    }
+
+    /// How long to wait before the stream is opened again, as far as the sender said so.
+    #[must_use]
+    pub fn retry_ms(&self) -> Option<u64> {
+        self.retry_ms
     }
 
     /// Bytes that are kept of a message that is not whole.
@@ -107,13 +124,19 @@ impl Parser {
                 }
                 None => self.data = Some(value.to_owned()),
             },
-            // A comment (an empty field name), `retry` and fields nobody knows are skipped.
+            "retry" if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) => {
+                self.retry_ms = value.parse().ok().or(self.retry_ms);
+            }
+            // A comment (an empty field name) and fields nobody knows are skipped.
             _ => {}
         }
     }
 
     fn end_message(&mut self) {
         let (id, event, data) = (self.id.take(), self.event.take(), self.data.take());
+        if let Some(id) = &id {
+            self.last_id = Some(id.clone());
+        }
         // Without data there is no message; a keep-alive is only a comment and an empty line.
         if let Some(data) = data {
             let event = event.filter(|name| !name.is_empty()).unwrap_or_else(|| "message".into());
@@ -183,6 +206,25 @@ mod tests {
                 message(Some("3"), "message", ""),
             ]
         );
+    }
+
+    #[test]
+    fn m052_the_pause_before_the_next_try_is_read_wherever_it_stands() {
+        for (text, retry_ms) in [
+            ("data: a\n\n", None),
+            ("retry: 3000\n\n", Some(3_000)),
+            ("id: 1\nretry:500\ndata:\n\n", Some(500)),
+            ("retry: 500\n\nretry: 700\n\n", Some(700)),
+            ("retry: 500\n\nretry: soon\nretry: -1\nretry:\nretry: +5\n\n", Some(500)),
+            ("retry: 99999999999999999999999\n\n", None),
+        ] {
+            let mut parser = Parser::new(1_000);
+            parser.push(text.as_bytes()).expect("small");
+            assert_eq!(parser.retry_ms(), retry_ms, "{text:?}");
+        }
+        let mut parser = Parser::new(1_000);
+        parser.push(b"id: 1\ndata: a\n\nid: 2\n\ndata: b\n\nid: 3\ndata: c\n").expect("small");
+        assert_eq!(parser.last_id(), Some("2"));
     }
 
     #[test]

@@ -177,6 +177,10 @@ codes! {
     SecretNotFound = "secret.not_found", 404, false;
     /// An approved host cannot be found or reached from here.
     EgressUnreachable = "egress.unreachable", 502, true;
+    /// A server elsewhere wants a person to log in first.
+    McpLoginRequired = "mcp.login_required", 409, false;
+    /// A login at a server elsewhere did not come about.
+    McpLoginFailed = "mcp.login_failed", 502, false;
 
     /// There is no such tool in the catalog.
     ToolNotFound = "tool.not_found", 404, false;

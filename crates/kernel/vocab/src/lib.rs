@@ -28,9 +28,9 @@ pub use ids::{
 };
 pub use status::{
     AllowScope, AskKind, AskOutcome, Choice, Decision, Direction, Durability, Executed, Health,
-    Isolation, Keeping, Level, LogSource, Mode, NoAnswer, ProviderState, Publish, Resource,
-    RunStatus, SandboxLevel, ServerKind, Severity, TokenState, ToolState, UnknownCost, Verb,
-    Verdict, WaitKind,
+    Isolation, Keeping, Level, LogSource, McpEraChoice, McpRoots, McpSampling, Mode, NoAnswer,
+    ProviderState, Publish, Resource, RunStatus, SandboxLevel, ServerKind, Severity, TokenState,
+    ToolState, UnknownCost, Verb, Verdict, WaitKind,
 };
 pub use time::{Backoff, DateTime, Rfc3339Error, Timestamp, rfc3339_ms};
 pub use zone::Zone;

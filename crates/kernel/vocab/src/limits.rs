@@ -77,6 +77,8 @@ pub const RUN_ASKS_OPEN_MAX: usize = 32;
 pub const RUN_ASKS_MAX: usize = 256;
 /// What an answer to a question may take in memory.
 pub const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
+/// What the notes of one attempt may take in memory together.
+pub const ATTEMPT_NOTES_BYTES_MAX: u64 = 256 * 1024;
 /// Children one run may start.
 pub const RUN_CHILDREN_MAX: usize = 1024;
 /// Depth of child runs.

@@ -293,6 +293,42 @@ choices! {
         Remote = "remote",
     }
 
+    /// Which of MCP's two ways to speak is tried with a server.
+    #[derive(Default)]
+    McpEraChoice {
+        /// What the server turns out to speak.
+        #[default]
+        Auto = "auto",
+        /// With a handshake and a session.
+        Legacy = "legacy",
+        /// Each request by itself.
+        Modern = "modern",
+    }
+
+    /// Who answers what an MCP server asks of a model.
+    #[derive(Default)]
+    McpSampling {
+        /// The caller if it can, else the core's own model if the server may call it, else nobody.
+        #[default]
+        Auto = "auto",
+        /// The client whose call it is.
+        Caller = "caller",
+        /// The core's own model.
+        Model = "model",
+        /// Nobody.
+        Refuse = "refuse",
+    }
+
+    /// Which folders an MCP server is told of. Telling of a folder permits nothing.
+    #[derive(Default)]
+    McpRoots {
+        /// Those that it may use.
+        #[default]
+        Approved = "approved",
+        /// Those of the client whose call it is.
+        Caller = "caller",
+    }
+
     /// Whether a tool can be called.
     ToolState {
         /// It can.

@@ -4,6 +4,7 @@
 //! `from_wire.rs` and `to_wire.rs`.
 
 pub mod agent_v1;
+pub mod mcp_v1;
 pub mod operator_v1;
 pub mod rest_v1;
 pub mod run_v1;

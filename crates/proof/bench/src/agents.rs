@@ -190,8 +190,13 @@ pub(crate) fn echo(path: &str) -> anyhow::Result<()> {
 
 /// The processor time this process has used.
 pub(crate) fn cpu_us() -> anyhow::Result<f64> {
+    cpu_us_of(std::process::id())
+}
+
+/// The processor time a process has used.
+pub(crate) fn cpu_us_of(pid: u32) -> anyhow::Result<f64> {
     const TICKS_PER_SECOND: f64 = 100.0;
-    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let after = stat.rsplit_once(") ").context("an odd stat file")?.1;
     let mut fields = after.split(' ').skip(11);
     let mut next = || -> anyhow::Result<f64> { Ok(fields.next().context("too short")?.parse()?) };

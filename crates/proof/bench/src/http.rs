@@ -91,19 +91,18 @@ async fn many_callers(
 pub(crate) struct Client {
     stream: BufReader<TcpStream>,
     addr: SocketAddr,
-    head: String,
+    /// The headers of all requests.
+    common: String,
 }
 
 impl Client {
     pub(crate) async fn connect(addr: SocketAddr, token: &str) -> anyhow::Result<Self> {
-        let stream = TcpStream::connect(addr).await?;
-        stream.set_nodelay(true)?;
-        Ok(Self { stream: BufReader::new(stream), addr, head: head(addr, token) })
+        Ok(Self { stream: connect(addr).await?, addr, common: common(addr, token) })
     }
 
     /// Shows another token from now on.
     pub(crate) fn be(&mut self, token: &str) {
-        self.head = head(self.addr, token);
+        self.common = common(self.addr, token);
     }
 
     pub(crate) async fn request(
@@ -112,42 +111,113 @@ impl Client {
         path: &str,
         body: &str,
     ) -> anyhow::Result<(u16, Vec<u8>)> {
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\n{}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            self.head,
-            body.len()
-        );
-        let answer = async {
-            self.stream.write_all(request.as_bytes()).await?;
-            self.answer().await
-        };
-        tokio::time::timeout(Duration::from_secs(60), answer).await?
+        let answer = self.exchange(method, path, "", body).await?;
+        Ok((answer.status, answer.body))
     }
 
-    async fn answer(&mut self) -> anyhow::Result<(u16, Vec<u8>)> {
-        let mut line = String::new();
-        self.stream.read_line(&mut line).await?;
-        let status = line.split(' ').nth(1).context("no status line")?.parse()?;
-        let mut length = 0;
+    /// The same with more headers, each with its end of line.
+    pub(crate) async fn exchange(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &str,
+        body: &str,
+    ) -> anyhow::Result<Answer> {
+        let exchange = async {
+            let mut answer = self.open(method, path, headers, body).await?;
+            self.body(&mut answer).await?;
+            Ok(answer)
+        };
+        tokio::time::timeout(Duration::from_secs(60), exchange).await?
+    }
+
+    /// The same without waiting for the body, which may go on for ever.
+    pub(crate) async fn open(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &str,
+        body: &str,
+    ) -> anyhow::Result<Answer> {
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\n{}{headers}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            self.common,
+            body.len()
+        );
+        if let Some(answer) = self.head(&request).await? {
+            return Ok(answer);
+        }
+        // Servers close connections that nobody used for a while; then there is another one.
+        self.stream = connect(self.addr).await?;
+        self.head(&request).await?.context("the connection ended before the answer")
+    }
+
+    /// The head of the answer; `None` if the connection ended before it.
+    async fn head(&mut self, request: &str) -> anyhow::Result<Option<Answer>> {
+        let mut head = String::new();
+        if self.stream.write_all(request.as_bytes()).await.is_err()
+            || !matches!(self.stream.read_line(&mut head).await, Ok(1..))
+        {
+            return Ok(None);
+        }
         loop {
-            line.clear();
-            if self.stream.read_line(&mut line).await? == 0 {
+            let line = head.len();
+            if self.stream.read_line(&mut head).await? == 0 {
                 bail!("the connection ended inside a head");
             }
-            if line == "\r\n" {
+            if &head[line..] == "\r\n" {
                 break;
             }
-            let (name, value) = line.split_once(':').context("not a header")?;
-            if name.eq_ignore_ascii_case("content-length") {
-                length = value.trim().parse()?;
-            }
         }
-        let mut body = vec![0; length];
-        self.stream.read_exact(&mut body).await?;
-        Ok((status, body))
+        let status = head.split(' ').nth(1).context("no status line")?.parse()?;
+        Ok(Some(Answer { status, head, body: Vec::new() }))
+    }
+
+    async fn body(&mut self, answer: &mut Answer) -> anyhow::Result<()> {
+        if answer.header("transfer-encoding").is_some_and(|coding| coding == "chunked") {
+            while self.chunk(&mut answer.body).await? > 0 {}
+            return Ok(());
+        }
+        let length = answer.header("content-length").map_or(Ok(0), str::parse)?;
+        answer.body.resize(length, 0);
+        self.stream.read_exact(&mut answer.body).await?;
+        Ok(())
+    }
+
+    /// Reads one chunk; the last one is empty.
+    async fn chunk(&mut self, into: &mut Vec<u8>) -> anyhow::Result<usize> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).await?;
+        let length = usize::from_str_radix(line.trim(), 16).context("no length of a chunk")?;
+        let start = into.len();
+        into.resize(start + length, 0);
+        self.stream.read_exact(&mut into[start..]).await?;
+        line.clear();
+        self.stream.read_line(&mut line).await?;
+        Ok(length)
     }
 }
 
-fn head(addr: SocketAddr, token: &str) -> String {
+/// What a server answered.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(':'));
+        lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    }
+}
+
+async fn connect(addr: SocketAddr) -> anyhow::Result<BufReader<TcpStream>> {
+    let stream = TcpStream::connect(addr).await?;
+    stream.set_nodelay(true)?;
+    Ok(BufReader::new(stream))
+}
+
+fn common(addr: SocketAddr, token: &str) -> String {
     format!("Host: {addr}\r\nAuthorization: Bearer {token}\r\n")
 }

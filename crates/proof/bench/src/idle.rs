@@ -181,7 +181,7 @@ async fn send(
 }
 
 /// Each connection takes a descriptor; the soft limit is often too low for thousands.
-fn raise_open_files() {
+pub(crate) fn raise_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     // Where it cannot be raised, the connections that fail will say so.

@@ -12,6 +12,7 @@ mod fence;
 mod files;
 mod http;
 mod idle;
+mod mcp;
 mod operators;
 mod played;
 mod process;
@@ -78,6 +79,9 @@ fn main() -> anyhow::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         return runtime.block_on(idle::idlers(&socket));
     }
+    if std::env::args().nth(1).as_deref() == Some(mcp::echo::WORD) {
+        return mcp::echo::serve();
+    }
     let Wanted { scale, json, only } = arguments()?;
     let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -114,6 +118,9 @@ fn main() -> anyhow::Result<()> {
         if wanted("operators") {
             operators::measure(scale, &mut report).await?;
         }
+        if wanted("mcp") {
+            mcp::measure(scale, &mut report).await?;
+        }
         anyhow::Ok(())
     })?;
     drop(runtime);
@@ -140,7 +147,7 @@ struct Wanted {
     only: Option<String>,
 }
 
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 14] = [
     "raw",
     "calls",
     "http",
@@ -151,6 +158,7 @@ const PARTS: [&str; 13] = [
     "idle",
     "toolserver",
     "operators",
+    "mcp",
     "sdk",
     "files",
     "process",

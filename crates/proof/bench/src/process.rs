@@ -126,16 +126,19 @@ impl Running {
         Ok(running)
     }
 
-    fn address(&self) -> anyhow::Result<std::net::SocketAddr> {
+    pub(crate) fn address(&self) -> anyhow::Result<std::net::SocketAddr> {
         let text = std::fs::read(self.home.join("run/core.json"))?;
         let info: Value = serde_json::from_slice(&text)?;
         let url = info["http"].as_str().context("no address")?;
         Ok(url.trim_start_matches("http://").parse()?)
     }
 
+    pub(crate) fn token(&self) -> anyhow::Result<String> {
+        Ok(std::fs::read_to_string(self.home.join("run/owner.token"))?.trim().to_owned())
+    }
+
     async fn client(&self) -> anyhow::Result<Client> {
-        let token = std::fs::read_to_string(self.home.join("run/owner.token"))?;
-        Client::connect(self.address()?, token.trim()).await
+        Client::connect(self.address()?, &self.token()?).await
     }
 
     fn signal(&self, signal: rustix::process::Signal) -> anyhow::Result<()> {
@@ -158,6 +161,16 @@ impl Running {
         self.signal(rustix::process::Signal::KILL)?;
         self.child.wait()?;
         Ok(())
+    }
+}
+
+impl Drop for Running {
+    /// A measurement that fails leaves no core behind.
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
     }
 }
 

@@ -286,6 +286,7 @@ pub fn summary(key: &RunKey, status: RunStatus) -> RunSummary {
         digest: Digest::of(&[key.run.as_str().as_bytes()]),
         correlation_id: None,
         parent: None,
+        grant: None,
         error: None,
     }
 }
@@ -320,6 +321,7 @@ pub fn created(key: &RunKey) -> Entry {
         approval: None,
         context: run::RunContext::default(),
         senior: None,
+        mcp: None,
         side_effect_free: false,
         idempotent: false,
         keys_kept: None,

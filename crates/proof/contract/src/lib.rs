@@ -66,8 +66,9 @@ pub use lineage::{
     t040_writers_and_readers_are_traced_by_file_and_by_run,
 };
 pub use lists::{
-    open_asks_come_oldest_first, runs_are_filtered, runs_are_paged_newest_first,
-    runs_keep_their_pages_while_others_are_added, t045_runs_are_narrowed_by_time,
+    m036_runs_are_narrowed_by_grant, open_asks_come_oldest_first, runs_are_filtered,
+    runs_are_paged_newest_first, runs_keep_their_pages_while_others_are_added,
+    t045_runs_are_narrowed_by_time,
 };
 pub use money::{
     accounts_are_opened_limited_and_charged, holds_are_told_by_shard,
@@ -151,6 +152,7 @@ macro_rules! store_contract {
             runs_are_paged_newest_first
             runs_keep_their_pages_while_others_are_added
             t045_runs_are_narrowed_by_time
+            m036_runs_are_narrowed_by_grant
             t041_a_hold_is_taken_on_the_whole_path_or_not_at_all
             t041_a_one_hold_budget_admits_one_of_64
             t041_a_hold_grows_with_what_is_reported

@@ -1,6 +1,6 @@
 //! Lists of runs and of asks.
 
-use wharf_vocab::{AskId, RunKey, RunStatus, ShardId, Timestamp, WorldId};
+use wharf_vocab::{AskId, GrantId, RunKey, RunStatus, ShardId, Timestamp, WorldId};
 
 use super::Subject;
 use super::desk::{Desk, key, question, run_key, tool};
@@ -95,6 +95,46 @@ pub async fn runs_are_filtered(subject: Subject) {
         assert_eq!(list(Some("odd"), Some("wharf/echo"), over, limit).await, ["3", "1"]);
         assert_eq!(list(Some("ev"), None, None, limit).await, [""; 0]);
         assert_eq!(list(None, None, Some(RunStatus::Failed), limit).await, [""; 0]);
+    }
+}
+
+/// Runs of one client are found by its grant, in the order they were made, whatever else there is.
+pub async fn m036_runs_are_narrowed_by_grant(subject: Subject) {
+    let desk = Desk::open(subject).await;
+    let grant = |name: &str| Some(GrantId::new(name).expect("valid"));
+    for n in 0..9_u32 {
+        let run = run_key("w", &format!("r-{n}"));
+        let of = [grant("g-1"), grant("g-2"), None][n as usize % 3].clone();
+        let mut batches = vec![desk.creates(&run)];
+        if n < 4 {
+            batches.push(desk.ends(&run, 2));
+        }
+        for mut batch in batches {
+            batch.appends[0].head.run.as_mut().expect("a run").grant.clone_from(&of);
+            desk.put(batch).await;
+        }
+    }
+    let list = async |name: &str, status, limit| {
+        let mut query = RunQuery { grant: grant(name), status, limit, ..RunQuery::default() };
+        let mut found = Vec::new();
+        loop {
+            let page = desk.store().runs(query.clone()).await.expect("readable");
+            let named = page.runs.iter().map(|run| {
+                assert_eq!(run.grant, grant(name));
+                run.key.run.as_str()[2..].to_owned()
+            });
+            found.extend(named);
+            if page.next.is_none() {
+                return found;
+            }
+            query.before = page.next;
+        }
+    };
+    for limit in [1, 2, 100] {
+        assert_eq!(list("g-1", None, limit).await, ["6", "3", "0"]);
+        assert_eq!(list("g-2", None, limit).await, ["7", "4", "1"]);
+        assert_eq!(list("g-1", Some(RunStatus::Succeeded), limit).await, ["3", "0"]);
+        assert_eq!(list("g", None, limit).await, [""; 0]);
     }
 }
 

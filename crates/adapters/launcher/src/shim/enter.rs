@@ -58,6 +58,7 @@ fn enter(socket: &UnixStream, slot: OwnedFd) -> Result<InitReport, StartFailure>
             let dir = crate::sandbox::SECRETS_DIR.to_owned();
             order.env.insert(SECRETS_VARIABLE.to_owned(), dir);
         }
+        let inherited = (inherited, handover.stdio);
         return super::init::run(socket, &order, inherited, handover.way_in);
     }
     std::env::set_current_dir(&order.cwd).at(Step::Cwd)?;
@@ -65,7 +66,7 @@ fn enter(socket: &UnixStream, slot: OwnedFd) -> Result<InitReport, StartFailure>
     if order.fence.trial {
         return Ok(InitReport::Tried { landlock, ids: None });
     }
-    match become_program(&order) {
+    match become_program(&order, handover.stdio.as_ref()) {
         Ok(never) => match never {},
         Err(error) => {
             drop(inherited);
@@ -74,15 +75,18 @@ fn enter(socket: &UnixStream, slot: OwnedFd) -> Result<InitReport, StartFailure>
     }
 }
 
-fn become_program(order: &Order) -> io::Result<Infallible> {
-    Err(program(order).exec())
+fn become_program(order: &Order, stdio: Option<&OwnedFd>) -> io::Result<Infallible> {
+    Err(program(order, stdio)?.exec())
 }
 
 /// The program as it was ordered.
-pub(super) fn program(order: &Order) -> Command {
+pub(super) fn program(order: &Order, stdio: Option<&OwnedFd>) -> io::Result<Command> {
     let mut command = Command::new(&order.program);
     command.args(&order.args).env_clear().envs(&order.env).stdin(Stdio::null());
-    command
+    if let Some(stdio) = stdio {
+        command.stdin(stdio.try_clone()?).stdout(stdio.try_clone()?);
+    }
+    Ok(command)
 }
 
 pub(super) fn not_begun(order: &Order, error: &io::Error) -> StartFailure {

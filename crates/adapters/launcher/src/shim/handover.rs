@@ -2,7 +2,7 @@
 //!
 //! The order lies in a file that exists only in memory and is sealed before it is passed on: who
 //! receives its descriptor reads exactly what was written, and nobody can change it afterwards.
-//! The descriptor, and those of a connection that the program inherits and of the way in, travel
+//! The descriptor, and those of connections that the program inherits and of the way in, travel
 //! over a socket; neither arguments nor environment of any process carry anything of it.
 
 use std::fs::File;
@@ -20,11 +20,12 @@ use serde::de::DeserializeOwned;
 use wharf_vocab::limits::LAUNCH_ORDER_BYTES_MAX;
 
 /// Most descriptors in one message.
-pub(super) const DESCRIPTORS_MAX: usize = 3;
+pub(super) const DESCRIPTORS_MAX: usize = 4;
 
 /// What comes along with an order, as bits of the one byte that is sent.
 const WITH_CONNECTION: u8 = 1;
 const WITH_WAY_IN: u8 = 2;
+const WITH_STDIO: u8 = 4;
 
 /// What is handed over.
 #[derive(Debug)]
@@ -35,6 +36,8 @@ pub(crate) struct Handover {
     pub(crate) connection: Option<OwnedFd>,
     /// The socket on which connections to the program arrive.
     pub(crate) way_in: Option<OwnedFd>,
+    /// The connection that is the program's standard input and output.
+    pub(crate) stdio: Option<OwnedFd>,
 }
 
 impl Handover {
@@ -44,14 +47,19 @@ impl Handover {
         if text.len() > LAUNCH_ORDER_BYTES_MAX {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        Ok(Self { order: sealed(&text)?, connection: None, way_in: None })
+        Ok(Self { order: sealed(&text)?, connection: None, way_in: None, stdio: None })
     }
 
     /// Puts it on a socket, where it waits for its reader.
     pub(crate) fn send(&self, socket: impl AsFd) -> io::Result<()> {
         let mut descriptors = vec![self.order.as_fd()];
         let mut with = 0;
-        for (one, bit) in [(&self.connection, WITH_CONNECTION), (&self.way_in, WITH_WAY_IN)] {
+        let more = [
+            (&self.connection, WITH_CONNECTION),
+            (&self.way_in, WITH_WAY_IN),
+            (&self.stdio, WITH_STDIO),
+        ];
+        for (one, bit) in more {
             if let Some(one) = one {
                 descriptors.push(one.as_fd());
                 with |= bit;
@@ -69,9 +77,10 @@ impl Handover {
             let one = (with[0] & bit == bit).then(|| descriptors.next());
             one.map(|one| one.ok_or(io::ErrorKind::UnexpectedEof)).transpose()
         };
-        let (order, connection, way_in) = (next(0)?, next(WITH_CONNECTION)?, next(WITH_WAY_IN)?);
+        let (order, connection) = (next(0)?, next(WITH_CONNECTION)?);
+        let (way_in, stdio) = (next(WITH_WAY_IN)?, next(WITH_STDIO)?);
         match order {
-            Some(order) if read == 1 => Ok(Self { order, connection, way_in }),
+            Some(order) if read == 1 => Ok(Self { order, connection, way_in, stdio }),
             _ => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
@@ -179,10 +188,15 @@ mod tests {
         let received = Handover::receive(&theirs).expect("receives");
         assert!(received.connection.is_some() && received.way_in.is_none());
         let Handover { order, connection, .. } = received;
-        let received = Handover { order, connection: None, way_in: connection };
+        let received = Handover { order, connection: None, way_in: connection, stdio: None };
         received.send(&ours).expect("sends");
         let received = Handover::receive(&theirs).expect("receives");
         assert!(received.connection.is_none() && received.way_in.is_some());
+        let Handover { order, way_in, .. } = received;
+        let received = Handover { order, connection: None, way_in: None, stdio: way_in };
+        received.send(&ours).expect("sends");
+        let received = Handover::receive(&theirs).expect("receives");
+        assert!(received.way_in.is_none() && received.stdio.is_some());
         assert_eq!(received.read::<Vec<String>>().expect("reads"), ["a", "b"]);
         let mut file = File::from(received.order.try_clone().expect("clones"));
         assert!(file.write_all(b"x").is_err(), "it is sealed");
@@ -196,7 +210,7 @@ mod tests {
         let descriptor =
             memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).expect("makes");
         fcntl_add_seals(&descriptor, SealFlags::WRITE | SealFlags::SHRINK).expect("seals in part");
-        let handover = Handover { order: descriptor, connection: None, way_in: None };
+        let handover = Handover { order: descriptor, connection: None, way_in: None, stdio: None };
         let error = handover.read::<Vec<String>>().expect_err("refused");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
     }

@@ -40,7 +40,7 @@ pub(super) const TERMINATE: u8 = b't';
 pub(super) fn run(
     socket: &UnixStream,
     order: &Order,
-    inherited: Option<OwnedFd>,
+    (inherited, stdio): (Option<OwnedFd>, Option<OwnedFd>),
     way_in: Option<OwnedFd>,
 ) -> Result<InitReport, StartFailure> {
     rustix::thread::set_name(c"wharf-init").at(Step::Prepare)?;
@@ -65,12 +65,19 @@ pub(super) fn run(
     let filters =
         order.fence.layers.seccomp.then(|| Filters::new(true)).transpose().at(Step::Seccomp)?;
     let filters = filters.as_ref();
-    let start =
-        ProgramStart { order, view: &view, filters, proxy_port, socket, processes: &processes };
+    let start = ProgramStart {
+        order,
+        view: &view,
+        filters,
+        proxy_port,
+        socket,
+        processes: &processes,
+        stdio: stdio.as_ref(),
+    };
     // What a thread puts on, only it and its children wear.
     let started = thread::scope(|scope| scope.spawn(|| start.run()).join());
     let started = started.unwrap_or_else(|_| Err(Errno::FAULT).at(Step::Prepare))?;
-    drop(inherited);
+    drop((inherited, stdio));
     let pid = match started {
         StartedProgram::Program(pid) => pid,
         StartedProgram::Nothing { landlock } => return Ok(InitReport::Tried { landlock, ids }),
@@ -118,6 +125,7 @@ struct ProgramStart<'a> {
     proxy_port: Option<u16>,
     socket: &'a UnixStream,
     processes: &'a OwnedFd,
+    stdio: Option<&'a OwnedFd>,
 }
 
 enum StartedProgram {
@@ -147,7 +155,7 @@ impl ProgramStart<'_> {
         if fence.trial {
             return Ok(StartedProgram::Nothing { landlock });
         }
-        let mut program = program(self.order);
+        let mut program = program(self.order, self.stdio).at(Step::Prepare)?;
         if let Some(port) = self.proxy_port {
             let address = format!("http://127.0.0.1:{port}");
             for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {

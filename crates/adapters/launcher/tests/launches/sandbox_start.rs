@@ -79,6 +79,29 @@ async fn a_program_speaks_on_the_connection_it_inherited() {
 }
 
 #[tokio::test]
+async fn m045_a_program_speaks_on_standard_streams_that_lead_to_the_core() {
+    use std::io::{Read, Write};
+    let bench = Bench::new();
+    for level in [SandboxLevel::None, Basic, Standard, Strict] {
+        if !can(&bench, level).await {
+            continue;
+        }
+        let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        let mut spec = bench.fenced(level, &["-c", "read word; echo \"$word back\"; echo log >&2"]);
+        spec.program = "sh".into();
+        spec.stdio = Some(std::sync::Arc::new(theirs.into()));
+        ours.write_all(b"hello\n").expect("writes");
+        let launched = bench.launch(spec).await;
+        let exit = ended(launched.exited()).await;
+        assert_eq!((exit.how, exit.last_stderr.as_deref()), (ExitHow::Code(0), Some("log")));
+        let mut heard = String::new();
+        // All other holders are gone, so this ends.
+        ours.read_to_string(&mut heard).expect("reads");
+        assert_eq!(heard, "hello back\n", "{level}");
+    }
+}
+
+#[tokio::test]
 async fn a_folder_with_spaces_and_odd_letters_is_no_obstacle() {
     let bench = Bench::new();
     let folder = bench.dir.path().join("my agent's ü \\ folder");

@@ -55,9 +55,9 @@ fn span(conn: &Connection, query: &RunQuery) -> rusqlite::Result<Option<Span>> {
 const SPAN: &str = "SELECT min(id), max(id) FROM streams INDEXED BY runs_by_time
                     WHERE created_at >= ?1 AND created_at < ?2 AND id < ?3";
 
-/// Whether no small index has the runs of this status.
+/// Whether no small index has the wanted runs.
 fn walks_all(query: &RunQuery) -> bool {
-    matches!(query.status, None | Some(RunStatus::Succeeded))
+    query.grant.is_none() && matches!(query.status, None | Some(RunStatus::Succeeded))
 }
 
 /// The statement walks streams from the newest to the oldest, over the smallest index that has
@@ -65,6 +65,7 @@ fn walks_all(query: &RunQuery) -> bool {
 /// gathers and sorts instead. A partial index is only used when its condition stands here too.
 fn statement(query: &RunQuery, (behind, before): Span) -> (String, Vec<Value>) {
     let from = match query.status {
+        _ if query.grant.is_some() => "streams INDEXED BY runs_by_caller WHERE caller IS NOT NULL",
         None | Some(RunStatus::Succeeded) => "streams WHERE +kind = 'run'",
         Some(RunStatus::Queued | RunStatus::Waiting | RunStatus::Running) => {
             "streams INDEXED BY streams_open WHERE open = 1 AND kind = 'run'"
@@ -89,6 +90,10 @@ fn statement(query: &RunQuery, (behind, before): Span) -> (String, Vec<Value>) {
         values.push(tool.as_str().to_owned().into());
         sql.push_str(&format!(" AND tool = ?{}", values.len()));
     }
+    if let Some(grant) = &query.grant {
+        values.push(grant.as_str().to_owned().into());
+        sql.push_str(&format!(" AND caller = ?{}", values.len()));
+    }
     for (moment, compared) in [(query.since, ">="), (query.until, "<")] {
         if let Some(moment) = moment {
             values.push(clamp(moment.0).into());
@@ -103,7 +108,7 @@ fn statement(query: &RunQuery, (behind, before): Span) -> (String, Vec<Value>) {
 #[cfg(test)]
 mod tests {
     use rusqlite::Connection;
-    use wharf_vocab::{Timestamp, ToolId, WorldId};
+    use wharf_vocab::{GrantId, Timestamp, ToolId, WorldId};
 
     use super::*;
     use crate::migrations;
@@ -119,6 +124,7 @@ mod tests {
                     world: narrow.then(|| WorldId::new("w").expect("valid")),
                     tool: narrow.then(|| ToolId::new("a/b").expect("valid")),
                     status,
+                    grant: None,
                     since: narrow.then_some(Timestamp(1)),
                     until: narrow.then_some(Timestamp(2)),
                     before: Some(9),
@@ -136,6 +142,12 @@ mod tests {
                     Some(_) => "streams_open",
                 };
                 assert!(plan[0].contains(index), "{status:?} {narrow}: {plan:?}");
+                let grant = Some(GrantId::new("g").expect("valid"));
+                let (sql, values) = statement(&RunQuery { grant, ..query }, (0, 9));
+                let plan = self::plan(&conn, &sql, values);
+                assert_eq!(plan.len(), 1, "{status:?} {narrow}: {plan:?}");
+                let found = plan[0].contains("runs_by_caller (caller=? AND rowid>? AND rowid<?)");
+                assert!(found, "{status:?} {narrow}: {plan:?}");
             }
         }
     }

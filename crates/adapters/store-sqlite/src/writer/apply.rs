@@ -246,8 +246,8 @@ fn write_stream(
     if *is_new {
         conn.prepare_cached(
             "INSERT INTO streams (id, shard, kind, key, seq, open, status, tool, summary,
-                                  cost_micro, wall_ms, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                                  cost_micro, wall_ms, created_at, caller)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         )?
         .execute(params![
             place.id,
@@ -261,10 +261,11 @@ fn write_stream(
             summary,
             cost,
             wall,
-            run.map(|run| run.created_at)
+            run.map(|run| run.created_at),
+            run.and_then(|run| run.caller.as_deref())
         ])?;
     } else {
-        // When it was made stays as it is, so that its index is left alone.
+        // When it was made and for whom stays as it is, so that their indices are left alone.
         conn.prepare_cached(
             "UPDATE streams SET seq = ?2, open = ?3, status = ?4, tool = ?5, summary = ?6,
                                 cost_micro = ?7, wall_ms = ?8

@@ -11,6 +11,7 @@ pub(crate) mod costs;
 pub(crate) mod decide;
 pub(crate) mod doctor;
 pub(crate) mod inbox;
+pub(crate) mod mcp;
 pub(crate) mod migrate;
 pub(crate) mod new;
 pub(crate) mod operatives;

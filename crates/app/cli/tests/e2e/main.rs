@@ -12,6 +12,7 @@ mod faults;
 mod graphql;
 #[cfg(target_os = "linux")]
 mod hostile;
+mod mcp;
 mod new_projects;
 mod openapi;
 mod operatives;
@@ -33,3 +34,7 @@ mod torture;
 mod trust;
 mod typescript_sdk;
 mod worlds;
+
+#[cfg(target_os = "linux")]
+#[path = "mcp/surface.rs"]
+mod mcp_surface;

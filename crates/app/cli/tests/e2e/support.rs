@@ -283,6 +283,36 @@ impl Api {
         self.send(reqwest::Client::new().get(address))
     }
 
+    /// Status and answer of a request with a body elsewhere, made without a token.
+    pub(crate) fn post_at(&self, address: &str, body: &Value) -> (u16, Value) {
+        let (status, body) = self.send(reqwest::Client::new().post(address).json(body));
+        (status, serde_json::from_slice(&body).unwrap_or_default())
+    }
+
+    /// Status, answer and session id of a message of MCP; of a stream its last event.
+    pub(crate) fn rpc(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> (u16, Value, String) {
+        let mut request = self.client.post(format!("{}{path}", self.url)).json(body).timeout(LONG);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let answer = async {
+            let answer = request.send().await?;
+            let status = answer.status().as_u16();
+            let session = answer.headers().get("mcp-session-id").and_then(|it| it.to_str().ok());
+            let session = session.unwrap_or_default().to_owned();
+            Ok::<_, reqwest::Error>((status, session, answer.text().await?))
+        };
+        let (status, session, text) = self.runtime.block_on(answer).expect("the core answers");
+        let last = text.lines().rev().find_map(|line| line.strip_prefix("data:"));
+        let value = serde_json::from_str(last.unwrap_or(&text)).unwrap_or_default();
+        (status, value, session)
+    }
+
     /// Puts a file into a world.
     pub(crate) fn put_file(&self, world: &str, path: &str, text: &str) -> (u16, Value) {
         let url = format!("{}/v1/worlds/{world}/files{path}", self.url);

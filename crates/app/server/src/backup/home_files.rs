@@ -20,7 +20,7 @@ use crate::anchors::is_anchor;
 use crate::home::unreadable;
 
 /// Folders of which everything is taken, but for what is left out below.
-const FOLDERS: [&str; 4] = ["run", "secrets", "agents", "tools"];
+const FOLDERS: [&str; 6] = ["run", "secrets", "agents", "tools", "mcp", "mcp-servers"];
 /// What `run` holds for the core that is up, or for this machine alone: a copy that is started
 /// beside the original must not want its port.
 const RUN_LEFT_OUT: [&str; 5] = ["core.json", "lock", "agents.sock", "storage.port", "backup.db"];
@@ -168,7 +168,7 @@ fn is_left_out(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     match parts[..] {
         ["run", name] => RUN_LEFT_OUT.contains(&name) || is_anchor(name) || name.ends_with(".new"),
-        ["agents" | "tools", _, name] => LAUNCHED.contains(&name),
+        ["agents" | "tools" | "mcp", _, name] => LAUNCHED.contains(&name),
         _ => false,
     }
 }

@@ -59,10 +59,12 @@ async fn every_route_of_a_core_stands_in_its_document() {
     };
     let mut routes: BTreeSet<String> = paths.keys().cloned().collect();
     let edges = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../edges");
-    for edge in ["graphql", "operator", "tool"] {
+    for edge in ["graphql", "operator", "tool", "mcp"] {
         made(&edges.join(edge).join("src"), &mut routes);
     }
-    for known in ["/v1/operators", "/v1/tasks", "/v1/worker/prompt", "/v1/operatives", "/graphql"] {
+    for known in
+        ["/v1/operators", "/v1/tasks", "/v1/worker/prompt", "/v1/operatives", "/graphql", "/mcp"]
+    {
         assert!(routes.contains(known), "{known} was not found");
     }
     for route in routes {

@@ -2,6 +2,7 @@
 
 mod audit;
 mod inbox;
+mod mcp;
 mod providers;
 mod runs;
 mod worlds;
@@ -16,6 +17,7 @@ use crate::client::Client;
 
 pub use audit::Audit;
 pub use inbox::{Inbox, Seats};
+pub use mcp::McpServers;
 pub use providers::{Agents, LogFollower, Operatives, Tools};
 pub use runs::{RunFilter, Runs};
 pub use worlds::Worlds;
@@ -49,6 +51,12 @@ impl Client {
     #[must_use]
     pub fn agents(&self) -> Agents<'_> {
         Agents(self)
+    }
+
+    /// MCP servers.
+    #[must_use]
+    pub fn mcp_servers(&self) -> McpServers<'_> {
+        McpServers(self)
     }
 
     /// Operatives.

@@ -185,7 +185,7 @@ pub struct LogFollower {
 }
 
 impl LogFollower {
-    async fn open(client: &Client, path: &[&str], lines: u64) -> Result<Self> {
+    pub(super) async fn open(client: &Client, path: &[&str], lines: u64) -> Result<Self> {
         let request = client.request(Method::GET, path);
         let request = request.query(&[("lines", lines.to_string()), ("follow", "true".to_owned())]);
         let pieces = Box::pin(client.stream(request).await?);

@@ -244,3 +244,22 @@ async fn r151_a_refusal_tells_nothing_of_what_was_sent_but_host_and_port() {
     let keys: Vec<&str> = denied[0].facts.keys().map(String::as_str).collect();
     assert_eq!(keys, ["error_code", "host", "permission", "port", "reason"]);
 }
+
+#[tokio::test]
+async fn m047_a_host_of_the_machines_own_settings_is_reached_wherever_it_is_and_no_other() {
+    let server = Server::http("\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+    let port = server.port();
+    let names = Names::answering(&[&["127.0.0.1"], &["127.0.0.1"]]);
+    let mut stage = Stage::with(&["nobody.example"], names, impatient()).await;
+    stage.door = None;
+    let host = format!("registry.example:{port}");
+    let allowed = vec![wharf_domain::permission::HostPattern::parse(&host).expect("a pattern")];
+    let agent = wharf_vocab::ProviderId::new("packed").expect("an id");
+    let socket = stage.socket();
+    let door = wharf_ports::launcher::Egress::open_own(&stage.proxy, agent, socket, allowed).await;
+    stage.door = Some(door.expect("opens"));
+    let answer = stage.ask(get(&format!("http://{host}/x"), &host)).await;
+    assert!(answer.ends_with("ok"), "{answer}");
+    let other = format!("other.example:{port}");
+    assert_eq!(taken_apart(&stage.ask(connect(&other)).await).0, 403);
+}

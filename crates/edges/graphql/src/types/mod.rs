@@ -6,6 +6,7 @@ mod choice;
 mod cost;
 mod event;
 mod file;
+mod mcp;
 pub(crate) mod page;
 mod run;
 mod tool;
@@ -20,6 +21,7 @@ pub(crate) use choice::{
 pub(crate) use cost::Costs;
 pub(crate) use event::RunEvent;
 pub(crate) use file::{Artifact, Trace, Usage};
+pub(crate) use mcp::McpServer;
 pub(crate) use page::{Connection, Edge, by_name, limit};
 pub(crate) use run::{Run, RunSummary};
 pub(crate) use tool::Tool;

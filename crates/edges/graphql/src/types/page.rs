@@ -15,6 +15,7 @@ pub(crate) const RUNS: CursorList = list(b'R');
 pub(crate) const INBOX: CursorList = list(b'I');
 pub(crate) const TOOLS: CursorList = list(b'T');
 pub(crate) const AGENTS: CursorList = list(b'G');
+pub(crate) const MCP: CursorList = list(b'M');
 pub(crate) const WORLDS: CursorList = list(b'W');
 pub(crate) const FILES: CursorList = list(b'F');
 

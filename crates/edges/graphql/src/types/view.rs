@@ -4,8 +4,13 @@
 //! that REST gains and GraphQL lacks does not compile. What differs between the two is only how
 //! values are written, which [`View`] says once for each kind of value.
 
+use std::collections::BTreeMap;
+
+use serde::Serialize;
 use serde_json::Value;
-use wharf_vocab::{AskId, DateTime, GrantId, Object, ProviderId, RunId, ToolId, WorldId};
+use wharf_vocab::{
+    AskId, DateTime, GrantId, LaunchId, Object, ProviderId, RunId, SecretName, ToolId, WorldId,
+};
 
 use crate::scalars::{self, Int64};
 
@@ -35,8 +40,10 @@ macro_rules! text {
 }
 
 same!(String, bool, u32, Value);
-text!(AskId, ProviderId, RunId, ToolId, WorldId);
-text!(wharf_vocab::ToolState, wharf_vocab::WaitKind);
+text!(AskId, LaunchId, ProviderId, RunId, SecretName, ToolId, WorldId);
+text!(wharf_vocab::ToolState, wharf_vocab::WaitKind, wharf_vocab::ProviderState);
+text!(wharf_vocab::SandboxLevel, wharf_vocab::Isolation);
+text!(wharf_vocab::McpEraChoice, wharf_vocab::McpSampling, wharf_vocab::McpRoots);
 
 /// Every ask of this version names its caller.
 impl View<Option<GrantId>> for String {
@@ -60,6 +67,13 @@ impl View<DateTime> for scalars::DateTime {
 impl View<Object> for Value {
     fn view(of: Object) -> Self {
         Self::Object(of)
+    }
+}
+
+/// Names of the owner's own choice, each with a value.
+impl<T: Serialize> View<BTreeMap<String, T>> for Value {
+    fn view(of: BTreeMap<String, T>) -> Self {
+        serde_json::to_value(of).unwrap_or_default()
     }
 }
 

@@ -8,6 +8,7 @@ mod fuzz;
 mod http;
 mod limits;
 mod lists;
+mod mcp;
 mod operations;
 mod rights;
 mod same;

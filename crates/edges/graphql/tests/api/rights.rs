@@ -41,6 +41,8 @@ const FIELDS: &[Field] = &[
         "",
     ),
     field("query { agents { edges { cursor } } }", "GET", "/v1/agents", ""),
+    field("query { mcpServers { edges { cursor } } }", "GET", "/v1/mcp", ""),
+    field("query { mcpServer(id: \"x\") { serverId } }", "GET", "/v1/mcp/x", ""),
     field("query { inbox { edges { cursor } } }", "GET", "/v1/inbox", ""),
     field(
         "query { inbox(world: \"default\") { edges { cursor } } }",

@@ -34,6 +34,12 @@ const PAIRS: &[Pair] = &[
     ("WaitingFor", "WaitingFor", &[], &[]),
     ("Receipt", "Receipt", &[], &[]),
     ("Error", "ErrorInfo", &[], &[]),
+    ("McpServer", "McpServer", &[], &[]),
+    ("McpOauth", "McpOauth", &[], &[]),
+    ("AgentPermission", "AgentPermission", &[], &[]),
+    ("AgentWish", "AgentWish", &[], &[]),
+    ("AgentLimits", "AgentLimits", &[], &[]),
+    ("Rate", "Rate", &[], &[]),
     ("Ask", "Ask", &[], &[]),
     ("AskFile", "AskFile", &[], &[]),
     // Who steers servers is known to the HTTP edge; what a definition promises REST shows in diffs.
@@ -66,20 +72,18 @@ const ONLY_REST: &[&str] = &[
     "Diagnosis",
     "Finding",
     "Keys",
+    "McpLoginPage",
+    "McpLoginState",
     "Secret",
     "Ticket",
     "Token",
     // Processes and their logs. GraphQL's `Agent` is what the journal knows of it.
     "Agent",
     "AgentHealth",
-    "AgentLimits",
     "AgentLogLine",
-    "AgentPermission",
-    "AgentWish",
     "FoundAgent",
     "FoundAgents",
     "Operative",
-    "Rate",
     "ToolServer",
     "ToolDefinition",
     "ToolDiff",
@@ -134,7 +138,7 @@ fn rest_kind(schemas: &Value, schema: &Value) -> &'static str {
 }
 
 /// The fields of a type, each with its kind.
-async fn graphql_fields(stage: &Stage, name: &str) -> BTreeMap<String, &'static str> {
+pub(crate) async fn graphql_fields(stage: &Stage, name: &str) -> BTreeMap<String, &'static str> {
     let part = "{ name type { kind name ofType { kind name ofType { kind name } } } }";
     let query = format!("{{ __type(name: \"{name}\") {{ fields {part} inputFields {part} }} }}");
     let shown = stage.ask(&query).await.data()["__type"].clone();
@@ -214,7 +218,7 @@ fn collect(document: &Value, part: &Value, names: &mut BTreeSet<String>) {
 /// Compares what both say of one thing, field by field: names differ in spelling, large numbers
 /// are text in GraphQL, and what REST leaves out is null.
 #[track_caller]
-fn assert_same(rest: &Value, graphql: &Value) {
+pub(crate) fn assert_same(rest: &Value, graphql: &Value) {
     match (rest, graphql) {
         (Value::Object(rest), Value::Object(graphql)) => {
             for (name, ours) in graphql {

@@ -17,11 +17,12 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use wharf_domain::grant::Keyring;
 use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
-use wharf_graphql::GraphqlLimits;
+use wharf_graphql::{GraphqlLimits, GraphqlOptions};
 use wharf_http::{HttpListener, HttpOptions, HttpServer, Mount, OwnerToken};
 use wharf_journal::audit::AuditKey;
 use wharf_memory::{MemoryObjects, MemoryStore};
 use wharf_ports::SystemClock;
+use wharf_ports::providers::ProviderControl;
 use wharf_vocab::{NodeId, WorldId};
 
 pub(crate) const OWNER: &str = "owners-own-token";
@@ -67,6 +68,14 @@ impl Stage {
     }
 
     pub(crate) async fn start_with(limits: GraphqlLimits) -> Self {
+        Self::start_having(limits, None).await
+    }
+
+    /// With somebody who steers MCP servers.
+    pub(crate) async fn start_having(
+        limits: GraphqlLimits,
+        mcp: Option<Arc<dyn ProviderControl>>,
+    ) -> Self {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock.clone()));
         let node = NodeId::new("test").expect("valid");
@@ -87,7 +96,9 @@ impl Stage {
         let (known, owner) = (handle.clone(), options.owner.clone());
         let bearer =
             move |token: &str| owner.bearer(token, |token| known.trust().authenticate(token));
-        let router = wharf_graphql::router_with(handle.clone(), Arc::new(bearer), limits);
+        let graphql = GraphqlOptions::new(handle.clone(), Arc::new(bearer));
+        let router = wharf_graphql::router(GraphqlOptions { limits, mcp: mcp.clone(), ..graphql });
+        options.mcp = mcp;
         options.mounts = vec![Mount { own_doors: true, ..Mount::new("/graphql", router) }];
         let addr = "127.0.0.1:0".parse().expect("an address");
         let listener = HttpListener::bind(addr, &options.limits).expect("binds");

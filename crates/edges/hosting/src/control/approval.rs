@@ -1,6 +1,7 @@
 //! Approving providers and taking approvals back.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use wharf_domain::permission::Permission;
 use wharf_domain::provider::{Approval, OwnerTerms, ToolServer};
@@ -21,6 +22,7 @@ impl Control {
         approve: Approve,
     ) -> Result<Provider, Fault> {
         let (known, host) = (self.known(id)?, self.kind.host());
+        Arc::clone(&self.kind).prepare(known.clone()).await?;
         let (manifest, before) = (known.manifest, known.approval);
         let permissions = approve.permissions.unwrap_or_else(|| manifest.permissions.clone());
         let Approve { sandbox, isolation, limits, .. } = approve;
@@ -77,8 +79,12 @@ impl Control {
         let given: Vec<_> = given.collect();
         blocking(move || fence::check(&given, &ground)).await?;
         for permission in agent.permissions() {
-            if let Permission::Secret(name) = permission {
-                launch::secret(&*self.kind, &name).await?;
+            match permission {
+                Permission::Secret(name) => drop(launch::secret(&*self.kind, &name).await?),
+                Permission::SecretEnv { name, .. } => {
+                    launch::env_value(&name, &launch::secret(&*self.kind, &name).await?)?;
+                }
+                _ => {}
             }
         }
         Ok(())

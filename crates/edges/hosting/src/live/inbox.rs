@@ -9,6 +9,8 @@ use wharf_engine::{Attempt, Handle};
 use wharf_vocab::{AttemptId, LaunchId};
 
 use super::Live;
+use super::pool::NextAttempt;
+use crate::tasks::in_place;
 
 /// Commands that may wait for a connection besides calls, which wait in the queue.
 const COMMANDS_WAITING_MAX: usize = 512;
@@ -115,9 +117,24 @@ impl Inbox {
         }
     }
 
+    /// Takes the next attempt, once the provider's files were looked at after it came. The look is
+    /// taken here, so that it costs an attempt no way to another thread and back.
     fn take(&self) -> Option<Assignment> {
         let ConnectionGuard { live, launch } = &self.tie;
-        let dispatch = live.pool().take(launch)?;
+        let dispatch = loop {
+            let next = live.pool().take(launch)?;
+            match next {
+                NextAttempt::Taken(dispatch) => break *dispatch,
+                NextAttempt::Look(watch, placed) if in_place(|| watch.is_unchanged()) => {
+                    live.pool().looked(placed);
+                }
+                NextAttempt::Look(..) => {
+                    live.pool().doubted();
+                    live.changed.notify_one();
+                    return None;
+                }
+            }
+        };
         let (live, launch, attempt) =
             (Arc::clone(live), launch.clone(), dispatch.attempt_id.clone());
         let permit = Permit { live, launch, attempt, unresponsive: false };

@@ -125,8 +125,17 @@ pub(crate) struct InstanceChannels {
 #[derive(Debug)]
 struct QueuedAttempt {
     dispatch: Dispatch,
-    /// Whether the provider's files were looked at since it came.
-    checked: bool,
+    /// Which one it is of all that came.
+    number: u64,
+}
+
+/// What a process takes next.
+#[derive(Debug)]
+pub(crate) enum NextAttempt {
+    /// This attempt.
+    Taken(Box<Dispatch>),
+    /// None before somebody has looked at these files, on behalf of all attempts up to this one.
+    Look(Arc<FileWatch>, u64),
 }
 
 /// How the processes of a provider are kept.
@@ -135,13 +144,23 @@ pub(crate) struct PoolPolicy {
     /// Which runs share a process.
     pub(crate) isolation: Isolation,
     pub(crate) upkeep: Upkeep,
+    /// Whether a process is started although nobody waits for one.
+    pub(crate) looks_first: bool,
+    /// Whether one more than is needed is there while runs have processes of their own.
+    pub(crate) spare: bool,
     /// What such a provider is called.
     pub(crate) word: &'static str,
 }
 
 impl Default for PoolPolicy {
     fn default() -> Self {
-        Self { isolation: Isolation::Shared, upkeep: Upkeep::Always, word: "agent" }
+        Self {
+            isolation: Isolation::Shared,
+            upkeep: Upkeep::Always,
+            looks_first: false,
+            spare: false,
+            word: "agent",
+        }
     }
 }
 
@@ -163,8 +182,24 @@ pub(crate) struct Pool {
     pub(crate) blocked: Option<Fault>,
     /// The files that it is pinned to.
     pub(crate) watch: Option<Arc<FileWatch>>,
-    /// Whether somebody looks at these files for the attempts that wait.
-    is_looked_after: bool,
+    /// How many attempts have come.
+    placed: u64,
+    /// The files were looked at after so many of them had come.
+    looked_at: u64,
+    /// How far these files look different; nobody takes an attempt before they were compared.
+    doubt: FileDoubt,
+}
+
+/// Whether the files of a provider look different from those that were approved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum FileDoubt {
+    /// They do not, as far as anybody has looked.
+    #[default]
+    None,
+    /// They do: somebody must compare them.
+    Found,
+    /// Somebody compares them.
+    Comparing,
 }
 
 /// How a provider fares that has no process.
@@ -278,7 +313,9 @@ impl Pool {
             return None;
         }
         slot.conn = Some(commands);
-        Some(Arc::clone(&slot.calls_wake))
+        let wake = Arc::clone(&slot.calls_wake);
+        self.policy.looks_first = false;
+        Some(wake)
     }
 
     /// Which runs may come to share a process.
@@ -305,11 +342,21 @@ impl Pool {
             Isolation::Run => self.queue.len(),
         };
         let wanted = match (self.policy.upkeep, self.policy.isolation) {
-            (Upkeep::OnDemand { .. }, _) => waiting,
+            (Upkeep::OnDemand { .. }, _) => {
+                let spare = waiting + usize::from(self.wants_spare());
+                spare.max(usize::from(self.policy.looks_first))
+            }
             (Upkeep::Always, Isolation::Shared) => 1,
             (Upkeep::Always, _) => waiting + 1,
         };
         wanted.saturating_sub(free).min(INSTANCES_MAX.saturating_sub(self.slots.len()))
+    }
+
+    /// Whether a process is kept for the next run although nobody waits for it yet.
+    fn wants_spare(&self) -> bool {
+        let is_at_work = |slot: &PoolSlot| slot.owner == SlotOwner::Run && !slot.leaving;
+        let is_used = || !self.queue.is_empty() || self.slots.iter().any(is_at_work);
+        self.policy.spare && self.policy.isolation == Isolation::Run && is_used()
     }
 
     /// Worlds of attempts that wait and have no process.
@@ -397,9 +444,8 @@ impl Pool {
         self.slots.iter().position(own)
     }
 
-    /// Lets an attempt wait until a process takes it; whether somebody must look at the provider's
-    /// files before that.
-    pub(crate) fn place(&mut self, dispatch: Dispatch) -> Result<bool, Fault> {
+    /// Lets an attempt wait until a process takes it.
+    pub(crate) fn place(&mut self, dispatch: Dispatch) -> Result<(), Fault> {
         if let Some(fault) = &self.blocked {
             return Err(fault.clone());
         }
@@ -410,14 +456,13 @@ impl Pool {
         }
         if dispatch.reattach && self.has(&dispatch.attempt_id) {
             // It was asked for again because its shard was loaded anew. Whoever has it goes on.
-            return Ok(false);
+            return Ok(());
         }
         self.admit(&dispatch.run.world, 0)?;
-        let checked = self.watch.is_none();
-        self.queue.push_back(QueuedAttempt { dispatch, checked });
-        let look = !checked && !std::mem::replace(&mut self.is_looked_after, true);
+        self.placed += 1;
+        self.queue.push_back(QueuedAttempt { dispatch, number: self.placed });
         self.wake();
-        Ok(look)
+        Ok(())
     }
 
     fn has(&self, attempt: &AttemptId) -> bool {
@@ -432,8 +477,9 @@ impl Pool {
         });
     }
 
-    /// Takes the next attempt that belongs to a process, if it has room for one.
-    pub(crate) fn take(&mut self, launch: &LaunchId) -> Option<Dispatch> {
+    /// Takes the next attempt that belongs to a process, if it has room for one and the provider's
+    /// files were looked at after that attempt came.
+    pub(crate) fn take(&mut self, launch: &LaunchId) -> Option<NextAttempt> {
         let at = self.slots.iter().position(|slot| slot.launch == *launch)?;
         let slot = &self.slots[at];
         let full = self.calls_max.is_some_and(|max| self.calls() >= max);
@@ -446,8 +492,14 @@ impl Pool {
             Isolation::World => self.of_world(world).map_or(is_spare, |own| own == at),
             Isolation::Run => is_spare,
         };
-        let next = |queued: &QueuedAttempt| queued.checked && belongs(&queued.dispatch.run.world);
+        let next = |queued: &QueuedAttempt| belongs(&queued.dispatch.run.world);
         let next = self.queue.iter().position(next)?;
+        if let Some(watch) = &self.watch
+            && self.queue[next].number > self.looked_at
+        {
+            let look = || NextAttempt::Look(Arc::clone(watch), self.placed);
+            return (self.doubt == FileDoubt::None).then(look);
+        }
         let QueuedAttempt { dispatch, .. } = self.queue.remove(next)?;
         let slot = &mut self.slots[at];
         match self.policy.isolation {
@@ -457,29 +509,42 @@ impl Pool {
         }
         slot.calls += 1;
         self.attempts.insert(dispatch.attempt_id.clone(), launch.clone());
-        Some(dispatch)
+        Some(NextAttempt::Taken(Box::new(dispatch)))
     }
 
-    /// The attempts whose files somebody must look at now; none if nobody needs to any more.
-    pub(crate) fn unchecked(&mut self) -> Option<Vec<AttemptId>> {
-        let unchecked = self.queue.iter().filter(|queued| !queued.checked);
-        let ids: Vec<_> = unchecked.map(|queued| queued.dispatch.attempt_id.clone()).collect();
-        self.is_looked_after = !ids.is_empty();
-        self.is_looked_after.then_some(ids)
+    /// The files were looked at after so many attempts had come, and look as they were approved.
+    pub(crate) fn looked(&mut self, placed: u64) {
+        self.looked_at = self.looked_at.max(placed);
     }
 
-    /// The files were looked at after these attempts came, and are as they were approved.
-    pub(crate) fn checked(&mut self, attempts: &[AttemptId]) {
-        for queued in &mut self.queue {
-            queued.checked |= attempts.contains(&queued.dispatch.attempt_id);
+    /// The files look different: attempts that came since the last look wait until somebody has
+    /// compared them.
+    pub(crate) fn doubted(&mut self) {
+        if self.doubt == FileDoubt::None {
+            self.doubt = FileDoubt::Found;
         }
+    }
+
+    /// Begins to compare the files, if somebody must; how many attempts have come.
+    pub(crate) fn compare(&mut self) -> Option<u64> {
+        let compare = self.doubt == FileDoubt::Found;
+        compare.then(|| {
+            self.doubt = FileDoubt::Comparing;
+            self.placed
+        })
+    }
+
+    /// The files were compared after so many attempts had come, and are as they were approved.
+    pub(crate) fn compared(&mut self, placed: u64) {
+        self.doubt = FileDoubt::None;
+        self.looked(placed);
         self.wake();
     }
 
-    /// Whoever looked at the files is lost, and so is what waited for it.
-    pub(crate) fn look_lost(&mut self) {
-        self.is_looked_after = false;
-        self.queue.retain(|queued| queued.checked);
+    /// Gives up what waits: the files are not known to be as they were approved.
+    pub(crate) fn give_up_doubted(&mut self) -> Vec<Dispatch> {
+        self.doubt = FileDoubt::None;
+        self.take_all()
     }
 
     /// The process that takes the attempts of all: a well one if there is one, else any.
@@ -532,6 +597,9 @@ impl Pool {
             _ if unresponsive && !slot.leaving => slot.quit(ProcessStop::Drain),
             _ => {}
         }
+        // One that is kept for the next run waits from now on.
+        let spares = self.slots.iter_mut().filter(|slot| slot.owner == SlotOwner::Spare);
+        spares.for_each(|slot| slot.idle_since = Instant::now());
         self.wake();
     }
 
@@ -543,9 +611,11 @@ impl Pool {
             Upkeep::OnDemand { idle } => (true, idle),
         };
         let mut next = None;
+        let wants_spare = self.wants_spare();
         for slot in &mut self.slots {
             let ends = match slot.owner {
                 SlotOwner::World(_) => true,
+                SlotOwner::Spare if wants_spare => false,
                 _ => on_demand && slot.phase != ProcessPhase::Starting,
             };
             if !ends || slot.leaving || slot.calls > 0 {

@@ -85,7 +85,7 @@ fn permissions(named: Option<Vec<String>>, all: bool) -> Result<Option<Vec<Strin
 }
 
 /// An owner's limits. A limit of nothing at all would stop an agent for ever, so there is none.
-fn limits(limits: &wire::AgentLimits) -> Result<ProviderLimits, Fault> {
+pub(super) fn limits(limits: &wire::AgentLimits) -> Result<ProviderLimits, Fault> {
     let numbers = [
         ("calls_max", limits.calls_max.map(u64::from)),
         ("rate", limits.rate.map(|rate| u64::from(rate.count).min(rate.per_ms))),

@@ -25,6 +25,7 @@ async fn diagnose(State(app): State<Arc<App>>) -> Answer {
     let mut checks = vec![core(&app), database(&app).await];
     checks.push(providers("agents", app.options.agents.as_deref()));
     checks.push(providers("tool servers", app.options.tools.as_deref()));
+    checks.push(providers("MCP servers", app.options.mcp.as_deref()));
     if let Some(doctor) = app.options.doctor.clone() {
         // It looks at files, which may take a while.
         let seen = tokio::task::spawn_blocking(move || (doctor.0)()).await;

@@ -1,4 +1,4 @@
-//! The log of an agent or a tool server: its last lines, and new ones as they come.
+//! The log of a provider that the core launches: its last lines, and new ones as they come.
 
 use futures::StreamExt;
 use wharf_domain::Caller;
@@ -40,6 +40,21 @@ routes! {
         .lists::<AgentLogLine>("The lines, oldest first; events with `follow`.")
         .sends(200, "text/event-stream", "The lines, oldest first; events with `follow`.")
         .missing("agent");
+
+    "mcp";
+    /// Shows the last lines of an MCP server's log, as for agents. A server elsewhere has none.
+    mcp_server_logs => get("/v1/mcp/{server_id}/logs", Need::OPERATE_EVERYWHERE, of_mcp)
+        .streams()
+        .query::<u32>("lines", "How many of the last lines, 0 to 10000; 200 when absent.")
+        .query::<bool>("follow", "Whether to keep streaming new lines.")
+        .lists::<AgentLogLine>("The lines, oldest first; events with `follow`.")
+        .sends(200, "text/event-stream", "The lines, oldest first; events with `follow`.")
+        .missing("server");
+}
+
+async fn of_mcp(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
+    let id = from_wire::server_id(&segments)?;
+    told(&app, caller, &*super::mcp::control(&app)?, id, &params).await
 }
 
 async fn show(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {

@@ -8,6 +8,8 @@ mod doctor;
 mod events;
 mod files;
 mod logs;
+mod mcp;
+mod mcp_login;
 mod runs;
 mod secrets;
 mod system;
@@ -51,6 +53,8 @@ pub(crate) fn all() -> Vec<Route> {
         tool_servers::routes,
         logs::routes,
         agents::routes,
+        mcp::routes,
+        mcp_login::routes,
         tickets::routes,
         tokens::routes,
         secrets::routes,

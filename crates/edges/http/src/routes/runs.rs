@@ -142,6 +142,7 @@ async fn list(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
         memory_before: after.map(|place| place.memory),
         since,
         until,
+        grant: None,
         limit: params.limit()?,
     };
     let (runs, next) = page_within(&app, query, (worlds.as_deref(), &caller.rights)).await?;

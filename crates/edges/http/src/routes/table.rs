@@ -102,6 +102,7 @@ impl Route {
                     "The part after the slash, version included.".to_owned()
                 }
                 "name" => "The secret's name.".to_owned(),
+                "server_id" => "The MCP server's id.".to_owned(),
                 id => format!("The {}'s id.", id.trim_end_matches("_id")),
             };
             route.parameter::<String>("path", name, &said).required()

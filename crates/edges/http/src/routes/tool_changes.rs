@@ -9,10 +9,9 @@ use wharf_ports::providers::Approve;
 use wharf_vocab::{Fault, ToolId};
 use wharf_wire::rest_v1::{self as wire, ApproveAgent, ToolDiff};
 
-use super::agents::control;
 use super::table::{ApiCall, get, post, routes};
 use super::to_its_end;
-use super::tool_servers::{approved, steered, unknown};
+use super::tool_servers::{approved, offering, server_of, steered, unknown};
 use super::tools::shown;
 use crate::access::Need;
 use crate::answer::{self, Answer, invalid};
@@ -58,12 +57,12 @@ async fn approve(
         return answer::ok(&shown(&app, &caller, &id, Some(view))?);
     }
     if request.is_some() {
-        let message = "A tool of an agent is taken on as it is; send no body.";
+        let message = "Such a tool is taken on as it is; send no body.";
         return Err(invalid("body", message).into());
     }
-    let agent = id.provider();
-    let control = control(&app)?;
-    if !control.show(&agent)?.provider.tools.iter().any(|def| def.tool == id) {
+    let (control, view) = offering(&app, &id).ok_or_else(|| unknown(&id))?;
+    let agent = view.provider.id;
+    if !view.provider.tools.iter().any(|def| def.tool == id) {
         return Err(unknown(&id).into());
     }
     let tools = vec![id.clone()];
@@ -71,11 +70,13 @@ async fn approve(
     answer::ok(&wharf_views::tool(&app.handle.providers().tool(&id)?))
 }
 
-/// What was taken on and what is offered. A tool that no agent offers cannot change.
+/// What was taken on and what is offered. A tool that nobody offers who is steered cannot change.
 fn definitions(app: &App, id: &ToolId) -> Result<(Option<ToolDef>, Option<ToolDef>), Fault> {
-    let control = if id.is_reference() { &app.options.tools } else { &app.options.agents };
-    let agent = control.as_ref().and_then(|control| control.show(&id.provider()).ok());
-    let Some(agent) = agent.map(|view| view.provider) else {
+    let view = match id.is_reference() {
+        true => server_of(app, id),
+        false => offering(app, id).map(|(_, view)| view),
+    };
+    let Some(agent) = view.map(|view| view.provider) else {
         let def = app.handle.providers().tool(id)?.def;
         return Ok((Some(def.as_ref().clone()), Some(def.as_ref().clone())));
     };

@@ -143,17 +143,30 @@ pub(super) fn steered(
         return Ok((control(app)?, view));
     }
     let provider = id.provider();
-    let is_agents =
-        app.options.agents.as_ref().is_some_and(|agents| agents.show(&provider).is_ok());
-    if !id.is_reference() && is_agents {
-        let message = format!("{id} is a tool of the agent {provider}; steer the agent instead.");
-        return Err(invalid("tool", message).with("agent_id", provider.as_str()));
+    if let Some((_, view)) = offering(app, id) {
+        let (kind, short, field) = match view.provider.manifest.mcp() {
+            Some(_) => ("MCP server", "server", "server_id"),
+            None => ("agent", "agent", "agent_id"),
+        };
+        let message =
+            format!("{id} is a tool of the {kind} {provider}; steer the {short} instead.");
+        return Err(invalid("tool", message).with(field, provider.as_str()));
     }
     if app.handle.providers().tool(id).is_ok() {
         let message = format!("{id} has no server of its own, so there is nothing to steer.");
         return Err(invalid("tool", message));
     }
     Err(unknown(id))
+}
+
+/// The agent or MCP server that a tool belongs to, and who steers it.
+pub(super) fn offering(app: &App, id: &ToolId) -> Option<(Arc<dyn ProviderControl>, ProviderView)> {
+    if id.is_reference() {
+        return None;
+    }
+    let provider = id.provider();
+    let mut controls = [&app.options.agents, &app.options.mcp].into_iter().flatten();
+    controls.find_map(|control| Some((Arc::clone(control), control.show(&provider).ok()?)))
 }
 
 /// There is no such tool.

@@ -30,7 +30,7 @@ routes! {
 
 async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
     let mut all: BTreeMap<String, ToolSources> = BTreeMap::new();
-    for tool in app.handle.providers().tools() {
+    for tool in app.handle.providers().tools().into_iter().filter(|tool| !tool.def.hidden) {
         let known = all.entry(tool.def.tool.to_string()).or_default();
         known.tool = Some(tool);
     }

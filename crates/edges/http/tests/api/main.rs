@@ -13,6 +13,7 @@ mod first_contact;
 mod fuzz;
 mod limits;
 mod lists;
+mod mcp;
 mod mounts;
 mod operations;
 mod reach;

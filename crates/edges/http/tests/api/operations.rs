@@ -106,7 +106,44 @@ pub(crate) fn operations() -> Vec<Operation> {
         ("GET", "/v1/audit", "/v1/audit", Admin, Everywhere, Value::Null),
     ];
     operations.extend(worlds_and_files());
+    operations.extend(mcp_servers());
     operations
+}
+
+fn mcp_servers() -> Vec<Operation> {
+    let (route, path) = ("/v1/mcp/{server_id}", "/v1/mcp/none");
+    vec![
+        ("GET", "/v1/mcp", "/v1/mcp", Read, Any, Value::Null),
+        ("POST", "/v1/mcp", "/v1/mcp", Admin, Everywhere, json!({"folder": "/mcp/none"})),
+        ("GET", route, path, Read, Any, Value::Null),
+        ("DELETE", route, path, Admin, Everywhere, Value::Null),
+        server("POST", "approve", Admin, json!({"all": true})),
+        server("POST", "revoke", Admin, Value::Null),
+        server("POST", "start", Operate, Value::Null),
+        server("POST", "stop", Operate, Value::Null),
+        server("POST", "restart", Operate, Value::Null),
+        server("POST", "refresh", Operate, Value::Null),
+        server("GET", "logs", Operate, Value::Null),
+        server("POST", "login", Admin, json!({"device": true})),
+        server("DELETE", "login", Admin, Value::Null),
+        server("POST", "finish", Admin, json!({"state": "none"})),
+    ]
+}
+
+fn server(method: &'static str, what: &str, verb: Verb, body: Value) -> Operation {
+    let (route, path) = match what {
+        "approve" => ("/v1/mcp/{server_id}/approve", "/v1/mcp/none/approve"),
+        "revoke" => ("/v1/mcp/{server_id}/revoke", "/v1/mcp/none/revoke"),
+        "start" => ("/v1/mcp/{server_id}/start", "/v1/mcp/none/start"),
+        "stop" => ("/v1/mcp/{server_id}/stop", "/v1/mcp/none/stop"),
+        "restart" => ("/v1/mcp/{server_id}/restart", "/v1/mcp/none/restart"),
+        "refresh" => ("/v1/mcp/{server_id}/refresh", "/v1/mcp/none/refresh"),
+        "logs" => ("/v1/mcp/{server_id}/logs", "/v1/mcp/none/logs"),
+        "login" => ("/v1/mcp/{server_id}/login", "/v1/mcp/none/login"),
+        "finish" => ("/v1/mcp/{server_id}/login/finish", "/v1/mcp/none/login/finish"),
+        other => panic!("there is no {other}"),
+    };
+    (method, route, path, verb, Everywhere, body)
 }
 
 fn worlds_and_files() -> Vec<Operation> {

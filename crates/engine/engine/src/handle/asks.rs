@@ -7,7 +7,7 @@ use wharf_domain::run::RunInput;
 use wharf_domain::{Ask, Audience, Caller, Entry, Notice, NoticeEnd, Resolution, Run};
 use wharf_ports::History;
 use wharf_vocab::limits::{ANSWER_BYTES_MAX, REASON_BYTES_MAX};
-use wharf_vocab::{AskId, AskKind, Code, Fault, ShardId, StreamId, StreamKind, Verb};
+use wharf_vocab::{AskId, AskKind, Code, Fault, RunKey, ShardId, StreamId, StreamKind, Verb};
 
 use super::AskCalls;
 use crate::catalog::check_answer;
@@ -52,6 +52,16 @@ impl AskCalls<'_> {
             stored.into_iter().map(|open| AskView { position: Some(open.position), ask: open.ask }),
         );
         Ok(views)
+    }
+
+    /// Open asks of a run and of all that it started, at any depth, oldest first.
+    pub fn open_of(self, run: &RunKey) -> Vec<Ask> {
+        self.0.inner.hub.open_asks_of(run)
+    }
+
+    /// Whether the run of an ask that is open is this one, or was started by it at any depth.
+    pub fn is_of(self, ask: &Ask, run: &RunKey) -> bool {
+        self.0.inner.hub.is_of(&ask.spec.run, run)
     }
 
     /// One ask, open or decided.

@@ -3,9 +3,10 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use serde_json::Value;
 use wharf_domain::permission::ToolPattern;
-use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, RunInput};
-use wharf_domain::{Audience, Caller, Delivery, Entry, Progress, Run, RunEntry};
+use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, NoteKey, RunInput};
+use wharf_domain::{Audience, Caller, Delivery, Entry, Progress, Run, RunEntry, value_weight};
 use wharf_ports::{Dispatch, HistoryItem, Lifeline, WeakLifeline};
 use wharf_vocab::{
     AttemptId, Code, Digest, Executed, Fault, GrantId, Micro, Object, ProviderId, RunKey, Seq,
@@ -189,6 +190,30 @@ impl AttemptRef {
         inner.held.check(&holders, ask.weight())?;
         let input = Input::Run { input: RunInput::RaiseAsk(ask), ticket: None, key: key.clone() };
         self.handle.ask(key.shard(), input).await.map(drop)
+    }
+
+    /// Notes what whoever takes the attempt up again after a restart of the core must know, in
+    /// place of what was noted under this key before; nothing when absent. It answers once that is
+    /// committed, and `false` if nothing was noted because it holds a secret: what comes back must
+    /// be what was noted, and a secret is not written down.
+    pub async fn note(&self, key: NoteKey, value: Option<Value>) -> Result<bool, Fault> {
+        if let Some(value) = &value {
+            let mut clean = value.clone();
+            self.work.given().value(&mut clean);
+            if let Some(secrets) = self.handle.inner.redactor.only_secrets() {
+                secrets.value(&mut clean);
+            }
+            if clean != *value {
+                return Ok(false);
+            }
+        }
+        let (run, inner) = (self.dispatch.run.clone(), &self.handle.inner);
+        let holders = inner.hub.holders(&run, &self.dispatch.spec);
+        inner.held.check(&holders, value.as_ref().map_or(0, value_weight))?;
+        let attempt_id = self.dispatch.attempt_id.clone();
+        let input = RunInput::Note { attempt_id, key, value };
+        let input = Input::Run { input, ticket: None, key: run.clone() };
+        self.handle.ask(run.shard(), input).await.map(|_| true)
     }
 
     fn provider(&self) -> ProviderId {

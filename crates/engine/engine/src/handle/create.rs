@@ -6,10 +6,10 @@ use wharf_domain::{Caller, Gate, Patience, Run, RunSpec, World};
 use wharf_ports::Claim;
 use wharf_vocab::limits::{RUN_DEPTH_MAX, SEAT_DEADLINE_MS, TIMEOUT_DEFAULT_MS, TIMEOUT_MAX_MS};
 use wharf_vocab::{
-    AccountId, AskId, Code, Digest, Durability, Fault, Micro, RunKey, Verb, WorldId,
+    AccountId, AskId, Code, Digest, Durability, Fault, Micro, Mode, RunKey, Verb, WorldId,
 };
 
-use super::request::{NewRun, RunSeats, check_request, is_literal, is_traceparent};
+use super::request::{NewRun, RunSeats, check_request, is_traceparent};
 use super::runs::{AcceptedRun, fresh_run_id};
 use super::scope::ResolvedRequest;
 use super::{RunCalls, misfit, no_world, stopped};
@@ -161,6 +161,7 @@ impl RunCalls<'_> {
             gate,
             approval,
             senior: new.seats.senior,
+            mcp: new.mcp.or(parent.as_deref().and_then(|parent| parent.spec.mcp)),
             context: admission::context(&self.0.inner.records, &provider, new.context, home)?,
             side_effect_free: tool.def.side_effects == Some(false),
             idempotent: tool.def.idempotency,
@@ -179,6 +180,16 @@ impl RunCalls<'_> {
             correlation_id: Some(correlation_id.unwrap_or_else(|| key.run.to_string())),
             traceparent: new.traceparent.filter(|text| is_traceparent(text)).or(trace),
         })
+    }
+
+    /// Whether somebody would have to approve a run of this tool that a caller asks for here.
+    pub fn needs_approval(self, caller: &Caller, tool: &CatalogTool, world: &WorldId) -> bool {
+        let Some(world) = self.0.inner.records.worlds.here(world) else {
+            return tool.def.requires_directive;
+        };
+        let default = world.settings.default_hold_micro;
+        let (_, hold_micro) = self.0.inner.prices.hold(tool, default, Mode::Real);
+        self.gate(caller, tool, hold_micro, &world, None).0.is_some()
     }
 
     /// Whether the run must be approved first, or the approval given before that spares it that.
@@ -259,7 +270,7 @@ impl RunCalls<'_> {
 
 /// What tells a repeat of a request from another one.
 fn digest_of(new: &NewRun, tool: &CatalogTool) -> Digest {
-    new.digest(&|name| is_literal(&tool.def.input_schema, name))
+    new.digest(&|name| tool.def.is_literal(name))
 }
 
 /// What an idempotency key is unique within: a world and a caller, or the run that starts it.

@@ -102,6 +102,7 @@ impl RunRecord {
                 RunEntry::AskResolved(resolved) => EventKind::Decided(resolved),
                 RunEntry::Ended(_) => EventKind::Finished(ended?),
                 RunEntry::AttemptFailed(_)
+                | RunEntry::AttemptNoted(_)
                 | RunEntry::ProviderAwaited(_)
                 | RunEntry::CostReported(_)
                 | RunEntry::Publishing(_)

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use tokio::sync::broadcast::{self, error::RecvError};
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{Actor, Artifact, ArtifactOp, AuditEvent, AuditRecord, Caller};
 use wharf_ports::{
@@ -13,6 +14,7 @@ use wharf_vocab::{B3, Code, Direction, Fault, StreamId, Verb, WorldId, media};
 
 use super::in_use::{Claim, FilesInUse};
 use super::{FileCalls, no_world};
+pub use crate::hub::FileNews;
 use crate::shard::Input;
 use crate::storage::{self, Tries};
 
@@ -40,7 +42,30 @@ pub struct NewFile {
     pub b3: Option<B3>,
 }
 
+/// A reader of what happens to files.
+#[derive(Debug)]
+pub struct FileFeed(broadcast::Receiver<FileNews>);
+
+impl FileFeed {
+    /// What happens next; `None` once the engine has ended. A reader that was too slow learns that
+    /// it missed something.
+    pub async fn next(&mut self) -> Option<FileNews> {
+        match self.0.recv().await {
+            Ok(news) => Some(news),
+            Err(RecvError::Lagged(_)) => Some(FileNews::Missed),
+            Err(RecvError::Closed) => None,
+        }
+    }
+}
+
 impl<'a> FileCalls<'a> {
+    /// What happens to files of all worlds from now on: written or removed, by runs or by others.
+    /// Whoever reads it tells each of its own readers only what they may know.
+    #[must_use]
+    pub fn news(self) -> FileFeed {
+        FileFeed(self.0.inner.hub.file_news())
+    }
+
     /// Files of a world that are there now. Needs the verb `read`.
     pub async fn list(self, caller: &Caller, query: FileQuery) -> Result<FilePage, Fault> {
         self.may_use_files(caller, Verb::Read, &query.world)?;
@@ -249,8 +274,10 @@ impl<'a> FileCalls<'a> {
         record: AuditRecord,
     ) -> Result<(), Fault> {
         let shard = StreamId::World(world.clone()).shard();
-        let input = Input::Files { ops, record: Some(Box::new(record)), ticket: None };
-        self.0.ask(shard, input).await.map(drop)
+        let input = Input::Files { ops: ops.clone(), record: Some(Box::new(record)), ticket: None };
+        self.0.ask(shard, input).await?;
+        self.0.inner.hub.tell_of_files(&ops);
+        Ok(())
     }
 
     /// What the open runs of a world read and write.

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use uuid::Uuid;
-use wharf_domain::grant::{Keyring, NewGrant, Token, WorkerGrant, token, worker};
+use wharf_domain::grant::{
+    Keyring, Narrowing, NewGrant, StampKind, Token, WorkerGrant, stamp, token, worker,
+};
 use wharf_domain::{Caller, CallerKind, Grant, GrantInput, Provider};
-use wharf_vocab::{Code, Fault, GrantId, Object, ProviderId, Verb};
+use wharf_vocab::{Code, Fault, GrantId, Object, ProviderId, Timestamp, Verb};
 
 use super::TrustCalls;
 use super::names::NameKind;
@@ -39,6 +41,32 @@ impl TrustCalls<'_> {
             rights: Arc::new(bearer.rights),
             stands_in: None,
         })
+    }
+
+    /// Who stands for a grant by the word of somebody whom its owner trusts: with its rights until
+    /// a moment, under a name of their own below it. Nobody is a person by such a word.
+    pub fn vouched(
+        self,
+        grant: &GrantId,
+        name: GrantId,
+        until: Timestamp,
+    ) -> Result<Caller, Fault> {
+        let known = self.0.inner.records.grants.get(grant).ok_or_else(invalid)?;
+        let narrowing = Narrowing { until: Some(until), ..Narrowing::default() };
+        let own = (!known.person).then(|| grant.clone());
+        let links = known.makers().into_iter().chain(own).chain([name.clone()]).collect();
+        let caller = Caller {
+            links,
+            root: known.person.then(|| grant.clone()),
+            grant: name,
+            person: false,
+            kind: CallerKind::Client,
+            account: known.account(),
+            rights: Arc::new(known.rights.narrowed(&narrowing)),
+            stands_in: None,
+        };
+        self.check_current(&caller).map_err(|_| invalid())?;
+        Ok(caller)
     }
 
     /// Makes a grant and its token, which is shown this once.
@@ -117,6 +145,17 @@ impl TrustCalls<'_> {
     /// What the long form of a worker's right gives, if this core sealed it.
     pub fn verify_worker(self, text: &str) -> Option<WorkerGrant> {
         WorkerGrant::verify(&self.keyring(), text)
+    }
+
+    /// Seals bytes as a text that this core, or another one with its keys, reads again; what is
+    /// not said in it must be the same then.
+    pub fn stamp(self, kind: StampKind, unsaid: &[u8], bytes: &[u8]) -> String {
+        stamp::stamp(&self.keyring(), kind, unsaid, bytes)
+    }
+
+    /// The bytes of such a text, if its seal is right.
+    pub fn read_stamp(self, kind: StampKind, unsaid: &[u8], text: &str) -> Option<Vec<u8>> {
+        stamp::read_stamp(&self.keyring(), kind, unsaid, text)
     }
 
     /// Seals and checks tokens with other keys from now on.

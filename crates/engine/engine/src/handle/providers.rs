@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use tokio::sync::watch;
 use wharf_domain::provider::RESERVED_IDS;
 use wharf_domain::{Availability, Caller, Provider, ProviderInput, ProviderKind, ToolDef};
 use wharf_ports::ProviderSink;
@@ -12,6 +13,23 @@ use super::names::{NameKind, NameReservation};
 use super::{ProviderCalls, stopped};
 use crate::catalog::{CatalogTool, not_found};
 use crate::shell::ShellMessage;
+
+/// Tells that the catalog changed: tools came or went, may be called or not, their providers can
+/// take attempts or not.
+#[derive(Debug)]
+pub struct CatalogChanges(watch::Receiver<u64>);
+
+impl CatalogChanges {
+    /// Waits for the next change; `None` once the engine has ended.
+    pub async fn next(&mut self) -> Option<()> {
+        self.0.changed().await.ok()
+    }
+
+    /// Forgets the changes so far: whoever reads the catalog now sees them.
+    pub fn seen(&mut self) {
+        self.0.mark_unchanged();
+    }
+}
 
 impl<'a> ProviderCalls<'a> {
     /// Adds a provider with its tools; it can take attempts once it is said to be up. A name that
@@ -59,6 +77,16 @@ impl<'a> ProviderCalls<'a> {
         self.0.inner.catalog.set_availability(&provider, availability.clone());
         let message = ShellMessage::Provider { provider, availability };
         self.0.inner.messages.send(message).await.map_err(|_| stopped())
+    }
+
+    /// Changes of the catalog from now on.
+    pub fn changes(self) -> CatalogChanges {
+        CatalogChanges(self.0.inner.catalog.changes())
+    }
+
+    /// How often the catalog has changed: what was read under the same number is still so.
+    pub fn changed(self) -> u64 {
+        *self.0.inner.catalog.changes().borrow()
     }
 
     /// All tools.

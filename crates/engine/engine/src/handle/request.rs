@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use wharf_domain::run::RunContext;
+use wharf_domain::run::{McpTerms, RunContext};
 use wharf_domain::scope::{ReadObject, is_uri, without_secrets};
 use wharf_vocab::{
     Code, Digest, Durability, Fault, Micro, Mode, Object, RunId, RunKey, SeatId, ToolId, WorldId,
@@ -50,6 +50,8 @@ pub struct NewRun {
     /// Files that whoever starts it was given and hands on, by the names of the inputs: the
     /// versions that it was given, whatever is there now.
     pub handed_on: BTreeMap<String, ReadObject>,
+    /// What the MCP client can do that calls for it; what its parent's can when absent.
+    pub mcp: Option<McpTerms>,
 }
 
 /// Seats that have a say in a run, as whoever starts it wants.
@@ -84,6 +86,7 @@ impl NewRun {
             context: RunContext::default(),
             seats: RunSeats::default(),
             handed_on: BTreeMap::new(),
+            mcp: None,
         }
     }
 
@@ -134,12 +137,6 @@ fn digest_of(values: &Object, is_literal: &dyn Fn(&str) -> bool) -> Digest {
         _ => (key.clone(), value.clone()),
     });
     Digest::of_object(&kept.collect())
-}
-
-/// Whether an input of this name is never an address, as the tool's schema says.
-pub(super) fn is_literal(schema: &Value, name: &str) -> bool {
-    let property = schema.get("properties").and_then(|all| all.get(name));
-    property.and_then(|one| one.get("x-wharf-literal")) == Some(&Value::Bool(true))
 }
 
 /// Whether a tool can take a request like this.

@@ -31,6 +31,11 @@ impl RunCalls<'_> {
         format!("session:{}", Uuid::now_v7())
     }
 
+    /// A fresh id for a run.
+    pub fn new_run_id(self) -> RunId {
+        fresh_run_id()
+    }
+
     /// Accepts a run, or says why not; nothing is kept of a request that is refused but a record
     /// in the audit.
     pub async fn create(self, caller: &Caller, new: NewRun) -> Result<AcceptedRun, Fault> {
@@ -116,6 +121,7 @@ impl RunCalls<'_> {
             query.world.as_ref().is_none_or(|world| run.key.world == *world)
                 && query.tool.as_ref().is_none_or(|tool| run.spec.tool == *tool)
                 && query.status.is_none_or(|status| run.status() == status)
+                && (query.grant.is_none() || run.called_by() == query.grant.as_ref())
                 && query.since.is_none_or(|since| run.created_at >= since)
                 && query.until.is_none_or(|until| run.created_at < until)
         };

@@ -15,7 +15,7 @@ use wharf_vocab::{Code, Fault, Object, RunId, RunKey, Verb};
 
 use super::RunCalls;
 use super::in_use::Claim;
-use super::request::{NewRun, is_literal};
+use super::request::NewRun;
 use crate::catalog::CatalogTool;
 
 /// Objects that are looked at side by side.
@@ -40,14 +40,19 @@ impl<'a> RunCalls<'a> {
         tool: &CatalogTool,
         key: &RunKey,
     ) -> Result<Plan, Fault> {
-        let plan = resolve(&Intent {
+        // Names and values of another protocol mean nothing here, not even a suffix.
+        let literal = tool.def.mcp.is_some().then(Object::new);
+        let mut plan = resolve(&Intent {
             world: &new.world,
             run: &key.run,
             continues: new.continues.as_ref(),
-            inputs: &new.inputs,
+            inputs: literal.as_ref().unwrap_or(&new.inputs),
             outputs: &new.outputs,
-            is_literal: &|name| is_literal(&tool.def.input_schema, name),
+            is_literal: &|name| tool.def.is_literal(name),
         })?;
+        if literal.is_some() {
+            plan.inputs = new.inputs.clone();
+        }
         for (name, address) in &plan.output_uris.0 {
             if !origin_of(address).is_some_and(|origin| self.allows(&origin)) {
                 let key = key_of(&new.outputs, name);

@@ -7,10 +7,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tokio::sync::broadcast::{Receiver, error::RecvError};
-use wharf_domain::{Entry, Run, RunEntry};
+use wharf_domain::{Caller, Entry, Run, RunEntry};
 use wharf_ports::{HistoryItem, HistoryRecord};
 use wharf_vocab::{Fault, RunKey, Seq};
 
+use super::request::NewRun;
+use super::runs::{AcceptedRun, fresh_run_id};
 use super::{Handle, Retry, RunCalls, RunRecord};
 use crate::hub::{WatcherMessage, is_end, records};
 
@@ -46,18 +48,41 @@ impl RunCalls<'_> {
     /// Watches a run behind `after`.
     pub async fn watch(self, key: &RunKey, after: Seq) -> Result<Watch, Fault> {
         // Listening begins before the history is read, so that nothing falls between.
-        let live = self.0.inner.hub.subscribe(key);
-        let watch = Watch {
+        let watch = self.listen(key, after);
+        self.get(key).await?;
+        Ok(watch)
+    }
+
+    /// Accepts a run and watches it from its beginning. What happens to a run that is made for this
+    /// request is told as it is published, so nothing of it is read from the store.
+    pub async fn create_and_watch(
+        self,
+        caller: &Caller,
+        mut new: NewRun,
+    ) -> Result<(AcceptedRun, Watch), Fault> {
+        let run_id = new.run_id.get_or_insert_with(fresh_run_id).clone();
+        let key = RunKey { world: new.world.clone(), run: run_id };
+        let mut watch = self.listen(&key, Seq(0));
+        let accepted = self.create(caller, new).await?;
+        if accepted.run.key != key {
+            drop(watch);
+            watch = self.watch(&accepted.run.key, Seq(0)).await?;
+        } else if !accepted.repeated {
+            watch.state = WatchState::Following;
+        }
+        Ok((accepted, watch))
+    }
+
+    fn listen(self, key: &RunKey, after: Seq) -> Watch {
+        Watch {
             handle: self.0.clone(),
             key: key.clone(),
             last: after,
             retry: None,
             ready: VecDeque::new(),
-            live: Some(live),
+            live: Some(self.0.inner.hub.subscribe(key)),
             state: WatchState::CatchingUp,
-        };
-        self.get(key).await?;
-        Ok(watch)
+        }
     }
 
     /// Records of a run behind `after`, whether they are stored or kept in memory only.

@@ -78,6 +78,15 @@ pub fn check_schema(schema: &Value) -> Result<(), Code> {
     Schema::compile(schema).map(drop).map_err(|flaw| flaw.code())
 }
 
+/// How many regular expressions a schema has that may stand in the catalog; otherwise what is wrong
+/// with it, as the end of a sentence that begins with whose it is.
+pub fn schema_patterns(schema: &Value) -> Result<u64, String> {
+    match Schema::compile(schema) {
+        Ok(schema) => Ok(schema.patterns()),
+        Err(SchemaFlaw::TooLarge(what) | SchemaFlaw::Invalid(what)) => Err(what),
+    }
+}
+
 /// A value that does not fit: where, and why in words that never quote it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Misfit {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wharf_domain::run::RunInput;
 use wharf_domain::{
     Artifact, ArtifactOp, AuditRecord, CallerRef, Move, NoticeEnd, Progress, Resolution, Run,
-    RunSpec, memory_weight,
+    RunSpec, memory_weight, value_weight,
 };
 use wharf_ports::{Batch, Claim, Dispatch, Refusal, StoreError};
 use wharf_vocab::{
@@ -130,6 +130,7 @@ impl Input {
                 }
                 RunInput::ResolveAsk { resolution, .. } => resolution.weight(),
                 RunInput::RaiseAsk(ask) => ask.weight(),
+                RunInput::Note { value: Some(value), .. } => value_weight(value),
                 _ => 0,
             },
             Self::Record { input, .. } => input.weight(),

@@ -1,5 +1,6 @@
 //! Inputs of runs: deciding, and putting decisions and progress on their way.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wharf_domain::run::{ChildrenAllowed, Cx, Decision, Run, RunEffect, RunInput};
@@ -272,6 +273,7 @@ impl Shard {
                 approval: run.approval().cloned(),
                 deadline: run.next_deadline(),
                 reattach,
+                notes: run.active.as_ref().map_or_else(BTreeMap::new, |it| it.notes.clone()),
                 lifeline: Lifeline::default(),
             }),
             RunEffect::Queue { from, again } => {

@@ -110,6 +110,17 @@ pub trait Egress: Send + Sync + 'static {
         socket: PathBuf,
         allowed: Vec<HostPattern>,
     ) -> BoxFuture<'_, Result<Arc<dyn EgressDoor>, Fault>>;
+
+    /// The same for hosts that the machine's own settings name, not an agent: they are reached
+    /// wherever their names lead, also on the machine's own networks.
+    fn open_own(
+        &self,
+        agent: ProviderId,
+        socket: PathBuf,
+        allowed: Vec<HostPattern>,
+    ) -> BoxFuture<'_, Result<Arc<dyn EgressDoor>, Fault>> {
+        self.open(agent, socket, allowed)
+    }
 }
 
 /// A way out; dropping the last reference closes it and every connection through it.

@@ -3,14 +3,18 @@
 //! A grant is made by somebody who has at least as many rights, is remembered so that it can be
 //! listed and revoked, and can be narrowed by its bearer without asking anybody.
 
+pub mod owner;
 mod rights;
+pub mod stamp;
 pub mod token;
 pub mod worker;
 
 use serde::{Deserialize, Serialize};
 use wharf_vocab::{AccountId, Code, Fault, GrantId, Micro, Timestamp};
 
+pub use owner::OwnerKey;
 pub use rights::{Narrowing, Rights};
+pub use stamp::StampKind;
 pub use token::{Bearer, Keyring, Token};
 pub use worker::{WorkerGrant, WorkerScope};
 

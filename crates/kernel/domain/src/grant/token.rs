@@ -128,15 +128,24 @@ struct NarrowedBlock {
 
 /// Makes the token of a grant. Without a key that seals now it is one that is never good.
 pub fn mint(keyring: &Keyring, grant: &Grant) -> Token {
+    rooted(keyring, &grant.id, grant.person, grant.rights.clone())
+}
+
+/// Makes a token with one block.
+pub(super) fn rooted(keyring: &Keyring, id: &GrantId, person: bool, rights: Rights) -> Token {
     let kid = keyring.current.as_str();
     let Some(key) = keyring.keys.get(kid).filter(|_| is_key_name(kid)) else {
         return Token(format!("{FORM}.unsealed"));
     };
-    let root =
-        RootBlock { id: grant.id.clone(), person: grant.person, rights: grant.rights.clone() };
-    let block = to_block(&root);
+    let block = to_block(&RootBlock { id: id.clone(), person, rights });
     let seal = seal(root_mac(key, kid, &block));
     Token(format!("{FORM}.{kid}.{}.{}", encode(&block), encode(&seal)))
+}
+
+/// Whether a text looks like a token that was sealed with the key of this name.
+pub(super) fn is_of_key(text: &str, name: &str) -> bool {
+    let rest = text.strip_prefix(FORM).and_then(|rest| rest.strip_prefix('.'));
+    rest.and_then(|rest| rest.split_once('.')).is_some_and(|(kid, _)| kid == name)
 }
 
 /// Checks a token's seals and says who bears it. Whether the grant is known, in time and not
@@ -222,7 +231,7 @@ impl<'a> TokenParts<'a> {
     }
 }
 
-fn is_key_name(text: &str) -> bool {
+pub(super) fn is_key_name(text: &str) -> bool {
     (1..=KEY_NAME_BYTES_MAX).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }

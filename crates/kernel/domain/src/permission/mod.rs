@@ -34,6 +34,13 @@ pub enum Permission {
     Invoke(ToolPattern),
     /// `secret:use:<name>`
     Secret(SecretName),
+    /// `secret:env:<name>=<variable>`
+    SecretEnv {
+        /// The secret.
+        name: SecretName,
+        /// The variable of the environment that holds it.
+        variable: String,
+    },
     /// `env:read:<name>`
     Env(String),
     /// Something this core knows nothing about and gives nothing for.
@@ -70,6 +77,7 @@ impl Permission {
             ("secret", "use") => {
                 Self::Secret(SecretName::new(wanted()?).map_err(|_| bad("does not name a secret"))?)
             }
+            ("secret", "env") => secret_env(wanted()?)?,
             ("env", "read") => Self::Env(env_name(wanted()?)?),
             ("filesystem" | "network" | "tool" | "secret" | "env", _) => {
                 return Err(bad("names an action that its domain does not have"));
@@ -97,6 +105,9 @@ impl Permission {
             Self::Egress(host) => host.describe(),
             Self::Invoke(tool) => tool.describe(),
             Self::Secret(name) => format!("Use the secret {name}"),
+            Self::SecretEnv { name, variable } => {
+                format!("Use the secret {name}, as the variable {variable} of its environment")
+            }
             Self::Env(name) => format!("See the variable {name}"),
             Self::Unknown(text) => {
                 format!("{text} is not something Wharf can give; approving it has no effect")
@@ -135,6 +146,7 @@ impl fmt::Display for Permission {
             Self::Egress(host) => write!(f, "network:egress:{host}"),
             Self::Invoke(tool) => write!(f, "tool:invoke:{tool}"),
             Self::Secret(name) => write!(f, "secret:use:{name}"),
+            Self::SecretEnv { name, variable } => write!(f, "secret:env:{name}={variable}"),
             Self::Env(name) => write!(f, "env:read:{name}"),
             Self::Unknown(text) => f.write_str(text),
         }
@@ -171,6 +183,24 @@ fn check_visible(text: &str) -> Result<(), PermissionError> {
         return Err(PermissionError("holds characters that cannot be seen".to_owned()));
     }
     Ok(())
+}
+
+/// Variables that a launch sets itself and nothing else does.
+pub const OWN_VARIABLES: [&str; 5] = ["PATH", "HOME", "TMPDIR", "LANG", "TZ"];
+
+fn secret_env(text: &str) -> Result<Permission, PermissionError> {
+    let bad = |why: &str| PermissionError(why.to_owned());
+    let (name, variable) =
+        text.split_once('=').ok_or_else(|| bad("does not look like NAME=VARIABLE"))?;
+    let name = SecretName::new(name).map_err(|_| bad("does not name a secret"))?;
+    let variable = env_name(variable)?;
+    if variable.is_empty() {
+        return Err(bad("does not name a variable of the environment"));
+    }
+    if OWN_VARIABLES.contains(&variable.as_str()) {
+        return Err(bad("names a variable that the core sets itself"));
+    }
+    Ok(Permission::SecretEnv { name, variable })
 }
 
 fn env_name(text: &str) -> Result<String, PermissionError> {

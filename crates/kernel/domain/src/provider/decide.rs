@@ -160,15 +160,17 @@ fn check_id(id: &ProviderId) -> Result<(), Fault> {
     Err(Fault::new(Code::AgentManifestInvalid, message).with("field", "id"))
 }
 
-/// An operative's name is not taken over by what is launched, nor the other way round.
+/// A name is not taken over by a provider of another kind: rights that were given to the one
+/// would count for the other.
 fn check_kind(agent: Option<&Provider>, manifest: &Manifest) -> Result<(), Fault> {
-    let launched = manifest.kind.is_launched();
-    let Some(known) = agent.filter(|known| known.manifest.kind.is_launched() != launched) else {
+    let of = manifest.kind.of();
+    let Some(known) = agent.filter(|known| known.manifest.kind.of() != of) else {
         return Ok(());
     };
     let what = match known.manifest.kind {
         ProviderKind::Agent(_) => "an agent; remove it",
         ProviderKind::ToolServer(_) => "a tool server; remove it",
+        ProviderKind::Mcp(_) => "an MCP server; remove it",
         ProviderKind::Operative => "an operative; forget it",
     };
     let message = format!("{} is the name of {what} first.", known.id);
@@ -235,10 +237,14 @@ fn offer(
     if changed > 0 {
         record = record.severity(Severity::Security).fact("quarantined", changed);
     }
+    let is_new = |def: &&ToolDef| agent.is_closed() && !agent.pinned.contains_key(&def.tool);
+    let untaken = tools.iter().filter(is_new).map(|def| def.tool.clone()).collect();
     let offered = ToolsOffered {
         tools: tools.to_vec(),
         otherwise: Some(otherwise),
         earlier: agent.earlier.clone(),
+        closed: agent.is_closed(),
+        untaken,
         replaced: None,
     };
     Ok(Some((ProviderEntry::ToolsOffered(offered), record)))
@@ -304,7 +310,7 @@ fn not_approved(id: &ProviderId) -> Fault {
 mod tests {
     use super::*;
     use crate::Caller;
-    use crate::provider::{AgentDetails, Entrypoint, ProviderLimits};
+    use crate::provider::{AgentDetails, Entrypoint, McpDetails, McpServing, ProviderLimits};
     use wharf_vocab::Timestamp;
 
     fn add(version: &str) -> ProviderInput {
@@ -404,6 +410,28 @@ mod tests {
         after(&[add("1"), ProviderInput::Remove, operative(add("2"))]).expect("the name is free");
     }
 
+    /// The same as an MCP server.
+    fn as_mcp(input: ProviderInput, accept_new: bool) -> ProviderInput {
+        match input {
+            ProviderInput::Add { folder, manifest_hash, manifest } => {
+                let details = McpDetails { accept_new, ..McpDetails::new(McpServing::Command) };
+                let manifest = Manifest { kind: ProviderKind::Mcp(Box::new(details)), ..manifest };
+                ProviderInput::Add { folder, manifest_hash, manifest }
+            }
+            other => other,
+        }
+    }
+
+    #[test]
+    fn m043_a_name_stays_with_its_kind() {
+        let server = |input| as_mcp(input, false);
+        let fault = step(after(&[server(add("1"))]), &add("2")).expect_err("a server's");
+        assert!(fault.is(Code::ToolConflict) && fault.message.contains("MCP server"), "{fault}");
+        let fault = step(after(&[add("1")]), &server(add("2"))).expect_err("an agent's");
+        assert!(fault.is(Code::ToolConflict) && fault.message.contains("an agent"), "{fault}");
+        after(&[server(add("1")), server(add("2"))]).expect("a new manifest of the same kind");
+    }
+
     #[test]
     fn only_what_the_manifest_asks_for_can_be_approved() {
         let permissions = vec!["filesystem:read:/**".into()];
@@ -447,10 +475,18 @@ mod tests {
 
     #[test]
     fn an_agent_read_back_from_its_newest_offer_is_the_one_that_was_there() {
+        let agent = read_back(add("1"), 7);
+        assert_eq!(agent.pinned.len(), 4, "what was taken on is not forgotten");
+        let server = read_back(as_mcp(add("1"), false), 7);
+        assert_eq!(server.pinned.len(), 2, "what came later was never taken on");
+    }
+
+    /// Steps a provider through its life and reads it back after every step.
+    fn read_back(added: ProviderInput, replaced: usize) -> Provider {
         let id = ProviderId::new("dev.example.hello").expect("valid");
         let by = Caller::owner().to_ref();
         let inputs = [
-            add("1"),
+            added,
             offer(&[("a", "before it was approved")]),
             approve(),
             offer(&[("a", "one"), ("b", "one")]),
@@ -485,10 +521,61 @@ mod tests {
                 .fold(None, |agent, entry| Provider::apply(agent, &id, Timestamp(1), entry));
             assert_eq!(read, agent, "{input:?}");
         }
-        assert_eq!(entries.iter().filter(|entry| entry.is_replaced()).count(), 7);
+        assert_eq!(entries.iter().filter(|entry| entry.is_replaced()).count(), replaced);
         let agent = agent.expect("known");
-        assert_eq!(agent.pinned.len(), 4, "what was taken on is not forgotten");
         assert!(agent.quarantined().next().is_some());
+        agent
+    }
+
+    /// The names of the tools that wait for somebody to take them on.
+    fn waiting(agent: &Option<Provider>) -> Vec<String> {
+        let waiting = agent.iter().flat_map(|agent| agent.quarantined());
+        waiting.map(|def| def.tool.to_string()).collect()
+    }
+
+    #[test]
+    fn m055_a_tool_that_is_new_since_the_approval_waits() {
+        let server = || as_mcp(add("1"), false);
+        let (a, ab) = ([("a", "one")], [("a", "one"), ("b", "one")]);
+        let b = "dev.example.hello/b";
+        let begun = [server(), approve(), offer(&a)];
+        assert!(waiting(&after(&begun)).is_empty(), "the first offer is taken on");
+        let then = |more: &[ProviderInput]| waiting(&after(&[&begun[..], more].concat()));
+        assert_eq!(then(&[offer(&ab)]), [b]);
+        assert_eq!(then(&[offer(&ab), offer(&a), offer(&ab)]), [b], "also when it comes back");
+        assert_eq!(then(&[offer(&ab), approve()]), [b], "approved again");
+        assert_eq!(then(&[offer(&ab), ProviderInput::Revoke, approve()]), [b]);
+        assert_eq!(then(&[ProviderInput::Revoke, approve(), offer(&ab)]), [b]);
+        assert_eq!(then(&[ProviderInput::Revoke, offer(&ab), approve()]), [b]);
+        let drift = ProviderInput::Drift { difference: vec!["a file".into()] };
+        assert_eq!(then(&[drift, offer(&ab), approve(), offer(&ab)]), [b], "offered in a drift");
+        assert_eq!(then(&[offer(&[("b", "one")])]), [b], "a renamed one");
+        let taken = ProviderInput::ApproveTools { tools: Vec::new() };
+        assert!(then(&[offer(&ab), taken.clone()]).is_empty());
+        assert!(then(&[offer(&ab), taken, offer(&a), offer(&ab)]).is_empty(), "taken on for good");
+        let other = as_mcp(add("2"), false);
+        assert!(then(&[other, approve(), offer(&ab)]).is_empty(), "another manifest");
+        let nothing = [server(), approve(), offer(&[]), offer(&a)];
+        assert_eq!(waiting(&after(&nothing)).len(), 1, "to offer nothing is to offer");
+    }
+
+    #[test]
+    fn m055_new_tools_of_a_trusted_server_are_taken_on() {
+        let begun = [as_mcp(add("1"), true), approve(), offer(&[("a", "one")])];
+        let agent = after(&[&begun[..], &[offer(&[("a", "one"), ("b", "one")])]].concat());
+        assert!(waiting(&agent).is_empty());
+        let agent = step(agent, &offer(&[("a", "two"), ("b", "one")])).expect("legal");
+        assert_eq!(waiting(&agent), ["dev.example.hello/a"], "a changed one waits all the same");
+    }
+
+    #[test]
+    fn m055_the_same_offer_again_is_not_written_again() {
+        let id = ProviderId::new("dev.example.hello").expect("valid");
+        let by = Caller::owner().to_ref();
+        let offers = offer(&[("a", "one"), ("b", "one")]);
+        let begun = [as_mcp(add("1"), false), approve(), offer(&[("a", "one")]), offers.clone()];
+        let decided = Provider::decide(after(&begun).as_ref(), &id, &offers, &by);
+        assert_eq!(decided.expect("legal"), None);
     }
 
     #[test]

@@ -147,6 +147,12 @@ pub struct ToolsOffered {
     pub otherwise: Option<Vec<ToolDef>>,
     /// What was taken on under an approval that is no more.
     pub earlier: Option<EarlierPins>,
+    /// Whether tools that came after the first offer under the approval are not taken on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed: bool,
+    /// Which of the tools are not taken on for that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untaken: Vec<ToolId>,
     /// Digest of what was offered, when a later offer has taken its place and nothing else of it
     /// is kept.
     pub replaced: Option<Digest>,

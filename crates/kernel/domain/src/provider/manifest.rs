@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use wharf_vocab::{Digest, Isolation, ProviderId};
 
-use super::{ProviderInput, ProviderLimits, ToolServer};
+use super::{McpDetails, ProviderInput, ProviderLimits, ToolServer};
 
 /// What a provider declares of itself, as far as the core acts on it or shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,14 +27,16 @@ pub struct Manifest {
     pub kind: ProviderKind,
 }
 
-/// What a provider is. It follows from the manifest, and a name never changes from what is
-/// launched to an operative or back while the record stands.
+/// What a provider is. It follows from the manifest, and what has a name stays of its kind while
+/// the record stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProviderKind {
     /// A program that the core launches, on the agent wire.
     Agent(AgentDetails),
     /// The server of one tool, on the run wire.
     ToolServer(Box<ToolServer>),
+    /// The server of tools of another protocol, launched or elsewhere.
+    Mcp(Box<McpDetails>),
     /// It connects by itself, on the tool wire, under a name that its token grants.
     Operative,
 }
@@ -72,7 +74,15 @@ impl Manifest {
     pub fn tool_server(&self) -> Option<&ToolServer> {
         match &self.kind {
             ProviderKind::ToolServer(server) => Some(server),
-            ProviderKind::Agent(_) | ProviderKind::Operative => None,
+            ProviderKind::Agent(_) | ProviderKind::Mcp(_) | ProviderKind::Operative => None,
+        }
+    }
+
+    /// What an MCP server declares; `None` if it is none.
+    pub fn mcp(&self) -> Option<&McpDetails> {
+        match &self.kind {
+            ProviderKind::Mcp(details) => Some(details),
+            ProviderKind::Agent(_) | ProviderKind::ToolServer(_) | ProviderKind::Operative => None,
         }
     }
 }
@@ -84,6 +94,8 @@ pub enum ProviderType {
     Agent,
     /// See [`ProviderKind::ToolServer`].
     ToolServer,
+    /// See [`ProviderKind::Mcp`].
+    Mcp,
     /// See [`ProviderKind::Operative`].
     Operative,
 }
@@ -94,6 +106,7 @@ impl ProviderType {
         match self {
             Self::Agent => "agent",
             Self::ToolServer => "tool_server",
+            Self::Mcp => "mcp_server",
             Self::Operative => "operative",
         }
     }
@@ -103,6 +116,7 @@ impl ProviderType {
         match self {
             Self::Agent => "agent",
             Self::ToolServer => "tool server",
+            Self::Mcp => "MCP server",
             Self::Operative => "operative",
         }
     }
@@ -114,6 +128,7 @@ impl ProviderKind {
         match self {
             Self::Agent(_) => ProviderType::Agent,
             Self::ToolServer(_) => ProviderType::ToolServer,
+            Self::Mcp(_) => ProviderType::Mcp,
             Self::Operative => ProviderType::Operative,
         }
     }
@@ -121,7 +136,7 @@ impl ProviderKind {
     /// Whether the core launches it, or would, and an owner approves it before.
     pub fn is_launched(&self) -> bool {
         match self {
-            Self::Agent(_) | Self::ToolServer(_) => true,
+            Self::Agent(_) | Self::ToolServer(_) | Self::Mcp(_) => true,
             Self::Operative => false,
         }
     }
@@ -155,6 +170,8 @@ struct StoredManifest {
     source: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     server: Option<Box<ToolServer>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mcp: Option<Box<McpDetails>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     operative: bool,
 }
@@ -164,13 +181,14 @@ impl TryFrom<StoredManifest> for Manifest {
 
     fn try_from(stored: StoredManifest) -> Result<Self, Self::Error> {
         let StoredManifest { capabilities, inherits_connection, source, .. } = stored;
-        let kind = match (stored.server, stored.operative) {
-            (None, false) => {
+        let kind = match (stored.server, stored.mcp, stored.operative) {
+            (None, None, false) => {
                 ProviderKind::Agent(AgentDetails { capabilities, inherits_connection, source })
             }
-            (Some(server), false) => ProviderKind::ToolServer(server),
-            (None, true) => ProviderKind::Operative,
-            (Some(_), true) => return Err("a manifest of a tool server and of an operative"),
+            (Some(server), None, false) => ProviderKind::ToolServer(server),
+            (None, Some(details), false) => ProviderKind::Mcp(details),
+            (None, None, true) => ProviderKind::Operative,
+            _ => return Err("a manifest of several kinds of providers"),
         };
         Ok(Self {
             name: stored.name,
@@ -187,11 +205,14 @@ impl TryFrom<StoredManifest> for Manifest {
 
 impl From<Manifest> for StoredManifest {
     fn from(manifest: Manifest) -> Self {
-        let (details, server, operative) = match manifest.kind {
-            ProviderKind::Agent(details) => (details, None, false),
-            ProviderKind::ToolServer(server) => (AgentDetails::default(), Some(server), false),
-            ProviderKind::Operative => (AgentDetails::default(), None, true),
-        };
+        let mut details = AgentDetails::default();
+        let (mut server, mut mcp, mut operative) = (None, None, false);
+        match manifest.kind {
+            ProviderKind::Agent(of_agent) => details = of_agent,
+            ProviderKind::ToolServer(of_server) => server = Some(of_server),
+            ProviderKind::Mcp(of_mcp) => mcp = Some(of_mcp),
+            ProviderKind::Operative => operative = true,
+        }
         Self {
             name: manifest.name,
             version: manifest.version,
@@ -204,6 +225,7 @@ impl From<Manifest> for StoredManifest {
             inherits_connection: details.inherits_connection,
             source: details.source,
             server,
+            mcp,
             operative,
         }
     }

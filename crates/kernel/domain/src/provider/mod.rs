@@ -1,5 +1,5 @@
-//! Providers that have a record: agents and tool servers, which the core takes up from a folder
-//! with a manifest, and operatives, which connect by themselves.
+//! Providers that have a record: agents, tool servers and MCP servers, which the core takes up
+//! from a folder with a manifest, and operatives, which connect by themselves.
 //!
 //! All have the same life here: added, approved, wanted, stopped, drifted, removed; what differs
 //! stands in [`ProviderKind`].
@@ -12,6 +12,7 @@ mod decide;
 mod entry;
 mod limits;
 mod manifest;
+mod mcp;
 mod server;
 mod wish;
 
@@ -26,6 +27,9 @@ pub use entry::{
 };
 pub use limits::{ProviderLimits, Rate, Usage};
 pub use manifest::{AgentDetails, Entrypoint, Manifest, ProviderKind, ProviderType};
+pub use mcp::{
+    McpDetails, McpEraChoice, McpLogin, McpOrigin, McpPackage, McpRoots, McpSampling, McpServing,
+};
 pub use server::{Serving, ToolServer};
 pub use wish::{DefaultTerms, OwnerTerms, Wish, WishKind};
 
@@ -61,6 +65,8 @@ pub struct Provider {
     /// What was taken on under an approval that is no more. It counts again if the same manifest is
     /// approved again.
     pub earlier: Option<EarlierPins>,
+    /// Whether its tools were offered under the approval: those that come later are new.
+    pub settled: bool,
     /// How its files differ from what was approved, if they do.
     pub drift: Vec<String>,
     /// Whether it was removed.
@@ -115,6 +121,7 @@ impl Provider {
                 agent.approval = None;
                 agent.wanted = false;
                 agent.pinned.clear();
+                agent.settled = false;
                 agent.drift.clear();
             }
             ProviderEntry::Drifted(drifted) => agent.drift.clone_from(&drifted.difference),
@@ -141,9 +148,10 @@ impl Provider {
                 }
                 // Without an approval that holds there is nothing to take a tool on under.
                 let taken = if agent.is_approved() { &offered.tools[..] } else { &[] };
-                for def in taken {
+                for def in taken.iter().filter(|def| !offered.untaken.contains(&def.tool)) {
                     agent.pinned.entry(def.tool.clone()).or_insert_with(|| def.clone());
                 }
+                agent.settled = offered.closed || agent.is_approved();
             }
             ProviderEntry::Removed(_) => {
                 agent.removed = true;
@@ -151,6 +159,7 @@ impl Provider {
                 agent.approval = None;
                 agent.tools.clear();
                 agent.pinned.clear();
+                agent.settled = false;
                 agent.earlier = None;
             }
         }
@@ -172,6 +181,7 @@ impl Provider {
                 let earlier =
                     earlier.filter(|pins| approved.keeps_pins && same(&pins.manifest_hash));
                 self.pinned = earlier.map(|pins| by_id(&pins.pinned)).unwrap_or_default();
+                self.settled = !self.pinned.is_empty();
             }
         }
     }
@@ -200,6 +210,7 @@ impl Provider {
             earlier: known.as_ref().and_then(Self::pins_put_aside),
             tools: known.map_or_else(Vec::new, |agent| agent.tools),
             pinned: BTreeMap::new(),
+            settled: false,
             drift: Vec::new(),
             removed: false,
             makers: added.by.links(),
@@ -230,12 +241,27 @@ impl Provider {
         given.iter().filter_map(|text| Permission::parse(text).ok()).collect()
     }
 
-    /// Whether all tools it offers have been taken on, as they are or as they were.
+    /// Whether another offer of the same tools would take nothing on.
     fn is_pinned(&self) -> bool {
-        self.tools.iter().all(|def| self.pinned.contains_key(&def.tool))
+        match self.keeps_new_out() {
+            true => self.settled,
+            false => self.tools.iter().all(|def| self.pinned.contains_key(&def.tool)),
+        }
     }
 
-    /// Tools that are offered with another definition than was taken on.
+    /// Whether tools that come after its approval wait for somebody to take them on: under a new
+    /// name a changed tool would pass for another one.
+    fn keeps_new_out(&self) -> bool {
+        self.manifest.mcp().is_some_and(|details| !details.accept_new)
+    }
+
+    /// Whether what it offers from now on is taken on only as far as it was before.
+    fn is_closed(&self) -> bool {
+        self.settled && self.keeps_new_out()
+    }
+
+    /// Tools that are offered with another definition than was taken on, or that are new where
+    /// new ones wait.
     pub fn quarantined(&self) -> impl Iterator<Item = &ToolDef> {
         self.tools.iter().filter(|def| self.is_changed(def))
     }
@@ -249,7 +275,10 @@ impl Provider {
     }
 
     fn is_changed(&self, def: &ToolDef) -> bool {
-        self.pinned.get(&def.tool).is_some_and(|pinned| pinned.hash() != def.hash())
+        match self.pinned.get(&def.tool) {
+            Some(pinned) => pinned.hash() != def.hash(),
+            None => self.is_closed(),
+        }
     }
 }
 

@@ -120,7 +120,8 @@ impl DefaultTerms {
 }
 
 fn asked_sandbox(manifest: &Manifest) -> Option<SandboxLevel> {
-    manifest.tool_server().and_then(|server| server.sandbox)
+    let of_server = manifest.tool_server().and_then(|server| server.sandbox);
+    of_server.or_else(|| manifest.mcp().and_then(|details| details.sandbox))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_with_macros::skip_serializing_none;
 use wharf_vocab::{
     AccountId, AskId, AttemptId, Digest, Executed, Fault, GrantId, HoldId, Micro, Object, RunKey,
@@ -10,7 +11,7 @@ use wharf_vocab::{
 };
 
 use super::RunSpec;
-use crate::{Actor, Artifact, AskSpec, Metered, Move, Outcome, Resolution};
+use crate::{Actor, Artifact, AskSpec, Metered, Move, Outcome, Resolution, Via};
 
 /// One entry of a run's stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +26,8 @@ pub enum RunEntry {
     AttemptStarted(AttemptStarted),
     /// An attempt has cost so much so far, or turned out to have cost more when it was over.
     CostReported(CostReported),
+    /// An attempt noted what it must know if it is taken up again.
+    AttemptNoted(AttemptNoted),
     /// An attempt failed and another will follow.
     AttemptFailed(AttemptFailed),
     /// An ask was raised.
@@ -117,6 +120,28 @@ pub struct CostReported {
     pub last: bool,
 }
 
+/// What an attempt notes for whoever takes it up again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoteKey {
+    /// What the provider calls the work, so that it can be asked about it.
+    Task,
+    /// What the provider wants back when what it asked for is there.
+    State,
+}
+
+/// An attempt noted what it must know if it is taken up again. It goes with the attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptNoted {
+    /// The attempt.
+    pub attempt_id: AttemptId,
+    /// Which of its notes.
+    pub key: NoteKey,
+    /// What it says now; nothing any more when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+}
+
 /// An attempt failed and another will follow.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -160,6 +185,9 @@ pub struct AskResolved {
     pub resolution: Resolution,
     /// By whom.
     pub by: Actor,
+    /// By which way in, where that says something about who it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<Via>,
 }
 
 /// An approval of a child run holds for later ones of the same tool and caller.

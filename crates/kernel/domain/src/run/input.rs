@@ -3,7 +3,7 @@
 use serde_json::Value;
 use wharf_vocab::{AskId, AskKind, AttemptId, Executed, Fault, GrantId, Micro, Object, Timestamp};
 
-use super::{ChildrenAllowed, Run};
+use super::{ChildrenAllowed, NoteKey, Run};
 use crate::scope::WorldPath;
 use crate::{Actor, Audience, Caller, Delivery, Resolution};
 
@@ -28,6 +28,15 @@ pub enum RunInput {
         attempt_id: AttemptId,
         /// What it has cost.
         cost_micro: Micro,
+    },
+    /// The attempt notes what it must know if it is taken up again.
+    Note {
+        /// The attempt.
+        attempt_id: AttemptId,
+        /// Which of its notes.
+        key: NoteKey,
+        /// What it says from now on; nothing when absent.
+        value: Option<Value>,
     },
     /// The files of an attempt are in their places, or some of them are lost.
     Published {
@@ -164,6 +173,8 @@ pub enum InputKind {
     AttemptEnded,
     /// [`RunInput::CostReported`].
     CostReported,
+    /// [`RunInput::Note`].
+    Note,
     /// [`RunInput::Published`].
     Published,
     /// [`RunInput::OutputTooLarge`].
@@ -184,11 +195,12 @@ pub enum InputKind {
 
 impl InputKind {
     /// Every kind of input.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Provider,
         Self::Turn,
         Self::AttemptEnded,
         Self::CostReported,
+        Self::Note,
         Self::Published,
         Self::OutputTooLarge,
         Self::RaiseAsk,
@@ -235,7 +247,9 @@ pub fn legal(phase: Phase, input: InputKind) -> Verdict {
         (P::Queued | P::Gated, I::RaiseAsk) => Rejected,
         (P::Queued | P::Gated, _) => Ignored,
 
-        (P::Canceling, I::AttemptEnded | I::OutputTooLarge | I::Tick | I::Recovered) => Acts,
+        (P::Canceling, I::AttemptEnded | I::OutputTooLarge | I::Tick | I::Recovered | I::Note) => {
+            Acts
+        }
         (P::Canceling, I::RaiseAsk | I::ResolveAsk) => Rejected,
         (P::Canceling, _) => Ignored,
 
@@ -268,6 +282,7 @@ impl RunInput {
             Self::Turn => InputKind::Turn,
             Self::AttemptEnded { .. } => InputKind::AttemptEnded,
             Self::CostReported { .. } => InputKind::CostReported,
+            Self::Note { .. } => InputKind::Note,
             Self::Published { .. } => InputKind::Published,
             Self::OutputTooLarge { .. } => InputKind::OutputTooLarge,
             Self::RaiseAsk(_) => InputKind::RaiseAsk,

@@ -9,9 +9,11 @@ mod input;
 mod inputs;
 mod spec;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use wharf_vocab::{
     AskId, AttemptId, Code, Digest, Durability, Executed, Fault, GrantId, Micro, Mode, RunKey,
     RunStatus, Timestamp, ToolId, WaitKind,
@@ -19,12 +21,13 @@ use wharf_vocab::{
 
 pub use decide::{Cx, Decision, RunEffect};
 pub use entry::{
-    AskRaised, AskResolved, AttemptFailed, AttemptStarted, CancelRequested, ChildrenAllowed,
-    CostReported, Created, Ended, Held, ProviderAwaited, Publishing, RoomAwaited, RunEntry,
+    AskRaised, AskResolved, AttemptFailed, AttemptNoted, AttemptStarted, CancelRequested,
+    ChildrenAllowed, CostReported, Created, Ended, Held, NoteKey, ProviderAwaited, Publishing,
+    RoomAwaited, RunEntry,
 };
 pub use input::{AttemptError, AttemptReport, InputKind, NewAsk, Phase, RunInput, Verdict, legal};
 pub use inputs::{Inputs, UnloadedInputs};
-pub use spec::{Addresses, RunContext, RunSpec, TaskRef};
+pub use spec::{Addresses, McpTerms, RunContext, RunSpec, TaskRef};
 
 use decide::DISPATCH;
 
@@ -102,6 +105,8 @@ pub struct Attempt {
     pub reported_micro: Micro,
     /// Its running time.
     pub timer: Timer,
+    /// What it noted for whoever takes it up again.
+    pub notes: BTreeMap<NoteKey, Value>,
 }
 
 /// What was booked for an attempt that is over.
@@ -232,6 +237,9 @@ pub struct RunSummary {
     pub correlation_id: Option<String>,
     /// The run that started it.
     pub parent: Option<RunKey>,
+    /// The grant of the client of MCP that called for it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<GrantId>,
     /// Why it did not succeed.
     pub error: Option<Fault>,
 }
@@ -290,6 +298,7 @@ impl Run {
             RunEntry::ProviderAwaited(entry) => self.pause = Some(Pause::Provider(entry.until)),
             RunEntry::RoomAwaited(entry) => self.room_awaited(at, entry),
             RunEntry::AttemptStarted(entry) => self.attempt_started(at, entry),
+            RunEntry::AttemptNoted(entry) => self.noted(entry),
             RunEntry::CostReported(entry) => self.cost_reported(entry),
             RunEntry::AttemptFailed(entry) => {
                 self.book(entry.cost_micro, entry.incomplete);
@@ -381,6 +390,7 @@ impl Run {
             hold: entry.hold.clone(),
             reported_micro: 0,
             timer: Timer::Runs(at.plus_ms(self.spec.timeout_ms)),
+            notes: BTreeMap::new(),
         });
         self.rewind_timer(at);
     }
@@ -398,6 +408,15 @@ impl Run {
         let sum =
             if self.spec.is_paid() { &mut self.cost_micro } else { &mut self.would_cost_micro };
         *sum = sum.saturating_add(added);
+    }
+
+    fn noted(&mut self, entry: &AttemptNoted) {
+        if let Some(active) = self.active.as_mut().filter(|it| it.id == entry.attempt_id) {
+            match &entry.value {
+                Some(value) => drop(active.notes.insert(entry.key, value.clone())),
+                None => drop(active.notes.remove(&entry.key)),
+            }
+        }
     }
 
     fn cost_reported(&mut self, entry: &CostReported) {
@@ -612,6 +631,12 @@ impl Run {
         Arc::new(Self { spec, ..Self::clone(run) })
     }
 
+    /// The grant of the client of MCP that called for it, if one did; its children are not its.
+    pub fn called_by(&self) -> Option<&GrantId> {
+        let own = self.spec.mcp.is_some() && self.spec.parent.is_none();
+        own.then_some(&self.spec.caller.grant)
+    }
+
     /// What lists show.
     pub fn summary(&self) -> RunSummary {
         RunSummary {
@@ -628,6 +653,7 @@ impl Run {
             digest: self.spec.digest.clone(),
             correlation_id: self.spec.correlation_id.clone(),
             parent: self.spec.parent.clone(),
+            grant: self.called_by().cloned(),
             error: self.outcome.as_ref().and_then(Outcome::error).cloned(),
         }
     }

@@ -84,6 +84,8 @@ pub struct RunSpec {
     pub context: RunContext,
     /// The seat that is asked when a worker fails.
     pub senior: Option<SeatId>,
+    /// What the MCP client can do whose call it is, or its parent's.
+    pub mcp: Option<McpTerms>,
     /// Whether the tool is declared free of side effects.
     #[serde(default)]
     pub side_effect_free: bool,
@@ -170,6 +172,33 @@ impl RunContext {
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.project_root.iter().chain(&self.resource_paths).map(String::as_str)
     }
+}
+
+/// What an MCP client can do for the runs that it calls for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct McpTerms {
+    /// It fills in forms.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub form: bool,
+    /// It leads its user to an address.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub url: bool,
+    /// It asks its model.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub sampling: bool,
+    /// It lets its model use tools meanwhile.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub sampling_tools: bool,
+    /// It tells its folders.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub roots: bool,
+    /// What it cannot do nobody else is asked for.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub inbox_off: bool,
+    /// How long it wants the run to be kept as a task, from its beginning on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_ttl_ms: Option<u64>,
 }
 
 /// What every name of a task begins with.

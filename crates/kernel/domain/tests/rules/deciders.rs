@@ -4,7 +4,7 @@ use serde_json::json;
 use wharf_domain::grant::Rights;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{NewAsk, RunInput};
-use wharf_domain::{Audience, Caller, CallerKind, Resolution};
+use wharf_domain::{Audience, Caller, CallerKind, Resolution, RunEntry, Via};
 use wharf_vocab::{AskKind, Code, RunStatus};
 
 use crate::stage::{Plan, Stage, answered, denied, gate, person, resolve, token};
@@ -149,7 +149,8 @@ fn nobody_in_a_runs_own_chain_decides_about_it_but_people_do() {
         ("an agent further down", &agent(&human), agent(&agent(&human)), no, no),
         ("the token above the agent", &agent(&robot), robot.clone(), no, no),
         ("the person above the agent", &agent(&human), human.clone(), None, None),
-        ("an MCP client", &robot, mcp, no, None),
+        ("an MCP client", &robot, mcp.clone(), no, None),
+        ("the MCP client that started it", &mcp, mcp.clone(), no, None),
     ];
     for (who, starter, by, approval, question) in cases {
         let ways = [
@@ -162,5 +163,73 @@ fn nobody_in_a_runs_own_chain_decides_about_it_but_people_do() {
             let code = stage.offer(&input).err().map(|fault| fault.code.as_str().to_owned());
             assert_eq!(code.as_deref(), refused.map(Code::as_str), "{who}, {kind}");
         }
+    }
+}
+
+/// An MCP client of this chain of grants, the oldest first.
+fn mcp(links: &[&str]) -> Caller {
+    Caller { kind: CallerKind::Mcp, ..narrowed(links) }
+}
+
+/// Who is refused an answer to a question of this run that whoever of `by` executes.
+fn refused(starter: &Caller, audience: &str, executors: &[&str], by: Caller) -> Option<String> {
+    let mut stage = Plan::of(|spec| spec.caller = starter.to_ref()).start();
+    let audience = Audience::try_from(audience.to_owned()).expect("an audience");
+    let executors = executors.iter().map(|link| link.parse().expect("a grant id")).collect();
+    let ask = NewAsk { audience, by: executors, ..stage.asks(AskKind::Question, "k") };
+    stage.take(&RunInput::RaiseAsk(ask));
+    let input = resolve(stage.open_ask(), answered(), by);
+    stage.offer(&input).err().map(|fault| fault.code.as_str().to_owned())
+}
+
+#[test]
+fn m034_an_mcp_client_answers_exactly_its_own_questions() {
+    let no = Some(Code::PermissionDenied);
+    let client = mcp(&["client"]);
+    let below = mcp(&["client", "n1"]);
+    let as_person = Caller { kind: CallerKind::Mcp, ..person("owner") };
+    let behind_person = Caller { person: false, links: as_person.behind(), ..as_person };
+    let cases = [
+        // started by, audience, executed by, answered by, refused with
+        ("its own", &client, "any", &[][..], client.clone(), None),
+        ("of a grant below it", &below, "any", &[], client.clone(), None),
+        ("of an agent in its run", &agent(&client), "any", &[], client.clone(), None),
+        ("further down", &agent(&agent(&client)), "any", &[], client.clone(), None),
+        ("for a person", &client, "person", &[], client.clone(), no),
+        ("for a seat", &client, "seat:S-1", &[], client.clone(), no),
+        ("of the grant above it", &client, "any", &[], below.clone(), no),
+        ("not as an MCP client", &client, "any", &[], narrowed(&["client"]), no),
+        ("of a sibling", &mcp(&["client", "n2"]), "any", &[], below.clone(), no),
+        ("of a person", &person("client"), "any", &[], client.clone(), no),
+        ("the owner at the MCP door", &behind_person, "any", &[], behind_person.clone(), None),
+        ("of a run that it executes", &token("other"), "any", &["client"], client.clone(), no),
+        (
+            "of an agent it executes",
+            &agent(&token("other")),
+            "any",
+            &["client"],
+            client.clone(),
+            no,
+        ),
+    ];
+    for (who, starter, audience, executors, by, expected) in cases {
+        let found = refused(starter, audience, executors, by);
+        assert_eq!(found.as_deref(), expected.map(Code::as_str), "{who}");
+    }
+}
+
+#[test]
+fn m034_the_way_in_is_written_down() {
+    let ways = [(mcp(&["client"]), Some(Via::Mcp)), (person("p"), None), (token("other"), None)];
+    for (by, via) in ways {
+        let mut stage = asking(&mcp(&["client"]), AskKind::Question, "any");
+        let decision = stage.take(&resolve(stage.open_ask(), answered(), by));
+        let entry = decision.entries.iter().find_map(|entry| match entry {
+            RunEntry::AskResolved(resolved) => Some(resolved.via),
+            _ => None,
+        });
+        assert_eq!(entry, Some(via));
+        let told = decision.audit.iter().filter_map(|record| record.facts.get("via"));
+        assert_eq!(told.count(), usize::from(via.is_some()));
     }
 }

@@ -1,6 +1,6 @@
 //! The table of legal pairs: every input is offered to a real run in every phase.
 
-use wharf_domain::run::{InputKind, Phase, RunInput, Verdict, legal};
+use wharf_domain::run::{InputKind, NoteKey, Phase, RunInput, Verdict, legal};
 use wharf_domain::{Availability, Resolution};
 use wharf_vocab::{AskKind, Code, Executed};
 
@@ -9,14 +9,14 @@ use crate::stage::{Plan, Stage, allowed, answered, cancel, gate, person, propose
 /// What DESIGN says, written down a second time: one row for each phase, one column for each
 /// input. `A` acts, `-` is ignored, `X` is rejected.
 const TABLE: &str = "
-    phase      Provider Turn AttemptEnded CostReported Published OutputTooLarge RaiseAsk ResolveAsk AllowChildren Cancel Tick Recovered
-    Queued     A        A    -            A            -         -              X        A          A             A      A    A
-    Gated      -        -    -            A            -         -              X        A          A             A      A    -
-    Running    -        -    A            A            -         A              A        X          A             A      A    A
-    Asking     -        -    A            A            -         A              A        A          A             A      A    A
-    Canceling  -        -    A            A            -         A              X        X          -             -      A    A
-    Publishing -        -    -            A            A         -              X        X          -             -      -    A
-    Over       -        -    -            A            -         -              X        X          -             -      -    -
+    phase      Provider Turn AttemptEnded CostReported Note Published OutputTooLarge RaiseAsk ResolveAsk AllowChildren Cancel Tick Recovered
+    Queued     A        A    -            A            -    -         -              X        A          A             A      A    A
+    Gated      -        -    -            A            -    -         -              X        A          A             A      A    -
+    Running    -        -    A            A            A    -         A              A        X          A             A      A    A
+    Asking     -        -    A            A            A    -         A              A        A          A             A      A    A
+    Canceling  -        -    A            A            A    -         A              X        X          -             -      A    A
+    Publishing -        -    -            A            -    A         -              X        X          -             -      -    A
+    Over       -        -    -            A            -    -         -              X        X          -             -      -    -
 ";
 
 #[test]
@@ -120,6 +120,7 @@ fn input_for(kind: InputKind, stage: &mut Stage) -> RunInput {
         InputKind::Turn => RunInput::Turn,
         InputKind::AttemptEnded => stage.succeeded(),
         InputKind::CostReported => stage.reports(1),
+        InputKind::Note => stage.notes(NoteKey::Task, Some(serde_json::json!("t"))),
         InputKind::Published => stage.published(),
         InputKind::OutputTooLarge => RunInput::OutputTooLarge { attempt_id: stage.attempt_id() },
         InputKind::RaiseAsk => stage.question("second"),

@@ -17,6 +17,7 @@ mod legal;
 mod life;
 mod money;
 mod names;
+mod notes;
 mod proposals;
 mod publishing;
 mod recovery;

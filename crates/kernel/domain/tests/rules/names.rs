@@ -11,6 +11,7 @@ pub(crate) fn kinds(entries: &[RunEntry]) -> Vec<&'static str> {
         RunEntry::RoomAwaited(_) => "room_awaited",
         RunEntry::AttemptStarted(_) => "attempt_started",
         RunEntry::CostReported(_) => "cost_reported",
+        RunEntry::AttemptNoted(_) => "attempt_noted",
         RunEntry::AttemptFailed(_) => "attempt_failed",
         RunEntry::AskRaised(_) => "ask_raised",
         RunEntry::AskResolved(_) => "ask_resolved",

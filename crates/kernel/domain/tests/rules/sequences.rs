@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
-use wharf_domain::run::{AttemptError, AttemptReport, InputKind, NewAsk, Phase, RunInput};
+use serde_json::json;
+use wharf_domain::run::{AttemptError, AttemptReport, InputKind, NewAsk, NoteKey, Phase, RunInput};
 use wharf_domain::{Audience, Availability, Caller, LedgerOp, Resolution, Scope};
 use wharf_vocab::limits::{ATTEMPTS_MAX, RUN_ASKS_MAX};
 use wharf_vocab::{AccountId, AskKind, AttemptId, Code, Executed, Fault, Micro};
@@ -26,6 +27,7 @@ enum Step {
     Turn,
     Ended(Whose, Ending, Micro),
     Reports(Whose, Micro),
+    Note(Whose, bool, Option<u8>),
     Published(Whose),
     TooLarge(Whose),
     Ask(Whose, AskKind, u8, Audience, Option<u64>),
@@ -71,6 +73,8 @@ fn step() -> impl Strategy<Value = Step> {
         3 => Just(Step::Turn),
         4 => (whose(), ending(), cost()).prop_map(|(who, how, cost)| Step::Ended(who, how, cost)),
         4 => (whose(), cost()).prop_map(|(who, cost)| Step::Reports(who, cost)),
+        2 => (whose(), any::<bool>(), prop::option::of(0..3_u8))
+            .prop_map(|(who, task, value)| Step::Note(who, task, value)),
         2 => whose().prop_map(Step::Published),
         1 => whose().prop_map(Step::TooLarge),
         4 => (whose(), kind(), 0..4_u8, audience(), prop::option::of(0..5_000_u64))
@@ -227,6 +231,11 @@ fn input(stage: &Stage, step: &Step, former: &AttemptId) -> Option<RunInput> {
         Step::Published(whose) => {
             RunInput::Published { attempt_id: attempt(*whose), lost: Vec::new() }
         }
+        Step::Note(whose, task, value) => RunInput::Note {
+            attempt_id: attempt(*whose),
+            key: if *task { NoteKey::Task } else { NoteKey::State },
+            value: value.map(|value| json!(value)),
+        },
         Step::TooLarge(whose) => RunInput::OutputTooLarge { attempt_id: attempt(*whose) },
         Step::Ask(whose, kind, key, audience, until) => RunInput::RaiseAsk(NewAsk {
             escalates: None,

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use wharf_domain::run::{
-    AttemptError, AttemptReport, Cx, Decision, NewAsk, Phase, RunContext, RunInput,
+    AttemptError, AttemptReport, Cx, Decision, NewAsk, NoteKey, Phase, RunContext, RunInput,
 };
 use wharf_domain::{
     Actor, ArtifactOp, AskEntry, Audience, AuditRecord, Availability, Caller, Fresh, Funds, Ledger,
@@ -73,6 +73,7 @@ impl Default for Plan {
             approval: None,
             context: RunContext::default(),
             senior: None,
+            mcp: None,
             side_effect_free: false,
             idempotent: false,
             keys_kept: None,
@@ -266,6 +267,11 @@ impl Stage {
         let active = self.run.active.as_ref().map(|attempt| attempt.id.clone());
         let attempt_id = active.or(last).expect("an attempt has begun");
         RunInput::CostReported { attempt_id, cost_micro }
+    }
+
+    /// The attempt under way notes something.
+    pub(crate) fn notes(&self, key: NoteKey, value: Option<Value>) -> RunInput {
+        RunInput::Note { attempt_id: self.attempt_id(), key, value }
     }
 
     /// The attempt under way has succeeded, and its file is to be put in its place.

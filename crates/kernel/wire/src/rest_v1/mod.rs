@@ -7,6 +7,8 @@ mod agent;
 mod ask;
 mod event;
 mod file;
+mod login;
+mod mcp;
 mod token;
 mod tool;
 mod tool_server;
@@ -34,6 +36,8 @@ pub use file::{
     Artifact, BeginUpload, Collected, CompleteUpload, Receipt, Trace, TraceStep, Upload,
     UploadPart, Usage,
 };
+pub use login::{BeginMcpLogin, EndMcpLogin, McpLoginPage, McpLoginState};
+pub use mcp::{AddMcp, McpOauth, McpServer};
 pub use token::{CreateTicket, CreateToken, Keys, RotateKeys, Secret, Ticket, Token};
 pub use tool::{Tool, ToolDefinition, ToolDiff};
 pub use tool_server::{AddTool, Operative, ToolServer};

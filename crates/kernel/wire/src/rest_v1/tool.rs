@@ -87,4 +87,7 @@ pub struct ToolDefinition {
     /// Whether it is declared free.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub free: bool,
+    /// What else its MCP server says of it, if it comes from one: its title, its annotations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp: Option<Value>,
 }

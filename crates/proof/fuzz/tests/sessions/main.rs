@@ -2,6 +2,7 @@
 //! grows, and every call ends once.
 
 mod agent;
+mod mcp;
 mod operator;
 mod run;
 mod sse;

@@ -184,6 +184,7 @@ impl Request {
         let digest = Digest::of(&[tool.name.as_bytes(), &self.input.to_be_bytes()]);
         Arc::new(RunSpec {
             senior: None,
+            mcp: None,
             tool: tool.id(),
             tool_hash: Digest::of(&[tool.name.as_bytes()]),
             inputs: inputs.into(),

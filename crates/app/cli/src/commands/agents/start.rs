@@ -3,30 +3,44 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::time::Instant;
 use wharf_client::{Agents, Call, Client};
-use wharf_vocab::{Code, ProviderState};
+use wharf_vocab::ProviderState;
 use wharf_wire::rest_v1::Agent;
 
-use crate::commands::{CliError, Context, Exit, Result};
+use crate::commands::providers::start::{self, Startable, WaitArgs};
+use crate::commands::{Context, Exit, Result};
+use crate::plain;
 use crate::progress::Spinner;
-use crate::{amount, output, plain};
 
-use super::{AgentSelector, state};
-
-const POLL: Duration = Duration::from_millis(100);
+use super::AgentSelector;
 
 /// What `wharf agents start` and `restart` take.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AgentsStartArgs {
     #[command(flatten)]
     which: AgentSelector,
-    /// Do not wait
-    #[arg(long)]
-    detach: bool,
-    /// How long to wait until it runs, such as 30s or 5m
-    #[arg(long, value_name = "DURATION", value_parser = amount::duration, default_value = "60s")]
-    timeout: Duration,
+    #[command(flatten)]
+    wait: WaitArgs,
+}
+
+impl Startable for Agent {
+    const LOGS: &'static str = "wharf agents logs";
+
+    fn id(&self) -> &str {
+        &self.agent_id
+    }
+
+    fn state(&self) -> ProviderState {
+        self.state
+    }
+
+    fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+
+    fn is_up(&self) -> bool {
+        self.state == ProviderState::Running
+    }
 }
 
 /// Starts the agent by this call.
@@ -40,91 +54,22 @@ pub(super) async fn run(
     let (client, id) = args.which.find(context).await?;
     let spinner = Spinner::new(output, &format!("{doing} {}", plain::line(&id)));
     let mut raw: Value = call(client.agents(), &id).raw().await?;
-    if !args.detach {
-        raw = until_up(&client, raw, args.timeout, &spinner).await?;
+    if !args.wait.detach {
+        raw = until_up(&client, raw, args.wait.timeout, &spinner).await?;
     }
     drop(spinner);
-    output.answer(raw, |agent| line_of(&agent))
+    output.answer(raw, |agent: Agent| start::line_of(&agent, agent.pid, agent.tools.len()))
 }
 
-/// Looks at the agent until it runs; if it will not by itself, the failure says why.
+/// Looks at the agent until it runs.
 async fn until_up(
     client: &Client,
-    mut raw: Value,
+    raw: Value,
     at_most: Duration,
     spinner: &Spinner,
 ) -> Result<Value> {
-    let until = Instant::now() + at_most;
-    loop {
-        let agent: Agent = output::typed(raw.clone())?;
-        match fate(&agent) {
-            StartOutcome::Up => return Ok(raw),
-            StartOutcome::Failed => return Err(failed(&agent)),
-            StartOutcome::Coming if Instant::now() >= until => {
-                return Err(too_late(&agent, at_most));
-            }
-            StartOutcome::Coming => {
-                spinner.set(&format!("{} is {}", agent.agent_id, state(&agent)))
-            }
-        }
-        tokio::time::sleep(POLL).await;
-        raw = client.agents().get(&agent.agent_id).raw().await?;
-    }
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum StartOutcome {
-    Up,
-    Coming,
-    Failed,
-}
-
-fn fate(agent: &Agent) -> StartOutcome {
-    use ProviderState::{
-        Added, Approved, BackingOff, Crashed, Drifted, Running, Starting, Stopped, Unhealthy,
-    };
-    match agent.state {
-        Running => StartOutcome::Up,
-        BackingOff | Crashed | Stopped | Drifted | Added => StartOutcome::Failed,
-        Approved | Starting | Unhealthy => StartOutcome::Coming,
-    }
-}
-
-fn failed(agent: &Agent) -> CliError {
-    let id = plain::line(&agent.agent_id);
-    let how = match (agent.state, &agent.reason) {
-        (ProviderState::BackingOff, Some(reason)) => {
-            format!("{}; it is tried again", reason.trim_end_matches('.'))
-        }
-        (_, Some(reason)) => reason.clone(),
-        (state, None) => format!("it is {state}"),
-    };
-    let message =
-        format!("{id} does not run: {how}; see what it said with: wharf agents logs {id}");
-    CliError::new(Code::AgentStartFailed, message)
-}
-
-fn too_late(agent: &Agent, waited: Duration) -> CliError {
-    let id = plain::line(&agent.agent_id);
-    let message = format!(
-        "{id} does not run after {} s, it is {}; see what it said with: wharf agents logs {id}",
-        waited.as_secs_f64(),
-        state(agent),
-    );
-    CliError::new(Code::AgentStartFailed, message)
-}
-
-fn line_of(agent: &Agent) -> String {
-    let mut facts = Vec::new();
-    facts.extend(agent.pid.map(|pid| format!("process {pid}")));
-    facts.extend(match agent.tools.len() {
-        0 => None,
-        1 => Some("1 tool".to_owned()),
-        many => Some(format!("{many} tools")),
-    });
-    let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) };
-    let id = plain::line(&agent.agent_id);
-    format!("{id} is {}{facts}\n", state(agent))
+    let again = async |id: &str| Ok(client.agents().get(id).raw().await?);
+    start::until_up::<Agent>(raw, at_most, spinner, again).await
 }
 
 #[cfg(test)]
@@ -134,6 +79,7 @@ mod tests {
     use crate::commands::agents::example;
     use wharf_client::Locator;
     use wharf_testkit::scripted::{Reply, Scripted};
+    use wharf_vocab::Code;
 
     fn raw(state: &str, reason: Option<&str>) -> Value {
         let mut agent = example(state);

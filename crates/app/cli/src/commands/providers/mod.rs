@@ -1,7 +1,9 @@
-//! What `wharf agents` and `wharf tools` share: both look after programs that the core starts.
+//! What `wharf agents`, `wharf mcp` and `wharf tools` share: all look after programs that the core
+//! starts.
 
 pub(super) mod limits;
 pub(super) mod logs;
+pub(super) mod start;
 pub(super) mod words;
 
 use serde::de::DeserializeOwned;

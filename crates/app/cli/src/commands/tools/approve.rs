@@ -19,8 +19,8 @@ Examples:
   wharf tools approve dev.example.hello/echo       approve the change of an agent's tool
 
 For a tool with its own server, this approves all permissions it asks for, or only those you name,
-for its manifest and files as they are now. For a tool of an agent, it approves the definition
-that the agent offers now.")]
+for its manifest and files as they are now. For a tool of an agent or an MCP server, it approves
+the definition that is offered now.")]
 pub(crate) struct ToolsApproveArgs {
     /// The tool, or a unique beginning or end of its id
     tool: String,
@@ -70,7 +70,7 @@ pub(super) async fn run(args: ToolsApproveArgs, context: &Context) -> Result<Exi
     })
 }
 
-/// Takes on the tool of an agent.
+/// Takes on the tool of an agent or an MCP server.
 async fn take_on(
     args: &ToolsApproveArgs,
     client: &Client,
@@ -80,8 +80,8 @@ async fn take_on(
     let has_terms = args.sandbox.is_some() || args.isolation.is_some();
     if has_terms || !args.permissions.is_empty() || args.limits.to_limits().is_some() {
         let message = format!(
-            "{id} has no server of its own, so no options apply; approve its agent with: \
-             wharf agents approve {}",
+            "{id} has no server of its own, so no options apply; they are for approving what \
+             offers it: wharf agents approve {0}, or wharf mcp approve {0}",
             id.provider()
         );
         return Err(CliError::usage(message));

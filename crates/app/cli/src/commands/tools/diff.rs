@@ -22,7 +22,13 @@ pub(super) async fn run(typed: Option<&str>, context: &Context) -> Result<Exit> 
         None => {
             let tools = client.tools().list().all().await?;
             let changed = tools.into_iter().filter(|tool| tool.state == ToolState::Quarantined);
-            changed.map(|tool| tool.tool_id).collect()
+            let mut changed: Vec<ToolId> = changed.map(|tool| tool.tool_id).collect();
+            // Prompts and the like of MCP servers are pinned as well, and stand in no list.
+            for server in client.mcp_servers().list().all().await? {
+                let unlisted = server.quarantined.into_iter().filter(|id| !changed.contains(id));
+                changed.extend(unlisted.collect::<Vec<_>>());
+            }
+            changed
         }
     };
     let mut diffs = Vec::new();
@@ -47,7 +53,7 @@ pub(crate) async fn of(client: &Client, tools: &[ToolId], output: Output) -> Res
     let mut text = String::new();
     for tool in tools {
         let diff = client.tools().diff(tool).await?;
-        if diff.changed {
+        if diff.changed || diff.pinned.is_none() {
             text.push_str(&format!("\n{}", text_of(&diff, output)));
         }
     }
@@ -57,9 +63,17 @@ pub(crate) async fn of(client: &Client, tools: &[ToolId], output: Output) -> Res
 fn text_of(diff: &ToolDiff, output: Output) -> String {
     let paint = output.out_paint();
     let id = plain::line(&diff.tool_id);
-    let (Some(old), Some(new)) = (&diff.pinned, &diff.offered) else {
-        let what = if diff.offered.is_some() { "has not been approved" } else { "is not offered" };
-        return format!("{id} {what}\n");
+    let (old, new) = match (&diff.pinned, &diff.offered) {
+        (Some(old), Some(new)) => (old, new),
+        (_, None) => return format!("{id} is not offered\n"),
+        (None, Some(new)) => {
+            let about = plain::cut(&new.description, 300);
+            return format!(
+                "{} is new and has not been approved: {about}\napprove it with\n  \
+                 wharf tools approve {id}\n",
+                paint.strong(&id)
+            );
+        }
     };
     if !diff.changed {
         return format!("{id} is what was approved\n");

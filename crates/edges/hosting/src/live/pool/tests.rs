@@ -62,7 +62,7 @@ fn on_demand(isolation: Isolation) -> Pool {
     pool.set_policy(PoolPolicy {
         isolation,
         upkeep: Upkeep::OnDemand { idle: IDLE },
-        word: "tool server",
+        ..PoolPolicy::default()
     });
     pool
 }
@@ -96,14 +96,18 @@ fn dispatch(attempt: &str, world: &str) -> Dispatch {
         approval: None,
         deadline: None,
         reattach: false,
+        notes: std::collections::BTreeMap::new(),
         lifeline: wharf_engine::Lifeline::default(),
     }
 }
 
 /// What whoever speaks with a process takes.
 fn calls(pool: &mut Pool, name: &str) -> Vec<String> {
-    let taken = std::iter::from_fn(|| pool.take(&launch(name)));
-    taken.map(|dispatch| dispatch.attempt_id.to_string()).collect()
+    let taken = std::iter::from_fn(|| match pool.take(&launch(name))? {
+        NextAttempt::Taken(dispatch) => Some(dispatch.attempt_id.to_string()),
+        NextAttempt::Look(..) => None,
+    });
+    taken.collect()
 }
 
 fn over(pool: &mut Pool, name: &str, attempt: &str) {
@@ -242,17 +246,86 @@ async fn what_waits_for_a_process_that_is_gone_is_given_up_or_waits_for_the_next
 async fn an_attempt_is_taken_once_the_files_were_looked_at_after_it_came() {
     let (mut pool, _told) = shared(&["l1"]);
     pool.watch = Some(Arc::new(FileWatch::of_nothing()));
-    assert!(pool.place(dispatch("a1", "one")).expect("taken"), "somebody must look");
-    let seen = pool.unchecked().expect("one");
-    assert!(!pool.place(dispatch("a2", "one")).expect("taken"), "somebody looks already");
-    assert!(calls(&mut pool, "l1").is_empty());
-    pool.checked(&seen);
+    pool.place(dispatch("a1", "one")).expect("taken");
+    let seen = must_look(&mut pool).expect("somebody must look");
+    pool.place(dispatch("a2", "one")).expect("taken");
+    pool.looked(seen);
     assert_eq!(calls(&mut pool, "l1"), ["a1"], "the other came after the look");
     let canceled = pool.take_queued(&AttemptId::new("a2").expect("valid"));
     assert!(canceled.is_some(), "what waits can be canceled");
-    assert_eq!(pool.unchecked(), None);
-    assert!(pool.place(dispatch("a3", "one")).expect("taken"), "somebody must look again");
-    pool.look_lost();
-    assert!(calls(&mut pool, "l1").is_empty() && pool.take_all().is_empty(), "lost with the look");
-    assert!(pool.place(dispatch("a4", "one")).expect("taken"), "which holds nobody up");
+    assert_eq!(must_look(&mut pool), None, "for nobody");
+    pool.looked(seen - 1);
+    pool.place(dispatch("a3", "one")).expect("taken");
+    assert!(must_look(&mut pool).is_some(), "somebody must look again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn files_that_look_different_are_compared_once_before_anything_is_taken() {
+    let (mut pool, _told) = shared(&["l1"]);
+    pool.watch = Some(Arc::new(FileWatch::of_nothing()));
+    pool.place(dispatch("a1", "one")).expect("taken");
+    assert_eq!(pool.compare(), None, "they do not");
+    pool.doubted();
+    assert_eq!(must_look(&mut pool), None, "another look would find the same");
+    let seen = pool.compare().expect("somebody must compare them");
+    pool.doubted();
+    assert_eq!(pool.compare(), None, "somebody does already");
+    pool.place(dispatch("a2", "one")).expect("taken");
+    assert!(calls(&mut pool, "l1").is_empty(), "nothing meanwhile");
+    pool.compared(seen);
+    assert_eq!(calls(&mut pool, "l1"), ["a1"], "the other came after that");
+    pool.doubted();
+    pool.compare().expect("somebody must compare them again");
+    assert_eq!(pool.give_up_doubted().len(), 1);
+    pool.place(dispatch("a3", "one")).expect("taken");
+    assert!(must_look(&mut pool).is_some(), "which holds nobody up");
+}
+
+/// On behalf of how many attempts somebody must look at the files before any is taken.
+fn must_look(pool: &mut Pool) -> Option<u64> {
+    match pool.take(&launch("l1"))? {
+        NextAttempt::Look(_, placed) => Some(placed),
+        NextAttempt::Taken(dispatch) => panic!("{} was taken", dispatch.attempt_id),
+    }
+}
+
+#[test]
+fn m048_a_provider_that_must_be_seen_first_is_started_once_without_an_attempt() {
+    let mut pool = Pool::default();
+    let upkeep = Upkeep::OnDemand { idle: IDLE_MAX };
+    pool.set_policy(PoolPolicy { upkeep, looks_first: true, ..PoolPolicy::default() });
+    assert_eq!(pool.missing(), 1);
+    let launch = LaunchId::new("l1").expect("valid");
+    pool.begin(&launch);
+    assert_eq!(pool.missing(), 0);
+    pool.end(&launch);
+    assert_eq!(pool.missing(), 1, "it was never connected");
+    pool.begin(&launch);
+    let (commands, _inbox) = mpsc::channel(1);
+    assert!(pool.connect(&launch, commands).is_some());
+    pool.end(&launch);
+    assert_eq!(pool.missing(), 0, "from now on only attempts start it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn m048_while_runs_have_processes_of_their_own_one_more_is_kept_warm() {
+    let mut pool = Pool::default();
+    let upkeep = Upkeep::OnDemand { idle: IDLE };
+    let isolation = Isolation::Run;
+    pool.set_policy(PoolPolicy { isolation, upkeep, spare: true, ..PoolPolicy::default() });
+    assert_eq!(pool.missing(), 0, "nothing waits");
+    pool.place(dispatch("a1", "one")).expect("waits");
+    assert_eq!(pool.missing(), 2, "one for it and one for the next");
+    let _first = pool.begin(&launch("l1"));
+    let mut second = pool.begin(&launch("l2"));
+    let (_one, _two) = (connect(&mut pool, "l1"), connect(&mut pool, "l2"));
+    assert_eq!(calls(&mut pool, "l1"), ["a1"]);
+    assert_eq!(pool.missing(), 0, "one is there");
+    assert_eq!(pool.end_idle(Instant::now() + IDLE * 2), None, "as long as there is work");
+    over(&mut pool, "l1", "a1");
+    let until = pool.end_idle(Instant::now()).expect("later");
+    assert_eq!(until, Instant::now() + IDLE, "it waits from now on");
+    pool.end_idle(until);
+    assert_eq!(second.quits.try_recv(), Ok(ProcessStop::Stop));
+    assert_eq!(pool.missing(), 0, "and no other takes its place");
 }

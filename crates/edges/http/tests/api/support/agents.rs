@@ -17,7 +17,7 @@ use wharf_domain::provider::{
 use wharf_domain::{Caller, Provider, ToolDef};
 use wharf_ports::launcher::{LogLine, LogSource};
 use wharf_ports::providers::{
-    Approve, FoundProvider, ProviderControl, ProviderState, ProviderView, Scan,
+    Approve, DeclaredProvider, FoundProvider, ProviderControl, ProviderState, ProviderView, Scan,
 };
 use wharf_vocab::{
     Code, Digest, Fault, Isolation, LaunchId, ProviderId, SandboxLevel, Timestamp, ToolId,
@@ -179,6 +179,7 @@ impl ScriptedAgents {
                 None => agent.manifest.limits.clone(),
             },
             wishes: Vec::new(),
+            hints: Vec::new(),
             provider: agent,
         };
         if view.provider.removed {
@@ -217,6 +218,28 @@ impl ProviderControl for ScriptedAgents {
             self.change(&caller, &id, &ProviderInput::Add { folder, manifest_hash, manifest })
         }
         .boxed()
+    }
+
+    fn declare(
+        &self,
+        caller: Caller,
+        declared: DeclaredProvider,
+    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
+        async move {
+            let DeclaredProvider { id, manifest, .. } = declared;
+            let folder = format!("/mcp-servers/{id}");
+            let manifest_hash = Digest::of(&[b"manifest"]);
+            self.change(&caller, &id, &ProviderInput::Add { folder, manifest_hash, manifest })
+        }
+        .boxed()
+    }
+
+    fn refresh(
+        &self,
+        caller: Caller,
+        id: ProviderId,
+    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
+        self.restart(caller, id)
     }
 
     /// It finds the folder itself, and one below it that is not right.

@@ -7,6 +7,7 @@ mod cancel;
 mod cost;
 mod create;
 mod gate;
+mod note;
 mod propose;
 mod provider;
 mod record;
@@ -27,7 +28,7 @@ use super::{
 };
 use crate::{
     Actor, ArtifactOp, AskEntry, AskSpec, AuditEvent, AuditRecord, Availability, CallerRef,
-    Delivery, Fresh, Funds, LedgerOp, Move, Notice, Outcome, Resolution,
+    Delivery, Fresh, Funds, LedgerOp, Move, Notice, Outcome, Resolution, Via,
 };
 
 use settle::Bill;
@@ -160,6 +161,9 @@ impl Run {
             RunInput::CostReported { attempt_id, cost_micro } => {
                 let report = cost::Report { attempt_id, said: *cost_micro, last: false };
                 cost::reported(&mut draft, &report);
+            }
+            RunInput::Note { attempt_id, key, value } => {
+                note::decide(&mut draft, attempt_id, *key, value.as_ref())?;
             }
             RunInput::Published { attempt_id, lost } => {
                 attempt::published(&mut draft, attempt_id, lost);
@@ -352,7 +356,7 @@ impl<'a, 'b> Draft<'a, 'b> {
     }
 
     /// Ends an ask and tells the attempt that raised it.
-    fn resolve(&mut self, ask_id: &AskId, resolution: Resolution, by: &Actor) {
+    fn resolve(&mut self, ask_id: &AskId, resolution: Resolution, by: &Actor, via: Option<Via>) {
         let Some(raised) = self.run.asks.iter().find(|r| r.ask.spec.ask_id == *ask_id) else {
             return;
         };
@@ -368,11 +372,15 @@ impl<'a, 'b> Draft<'a, 'b> {
             .record(AuditEvent::ASK_DECIDED, by.clone())
             .fact("ask_id", ask_id.as_str())
             .fact("decision", resolution.as_str());
+        let record = match via {
+            Some(via) => record.fact("via", via.as_str()),
+            None => record,
+        };
         self.audit.push(record);
         let entry = AskEntry::Resolved { resolution: resolution.clone(), by: by.clone() };
         self.asks.push((ask_id.clone(), entry));
-        let by = by.clone();
-        self.push(RunEntry::AskResolved(AskResolved { ask_id: ask_id.clone(), resolution, by }));
+        let (ask_id, by) = (ask_id.clone(), by.clone());
+        self.push(RunEntry::AskResolved(AskResolved { ask_id, resolution, by, via }));
     }
 
     /// Fails the run; `executed` says whether its last attempt acted on the world.
@@ -412,7 +420,7 @@ impl<'a, 'b> Draft<'a, 'b> {
     fn withdraw_asks(&mut self) {
         let open: Vec<_> = self.run.open_asks().map(|r| r.ask.spec.ask_id.clone()).collect();
         for ask_id in open {
-            self.resolve(&ask_id, Resolution::Withdrawn, &Actor::CORE);
+            self.resolve(&ask_id, Resolution::Withdrawn, &Actor::CORE, None);
         }
         self.effects.retain(|effect| !matches!(effect, RunEffect::Answer { .. }));
     }

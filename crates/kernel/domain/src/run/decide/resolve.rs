@@ -4,7 +4,7 @@ use wharf_vocab::{AskId, Code, Fault};
 
 use super::{Draft, RunEffect, gate};
 use crate::run::{ChildrenAllowed, Phase};
-use crate::{Actor, Caller, Resolution, Scope};
+use crate::{Actor, Caller, Resolution, Scope, Via};
 
 pub(super) fn decide(
     draft: &mut Draft<'_, '_>,
@@ -23,7 +23,7 @@ pub(super) fn decide(
         return Err(Fault::new(Code::AskExpired, "The time to decide this ask is over."));
     }
     let gated = draft.run.phase() == Phase::Gated && raised.gate;
-    draft.resolve(ask_id, resolution.clone(), &Actor::from(&by.grant));
+    draft.resolve(ask_id, resolution.clone(), &Actor::from(&by.grant), Via::of(by));
     if gated {
         if whole && let Resolution::Allow { scope } = resolution {
             remember(draft, ask_id, *scope, by);

@@ -63,7 +63,7 @@ fn expire_asks(draft: &mut Draft<'_, '_>) {
         if draft.run.is_over() {
             return;
         }
-        draft.resolve(&ask_id, Resolution::Expired, &Actor::CORE);
+        draft.resolve(&ask_id, Resolution::Expired, &Actor::CORE, None);
         if gate {
             resolve::after_gate(draft, &Resolution::Expired);
         }

@@ -1,0 +1,11 @@
+//! MCP in both directions with unmodified programs of others: their clients, their servers, and the
+//! official referee.
+
+mod clients;
+mod hostile;
+mod kills;
+mod player;
+mod referee;
+mod servers;
+mod stage;
+mod walks;

@@ -1,0 +1,165 @@
+//! What faces providers, callers and operators beside the HTTP edge: started together, mounted
+//! behind it, ended in order.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use wharf_agent::AgentEdge;
+use wharf_domain::{Caller, WorldSettings};
+use wharf_engine::Handle;
+use wharf_hosting::Control;
+use wharf_http::{Mount, OwnerToken};
+use wharf_mcp::{McpEdge, McpNews};
+use wharf_operator::OperatorEdge;
+use wharf_ports::vault::Vault;
+use wharf_tool::ToolEdge;
+use wharf_vocab::{Code, Fault, ToolId, WorldId};
+
+use crate::agents::Surroundings;
+use crate::core::{internal, url_of};
+use crate::settings::Settings;
+use crate::{Home, agents, mcp, tools};
+
+/// What faces providers, callers and operators beside the HTTP edge.
+pub(crate) struct Edges {
+    pub(crate) hosted: Hosted,
+    operators: OperatorEdge,
+    peers: ToolEdge,
+    mcp: McpEdge,
+}
+
+/// What steers the providers that the core launches, or dials.
+pub(crate) struct Hosted {
+    pub(crate) agents: AgentEdge,
+    pub(crate) tools: Control,
+    pub(crate) mcp: Control,
+}
+
+/// What edges are started with.
+pub(crate) struct EdgeParts<'a> {
+    pub(crate) home: &'a Home,
+    pub(crate) settings: &'a Settings,
+    pub(crate) handle: &'a Handle,
+    pub(crate) vault: &'a Arc<dyn Vault>,
+}
+
+impl EdgeParts<'_> {
+    /// Gives the engine its built-in tools and a world, and starts the edges around it.
+    pub(crate) async fn edges(
+        &self,
+        shim: Option<PathBuf>,
+        origin: String,
+        listens: SocketAddr,
+    ) -> Result<Edges, Fault> {
+        furnish(self.handle, self.settings.model_tool.clone()).await?;
+        let mcp = mcp::edge(self.settings, self.handle)?;
+        let hosted = self.host(shim, origin, mcp.news()).await?;
+        let operators = self.operators(listens).await?;
+        let peers = ToolEdge::start(wharf_tool::ToolEdgeOptions::new(self.handle.clone())).await;
+        Ok(Edges { hosted, operators, peers, mcp })
+    }
+
+    /// The edges that launch: agents, tool servers and MCP servers.
+    async fn host(
+        &self,
+        shim: Option<PathBuf>,
+        origin: String,
+        news: McpNews,
+    ) -> Result<Hosted, Fault> {
+        let Self { home, settings, handle, vault } = *self;
+        let launcher = agents::launcher(shim.clone())?;
+        let around = Surroundings { launcher, vault: Arc::clone(vault), origin };
+        let agents = agents::start(home, settings, handle, around.clone()).await?;
+        let tools = match tools::start(home, settings, handle, around.clone(), shim).await {
+            Ok(tools) => tools,
+            Err(fault) => {
+                agents.stop().await;
+                return Err(fault);
+            }
+        };
+        match mcp::servers(home, settings, handle, around, news).await {
+            Ok(mcp) => Ok(Hosted { agents, tools, mcp }),
+            Err(fault) => {
+                tokio::join!(agents.stop(), tools.stop_all());
+                Err(fault)
+            }
+        }
+    }
+
+    /// The edge that faces operators, as it is set.
+    async fn operators(&self, listens: SocketAddr) -> Result<OperatorEdge, Fault> {
+        let set = &self.settings.operators;
+        let base_url = set.base_url.clone().unwrap_or_else(|| url_of(listens));
+        let mut options = wharf_operator::OperatorEdgeOptions::new(self.handle.clone(), base_url);
+        if let Some(directive) = &set.directive {
+            options.directive.clone_from(directive);
+        }
+        if let Some(hours) = set.away_hours {
+            options.away_max = Duration::from_secs(hours.saturating_mul(60 * 60));
+        }
+        OperatorEdge::start(options).await
+    }
+}
+
+impl Edges {
+    /// Other edges on the listener of the HTTP edge.
+    pub(crate) fn mounts(&self, handle: &Handle, owner: &OwnerToken) -> Vec<Mount> {
+        use wharf_operator::document as operator;
+        use wharf_tool::document as tool;
+        // A browser names itself on a WebSocket of GraphQL only once that is open.
+        let (known, owner) = (handle.clone(), owner.clone());
+        let bearer =
+            move |token: &str| owner.bearer(token, |token| known.trust().authenticate(token));
+        let graphql = wharf_graphql::router(wharf_graphql::GraphqlOptions {
+            mcp: Some(Arc::new(self.hosted.mcp.clone())),
+            ..wharf_graphql::GraphqlOptions::new(handle.clone(), Arc::new(bearer))
+        });
+        let graphql = Mount { own_doors: true, ..Mount::new("/graphql", graphql) };
+        let seats =
+            Mount { own_doors: true, ..Mount::new("/v1/operators", self.operators.seats()) };
+        let workers = Mount::new("/v1/worker", self.operators.workers());
+        let workers = Mount { own_doors: true, streams: true, ..workers };
+        let connections = Mount { events: true, ..Mount::new("/v1/tool", self.peers.peers()) };
+        // Tokens of an authorization server elsewhere are for the edge itself to look at.
+        let clients = Mount { own_doors: true, ..Mount::new("/mcp", self.mcp.clients()) };
+        // What says who lets people in must be readable for those who are not in.
+        let resource = Mount::new(wharf_mcp::WELL_KNOWN, self.mcp.well_known());
+        let resource = Mount { own_doors: true, ..resource };
+        vec![
+            graphql.described(wharf_graphql::DOCUMENT),
+            seats.described(operator::SEATS),
+            Mount::new("/v1/tasks", self.operators.tasks()).described(operator::TASKS),
+            workers.described(operator::WORKERS),
+            connections.described(tool::PEERS),
+            Mount::new("/v1/operatives", self.peers.operatives()).described(tool::OPERATIVES),
+            clients.described(wharf_mcp::DOCUMENT),
+            resource.described(wharf_mcp::WELL_KNOWN_DOCUMENT),
+        ]
+    }
+
+    /// Tells whoever calls over a connection to go; whoever executes may finish first.
+    pub(crate) async fn drain(&self) {
+        self.peers.drain().await;
+    }
+
+    /// Ends all of them, once the engine takes nothing new.
+    pub(crate) async fn stop(&self) {
+        tokio::join!(self.operators.stop(), self.peers.stop(), self.mcp.stop());
+        // What launched providers still do is taken up again at the next start, or given up there.
+        let Hosted { agents, tools, mcp } = &self.hosted;
+        tokio::join!(agents.stop(), tools.stop_all(), mcp.stop_all());
+    }
+}
+
+/// Gives an engine what every core has: the built-in tools and a world to begin with.
+async fn furnish(handle: &Handle, model_tool: Option<ToolId>) -> Result<(), Fault> {
+    wharf_builtin::register_with(handle, wharf_builtin::BuiltinOptions { model_tool }).await?;
+    let world = WorldId::new("default").map_err(|_| internal())?;
+    let made = handle.worlds().create(&Caller::owner(), world, WorldSettings::default()).await;
+    match made {
+        Err(fault) if !fault.is(Code::WorldExists) => Err(fault),
+        _ => Ok(()),
+    }
+}
