@@ -72,7 +72,7 @@ pub(crate) fn hosting(
         handle: handle.clone(),
         launcher: around.launcher,
         folder: real_home.join(folder),
-        sockets_dir: Some(real_home.join("run").join("t")),
+        sockets_dir: Some(sockets_dir(&real_home, folder)),
         restart: RestartPolicy::default(),
         stop_grace: Duration::from_millis(limits::STOP_GRACE_MS),
         connect_within: CONNECT_WITHIN,
@@ -84,6 +84,13 @@ pub(crate) fn hosting(
         sandbox_min: settings.sandbox_min,
         limits: settings.agent_limits.clone(),
     })
+}
+
+/// Where sockets of one kind of providers lie. Each kind has its own place, because it removes what
+/// an earlier core left there while another kind may be launching already; its name is a letter,
+/// because paths of sockets are short.
+fn sockets_dir(home: &Path, folder: &str) -> PathBuf {
+    home.join("run").join(folder.chars().take(1).collect::<String>())
 }
 
 /// Who starts the processes of this core.
@@ -128,5 +135,13 @@ mod tests {
         let Transport::Unix(path) = transport(&deep, None) else { panic!("not a path") };
         assert!(path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX, "{}", path.display());
         assert_ne!(transport(&deep.join("y"), None), Transport::Unix(path));
+    }
+
+    #[test]
+    fn no_kind_of_providers_has_its_sockets_where_another_sweeps() {
+        let kinds = ["agents", "tools", "mcp"].map(|kind| sockets_dir(Path::new("/h"), kind));
+        for (at, one) in kinds.iter().enumerate() {
+            assert!(!kinds[..at].contains(one), "{}", one.display());
+        }
     }
 }
