@@ -36,6 +36,7 @@ pub(crate) fn tool(
         input_schema: definition.input_schema.clone(),
         output_schema: definition.output_schema.clone(),
         side_effects: definition.side_effects,
+        destructive: None,
         requires_directive: definition.requires_directive.unwrap_or(false),
         mock: says("mock"),
         idempotency: keys.is_some(),

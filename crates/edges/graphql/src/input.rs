@@ -108,7 +108,7 @@ pub(crate) struct WorldSettingsInput {
 pub(crate) struct PolicyRuleInput {
     /// The tools it applies to, such as `acme/*`.
     tool: String,
-    /// `always`, `first-use` or `cost>N` with N in micro-dollars.
+    /// `always`, `first-use`, `destructive` or `cost>N` with N in micro-dollars.
     #[graphql(default = "always")]
     when: String,
     /// Whether an approval is needed then.

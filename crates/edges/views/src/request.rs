@@ -195,8 +195,9 @@ fn policy_rule(number: usize, rule: &wire::PolicyRule) -> Result<Rule, Fault> {
     };
     let tool = ToolPattern::parse(&rule.tool)
         .map_err(|_| wrong("tool", "a pattern of tools such as acme/mail, acme/* or *"))?;
-    let when = When::parse(&rule.when)
-        .map_err(|_| wrong("when", "always, first-use or cost>N with N in micro-dollars"))?;
+    let when = When::parse(&rule.when).map_err(|_| {
+        wrong("when", "always, first-use, destructive or cost>N with N in micro-dollars")
+    })?;
     let audience = Audience::try_from(rule.audience.clone())
         .map_err(|_| wrong("audience", "person, any, or seat: and the name of a seat"))?;
     let patience_ms = Rule::patience_of(rule.patience_ms)

@@ -51,20 +51,25 @@ pub enum When {
     FirstUse,
     /// When more than this is held for an attempt.
     CostAbove(Micro),
+    /// When the tool may destroy something.
+    Destructive,
 }
 
 /// Why a text does not say when a rule applies.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`when` must be always, first-use or cost>N with N in micro-dollars, not {0:?}")]
+#[error(
+    "`when` must be always, first-use, destructive or cost>N with N in micro-dollars, not {0:?}"
+)]
 pub struct WhenError(pub String);
 
 impl When {
-    /// Reads `always`, `first-use` or `cost>N`, N in micro-dollars.
+    /// Reads `always`, `first-use`, `destructive` or `cost>N`, N in micro-dollars.
     pub fn parse(text: &str) -> Result<Self, WhenError> {
         let amount = text.strip_prefix("cost>").filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
         let read = match text {
             "always" => Some(Self::Always),
             "first-use" => Some(Self::FirstUse),
+            "destructive" => Some(Self::Destructive),
             _ => amount.and_then(|n| n.parse().ok()).map(Self::CostAbove),
         };
         read.ok_or_else(|| WhenError(text.chars().take(80).collect()))
@@ -91,6 +96,7 @@ impl std::fmt::Display for When {
             Self::Always => f.write_str("always"),
             Self::FirstUse => f.write_str("first-use"),
             Self::CostAbove(amount) => write!(f, "cost>{amount}"),
+            Self::Destructive => f.write_str("destructive"),
         }
     }
 }
@@ -151,11 +157,25 @@ impl Policy {
         hold_micro: Micro,
         allowed: bool,
     ) -> Option<Gate> {
+        let mut gate = self.rules_in(world, tool, hold_micro, allowed)?;
+        if tool.destructive == Some(true) {
+            gate.reason.push_str(" The tool says that it may destroy something.");
+        }
+        Some(gate)
+    }
+
+    fn rules_in(
+        &self,
+        world: &[Rule],
+        tool: &ToolDef,
+        hold_micro: Micro,
+        allowed: bool,
+    ) -> Option<Gate> {
         if tool.requires_directive {
             return person("The tool asks for an approval of every run.");
         }
         let fits = |rule: &&Rule| rule.tool.matches(&tool.tool);
-        let applies = |rule: &&Rule| rule.applies(hold_micro, allowed);
+        let applies = |rule: &&Rule| rule.applies(tool, hold_micro, allowed);
         let here = world.iter().filter(fits).find(applies);
         let owners = self.rules.iter().filter(fits).find(applies);
         let asks_here = here.filter(|rule| rule.approve);
@@ -186,11 +206,12 @@ impl Policy {
 }
 
 impl Rule {
-    fn applies(&self, hold_micro: Micro, allowed: bool) -> bool {
+    fn applies(&self, tool: &ToolDef, hold_micro: Micro, allowed: bool) -> bool {
         match self.when {
             When::Always => true,
             When::FirstUse => !allowed,
             When::CostAbove(limit) => hold_micro > limit,
+            When::Destructive => tool.may_destroy(),
         }
     }
 

@@ -19,6 +19,9 @@ pub struct ToolDef {
     pub output_schema: Option<Value>,
     /// Whether it acts on the world; undeclared counts as yes.
     pub side_effects: Option<bool>,
+    /// Whether what it does cannot be undone, where its provider says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
     /// Whether each run needs an approval.
     pub requires_directive: bool,
     /// Whether it can pretend.
@@ -88,6 +91,7 @@ impl ToolDef {
             input_schema,
             output_schema: None,
             side_effects: None,
+            destructive: None,
             requires_directive: false,
             mock: false,
             idempotency: false,
@@ -103,6 +107,11 @@ impl ToolDef {
             hidden: false,
             mcp: None,
         }
+    }
+
+    /// Whether it may destroy something: what acts on the world may, unless it says otherwise.
+    pub fn may_destroy(&self) -> bool {
+        self.destructive.unwrap_or(self.side_effects != Some(false))
     }
 
     /// Whether an input is never an address, however much it looks like one: its schema says

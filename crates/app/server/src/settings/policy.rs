@@ -70,9 +70,10 @@ fn when<'de, D: Deserializer<'de>>(from: D) -> Result<When, D::Error> {
     match text.as_str() {
         "always" => Ok(When::Always),
         "first-use" => Ok(When::FirstUse),
+        "destructive" => Ok(When::Destructive),
         _ => cost().map(When::CostAbove).ok_or_else(|| {
-            let message = "the key `when` must be `always`, `first-use` or `cost>N`, with N in \
-                           millionths of a dollar";
+            let message = "the key `when` must be `always`, `first-use`, `destructive` or \
+                           `cost>N`, with N in millionths of a dollar";
             D::Error::custom(message)
         }),
     }
@@ -120,8 +121,8 @@ mod tests {
         for (rule, said) in [
             ("when = \"always\"", "missing field `tool`"),
             ("tool = \"mail\"", "`tool` does not name tools as provider/name"),
-            ("tool = \"a/b\"\nwhen = \"sometimes\"", "`always`, `first-use` or `cost>N`"),
-            ("tool = \"a/b\"\nwhen = \"cost>-1\"", "`always`, `first-use` or `cost>N`"),
+            ("tool = \"a/b\"\nwhen = \"sometimes\"", "`destructive` or `cost>N`"),
+            ("tool = \"a/b\"\nwhen = \"cost>-1\"", "`destructive` or `cost>N`"),
             ("tool = \"a/b\"\naudience = \"everybody\"", "`person`, `any` or `seat:`"),
             ("tool = \"a/b\"\napproves = true", "unknown field `approves`"),
         ] {

@@ -46,7 +46,7 @@ view! {
     PolicyRule of PolicyRule {
         /// The tools it applies to, such as `acme/*`.
         tool: String,
-        /// `always`, `first-use` or `cost>N` with N in micro-dollars.
+        /// `always`, `first-use`, `destructive` or `cost>N` with N in micro-dollars.
         when: String,
         /// Whether an approval is needed then.
         approve: bool,

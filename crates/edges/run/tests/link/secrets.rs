@@ -40,7 +40,11 @@ async fn t044_neither_token_nor_address_is_logged_however_a_run_goes() {
         .with_writer(kept.clone())
         .with_max_level(tracing::Level::TRACE)
         .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let subscriber = tracing::Dispatch::new(subscriber);
+    // While there is one subscriber only, whoever comes to a place first decides for all threads
+    // whether something is logged there, and other tests log nothing.
+    let _other = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
+    let _guard = tracing::dispatcher::set_default(&subscriber);
     tracing::info!("the log is kept");
 
     let mut troupe = Troupe::tcp().await;

@@ -29,6 +29,7 @@ fn moments_are_read_and_shown() {
     for (text, when) in [
         ("always", When::Always),
         ("first-use", When::FirstUse),
+        ("destructive", When::Destructive),
         ("cost>0", When::CostAbove(0)),
         ("cost>2500000", When::CostAbove(2_500_000)),
     ] {
@@ -179,4 +180,22 @@ fn what_a_world_remembers_does_not_answer_the_owner() {
         false,
     );
     assert_eq!(asked_in(&first, &owner, false), Some((Audience::Any, false)));
+}
+
+#[test]
+fn m056_what_may_destroy_is_asked_for_and_says_so() {
+    let rules = policy(&[rule("a/*", "destructive", true)], false);
+    let reason = |destructive, side_effects| {
+        let tool = ToolDef { destructive, ..tool("a/b", side_effects) };
+        rules.gate(&tool, 0, false).map(|gate| gate.reason)
+    };
+    let rule = "A rule for a/* asks for an approval.";
+    let warned = format!("{rule} The tool says that it may destroy something.");
+    assert_eq!(reason(Some(true), None), Some(warned));
+    assert_eq!(reason(None, None).as_deref(), Some(rule), "what acts may destroy");
+    assert_eq!(reason(Some(false), None), None);
+    assert_eq!(reason(None, Some(false)), None);
+    let asks = ToolDef { destructive: Some(true), requires_directive: true, ..tool("c/d", None) };
+    let gate = rules.gate(&asks, 0, false).expect("each run of it is approved");
+    assert!(gate.reason.ends_with("may destroy something."), "{gate:?}");
 }

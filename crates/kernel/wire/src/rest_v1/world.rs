@@ -42,7 +42,7 @@ pub struct World {
 pub struct PolicyRule {
     /// The tools it applies to, such as `acme/*`.
     pub tool: String,
-    /// `always`, `first-use` or `cost>N` with N in micro-dollars; `always` when absent.
+    /// `always`, `first-use`, `destructive` or `cost>N` with N in micro-dollars; `always` when absent.
     #[serde(default = "always")]
     pub when: String,
     /// Whether an approval is needed then.

@@ -75,6 +75,7 @@ fn rule_in_words(rule: &PolicyRule) -> String {
     let when = match rule.when.as_str() {
         "always" => String::new(),
         "first-use" => " when first used".to_owned(),
+        "destructive" => " when it may destroy something".to_owned(),
         when => match when.strip_prefix("cost>").and_then(|micro| micro.parse().ok()) {
             Some(micro) => format!(" above {}", amount::dollars(micro)),
             None => format!(" when {when}"),

@@ -142,6 +142,9 @@ impl OfferMaker<'_> {
             self.terms.trust_annotations && hint(tool) == Some(true)
         };
         let reads_only = says(|tool| tool.annotations.as_ref()?.read_only_hint);
+        // A warning is taken from anybody, the word that there is nothing to fear is not.
+        let destructive = annotations.and_then(|it| it.destructive_hint);
+        let destructive = destructive.filter(|hint| *hint || self.terms.trust_annotations);
         let origin = McpOrigin {
             title: tool.title.clone(),
             annotations: annotations.map(|it| it.to_object().into()),
@@ -153,6 +156,7 @@ impl OfferMaker<'_> {
         ToolDef {
             output_schema: Some(output.schema),
             side_effects: reads_only.then_some(false),
+            destructive,
             idempotency: says(|tool| tool.annotations.as_ref()?.idempotent_hint),
             // MCP has no word for a cost: what a call costs here is what its child runs cost. A tool
             // that may cost something is asked of the books at each attempt, which is a commit.
@@ -417,6 +421,24 @@ mod tests {
         assert_eq!(says(false, both), (None, false));
         assert_eq!(says(true, json!({"readOnlyHint": false})), (None, false));
         assert_eq!(says(true, json!({"destructiveHint": false})), (None, false));
+    }
+
+    #[test]
+    fn m056_a_warning_is_believed_and_a_reassurance_only_where_it_is_trusted() {
+        let destructive = |trust: bool, annotations: Value| {
+            let terms = OfferTerms { trust_annotations: trust, ..terms() };
+            let tool = json!([{"name": "a", "inputSchema": {"type": "object"}, "annotations": annotations}]);
+            let lists = ServerLists { tools: read(tool), ..ServerLists::default() };
+            let def = definitions(&terms, lists).tools.remove(0);
+            (def.destructive, def.may_destroy())
+        };
+        for trust in [true, false] {
+            assert_eq!(destructive(trust, json!({"destructiveHint": true})), (Some(true), true));
+            assert_eq!(destructive(trust, json!({})), (None, true));
+        }
+        assert_eq!(destructive(true, json!({"destructiveHint": false})), (Some(false), false));
+        assert_eq!(destructive(false, json!({"destructiveHint": false})), (None, true));
+        assert_eq!(destructive(true, json!({"readOnlyHint": true})), (None, false));
     }
 
     #[test]

@@ -161,7 +161,11 @@ async fn m075_no_secret_of_a_login_is_in_the_log() {
         .with_max_level(tracing::Level::TRACE)
         .with_writer(move || writer.clone())
         .finish();
-    let _logging = tracing::subscriber::set_default(subscriber);
+    let subscriber = tracing::Dispatch::new(subscriber);
+    // While there is one subscriber only, whoever comes to a place first decides for all threads
+    // whether something is logged there, and other tests log nothing.
+    let _other = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
+    let _logging = tracing::dispatcher::set_default(&subscriber);
     let stage = Stage::new(Script::default()).await;
     stage.change(|script| {
         script.issuer = json!({ "token_endpoint_auth_methods_supported": ["client_secret_basic"] });
