@@ -6,6 +6,7 @@ mod hostile;
 mod kills;
 mod player;
 mod referee;
+mod rust;
 mod servers;
 mod stage;
 mod walks;

@@ -32,7 +32,11 @@ async fn k013_trace_tells_of_tool_agent_and_code_and_of_no_payload() {
         .with_ansi(false)
         .with_writer(move || writer.clone())
         .finish();
-    let _quiet = tracing::subscriber::set_default(subscriber);
+    let subscriber = tracing::Dispatch::new(subscriber);
+    // While there is one subscriber only, whoever comes to a place first decides for all threads
+    // whether something is logged there, and other tests log nothing.
+    let _other = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
+    let _quiet = tracing::dispatcher::set_default(&subscriber);
     let root = Scope::root();
     root.around_all(Trace::new());
     let keeper = Agent::<()>::new("keeper", "Keeps secrets.")
