@@ -131,6 +131,11 @@ impl Live {
         pool.wake();
     }
 
+    /// Why the provider fares as it does, as people read it; nothing when absent.
+    pub fn explain(&self, reason: Option<String>) {
+        self.pool().reason = reason;
+    }
+
     /// The agent itself says that this process takes no more calls.
     pub fn retire(&self, launch: &LaunchId) {
         if let Some(slot) = self.pool().slot(launch) {

@@ -316,6 +316,7 @@ pub fn created(key: &RunKey) -> Entry {
         budget_micro: None,
         hold_micro: 0,
         free: false,
+        unlimited: false,
         unknown_cost: UnknownCost::Reported,
         gate: None,
         approval: None,

@@ -327,10 +327,10 @@ impl Station {
                 }
             }
         }
-        match self.connect().await {
-            Ok(()) => self.fares().await,
-            Err(fault) => self.away = Some(fault),
+        if let Err(fault) = self.connect().await {
+            self.away = Some(fault);
         }
+        self.fares().await;
         None
     }
 
@@ -413,6 +413,7 @@ impl Station {
             None => UpstreamPhase::Well,
             Some(_) => UpstreamPhase::Unhealthy,
         };
+        self.process.live.explain(self.away.as_ref().map(|fault| fault.message.clone()));
         self.fares_as(&phase).await;
     }
 

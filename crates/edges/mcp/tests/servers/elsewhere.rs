@@ -209,11 +209,13 @@ async fn m061_a_server_that_is_not_there_is_dialed_again_and_calls_say_so() {
     stage.write("wharf.mcp.toml", &text);
     stage.add().await.expect("added");
     stage.approve().await.expect("approved");
-    stage.until(|view| view.state == ProviderState::Unhealthy).await;
+    let away = stage.until(|view| view.state == ProviderState::Unhealthy).await;
+    assert!(away.reason.is_some_and(|why| why.contains("MCP server")), "whoever looks is told why");
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.expect("its port");
     let remote = Remote::new(true, &[tool("echo")]);
     let app = Router::new().route("/mcp", post(answer)).with_state(remote.clone());
     tokio::spawn(async move { axum::serve(listener, app).await });
     stage.settled().await;
     assert_eq!(stage.call("echo", json!({})).await["name"], "echo");
+    stage.until(|view| view.reason.is_none()).await;
 }

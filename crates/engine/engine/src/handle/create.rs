@@ -127,6 +127,8 @@ impl RunCalls<'_> {
             (None, None) => AccountId::of_world(&new.world),
         };
         let own = new.budget_micro.is_some();
+        let is_limited =
+            own || above != AccountId::of_world(&new.world) || world.settings.limit_micro.is_some();
         let cap = tool.def.timeout_ms.unwrap_or(TIMEOUT_MAX_MS);
         let default = tool.def.timeout_ms.unwrap_or(TIMEOUT_DEFAULT_MS);
         let default_hold = world.settings.default_hold_micro;
@@ -140,15 +142,16 @@ impl RunCalls<'_> {
             part_of.unwrap_or_else(|| parent.key.run.to_string())
         });
         let correlation_id = above_it.or(new.correlation_id);
+        // What somebody must approve is written down, whatever the caller wants.
+        let durability = match &gate {
+            Some(_) => Durability::Journal,
+            None => new.durability.unwrap_or(tool.def.durability),
+        };
         let trace = parent.as_deref().and_then(|parent| parent.spec.traceparent.clone());
         Ok(RunSpec {
             digest,
             tool_hash: tool.hash.clone(),
-            // What somebody must approve is written down, whatever the caller wants.
-            durability: match &gate {
-                Some(_) => Durability::Journal,
-                None => new.durability.unwrap_or(tool.def.durability),
-            },
+            durability,
             caller: caller.to_ref(),
             depth: parent.as_ref().map_or(0, |parent| parent.spec.depth + 1),
             timeout_ms: new.timeout_ms.unwrap_or(default).min(cap),
@@ -157,6 +160,7 @@ impl RunCalls<'_> {
             budget_micro: new.budget_micro,
             hold_micro,
             free,
+            unlimited: durability == Durability::Memory && !is_limited,
             unknown_cost: world.settings.unknown_cost,
             gate,
             approval,

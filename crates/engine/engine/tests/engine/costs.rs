@@ -317,3 +317,27 @@ async fn t041_the_owner_corrects_an_account_by_an_entry_that_is_audited() {
     assert_eq!(bench.handle.runs().get(&run.key).await.expect("known").cost_micro, 130);
     assert_eq!(account(&bench.killed().await).await.spent, 40);
 }
+
+#[tokio::test]
+async fn a_run_in_memory_asks_the_books_only_where_there_is_a_limit() {
+    let wanted = || NewRun { durability: Some(Durability::Memory), ..new("acme/work", json!({})) };
+    let (free, peer) = bench(WorldSettings::budget(None, 0), vec![zero("acme/work")]).await;
+    free.store.hold_commits();
+    let run = create(&free, wanted()).await.expect("accepted");
+    succeed(&peer.next().await, 0).await;
+    assert_eq!(free.end_of(&run.key).await.status(), RunStatus::Succeeded);
+    free.store.release_commits();
+
+    let (limited, peer) = bench(WorldSettings::budget(Some(10), 0), vec![zero("acme/work")]).await;
+    limited.store.hold_commits();
+    let handle = limited.handle.clone();
+    let task = tokio::spawn(async move { handle.runs().create(&owner(), wanted()).await });
+    while limited.store.commits_held() == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(peer.is_idle().await, "nothing begins before the books were asked");
+    limited.store.release_commits();
+    let run = task.await.expect("ran").expect("accepted").run;
+    succeed(&peer.next().await, 0).await;
+    limited.end_of(&run.key).await;
+}

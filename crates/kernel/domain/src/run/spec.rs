@@ -72,6 +72,11 @@ pub struct RunSpec {
     /// Whether its tool is free, so that it needs no money to be left.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub free: bool,
+    /// Whether no account that it draws on had a limit when it was accepted. Only said of runs in
+    /// memory: asking the books is the one commit of an attempt there, and an attempt that is
+    /// written down asks them anyway.
+    #[serde(skip)]
+    pub unlimited: bool,
     /// What is booked when nobody knows what an attempt has cost.
     #[serde(default, skip_serializing_if = "is_reported")]
     pub unknown_cost: UnknownCost,
@@ -108,6 +113,11 @@ impl RunSpec {
     /// Whether its attempts cost real money: those that pretend do not.
     pub fn is_paid(&self) -> bool {
         self.mode == Mode::Real
+    }
+
+    /// Whether an attempt for which nothing is set aside may begin only while money is left.
+    pub fn needs_admission(&self) -> bool {
+        self.is_paid() && !self.free && !self.unlimited
     }
 
     /// The files that the run reads, which an approval is bound to.

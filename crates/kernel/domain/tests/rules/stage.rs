@@ -68,6 +68,7 @@ impl Default for Plan {
             budget_micro: None,
             hold_micro: 0,
             free: false,
+            unlimited: false,
             unknown_cost: UnknownCost::Reported,
             gate: None,
             approval: None,

@@ -207,6 +207,7 @@ impl Request {
             budget_micro: self.budget,
             hold_micro: tool.hold.unwrap_or(default_hold),
             free: false,
+            unlimited: false,
             unknown_cost: UnknownCost::Reported,
             gate: tool.gated.then(|| Gate {
                 patience: None,

@@ -328,7 +328,7 @@ impl<'a, 'b> Draft<'a, 'b> {
             // Where nothing is left, only what costs nothing may begin.
             _ => {
                 hold = None;
-                if !spec.free && spec.is_paid() {
+                if spec.needs_admission() {
                     self.ledger.push(LedgerOp::Admit { account });
                 }
             }
