@@ -14,6 +14,7 @@ mod arriving;
 mod auth;
 mod body;
 mod conn;
+mod console;
 mod cors;
 mod from_wire;
 mod guard;

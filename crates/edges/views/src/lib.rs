@@ -7,6 +7,7 @@
 //! Nothing here decides who may see or ask: that is for the edges, before they call.
 
 mod agent;
+mod change;
 mod event;
 mod file;
 mod inbox;
@@ -19,6 +20,7 @@ mod trust;
 mod world;
 
 pub use agent::{agent, found_agents, log_line};
+pub use change::{ChangeQuery, changes};
 pub use event::event;
 pub use file::{collected, file, trace, upload, upload_part, usage};
 pub use inbox::{InboxQuery, ask_position};

@@ -2,6 +2,7 @@
 
 mod agent;
 mod ask;
+mod change;
 mod choice;
 mod cost;
 mod event;
@@ -15,8 +16,10 @@ mod world;
 
 pub(crate) use agent::Agent;
 pub(crate) use ask::Ask;
+pub(crate) use change::Changes;
 pub(crate) use choice::{
-    AllowScope, AskKind, CostBy, Direction, Durability, Mode, Publish, RunStatus, UnknownCost,
+    AllowScope, AskKind, ChangeKind, CostBy, Direction, Durability, Mode, Publish, RunStatus,
+    UnknownCost,
 };
 pub(crate) use cost::Costs;
 pub(crate) use event::RunEvent;

@@ -3,6 +3,8 @@
 mod agents;
 mod artifacts;
 mod asks;
+mod changes;
+mod console;
 mod costs;
 mod doctor;
 mod events;
@@ -57,6 +59,8 @@ pub(crate) fn all() -> Vec<Route> {
         mcp_login::routes,
         tickets::routes,
         tokens::routes,
+        console::routes,
+        changes::routes,
         secrets::routes,
     ];
     files.into_iter().flat_map(|routes| routes()).collect()

@@ -5,6 +5,7 @@ mod agent_logs;
 mod agents;
 mod asks;
 mod canary;
+mod console;
 mod costs;
 mod document;
 mod events;
