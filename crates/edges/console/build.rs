@@ -1,4 +1,4 @@
-//! Lists what `console/dist` holds, so that it becomes a part of the program. It builds nothing: a
+//! Lists what `console/dist` and `docs` hold, so that it becomes a part of the program. It builds nothing: a
 //! folder that is not there is an empty list.
 
 use std::io::Write as _;
@@ -25,7 +25,33 @@ fn main() -> io::Result<()> {
     }
     table.push_str("]\n");
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
-    fs::write(out.join("dist.rs"), table)
+    fs::write(out.join("dist.rs"), table)?;
+    fs::write(out.join("docs.rs"), docs(&own.join("../../../docs"), &mut cargo)?)
+}
+
+/// What people read about errors and about the parts that the console shows.
+fn docs(folder: &Path, cargo: &mut impl io::Write) -> io::Result<String> {
+    let mut names = Vec::new();
+    for place in ["errors", "."] {
+        let folder = folder.join(place);
+        if !folder.is_dir() {
+            continue;
+        }
+        writeln!(cargo, "cargo::rerun-if-changed={}", folder.canonicalize()?.display())?;
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path().canonicalize()?;
+            let stem = path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned);
+            if let (Some(stem), Some("md")) = (stem, path.extension().and_then(|it| it.to_str())) {
+                let name = if place == "." { stem } else { format!("{place}/{stem}") };
+                names.push((name, path));
+            }
+        }
+    }
+    names.sort();
+    let rows = names.iter().filter_map(|(name, path)| {
+        Some(format!("    ({name:?}, include_str!({:?})),\n", path.to_str()?))
+    });
+    Ok(format!("&[\n{}]\n", rows.collect::<String>()))
 }
 
 fn list(top: &Path, folder: &Path, files: &mut Vec<(String, String)>) -> io::Result<()> {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wharf_engine::Handle;
-use wharf_http::{CoreInfo, Doctor, Finding, HttpLimits, HttpListener, HttpServer, OwnerToken};
+use wharf_http::{
+    CoreInfo, CoreStatus, Doctor, Finding, HttpLimits, HttpListener, HttpServer, OwnerToken,
+};
 use wharf_journal::audit::AuditKey;
 use wharf_ports::providers::ProviderControl;
 use wharf_ports::vault::Vault;
@@ -146,7 +148,13 @@ impl Core {
         };
         wharf_http::install_metrics();
         let owner = OwnerToken::new(&owner_token);
-        let mut mounts = edges.mounts(&handle, &owner);
+        let status = CoreStatus::begin(
+            handle.clone(),
+            home_id.clone(),
+            Some(node.to_string()),
+            console::vitals(home.clone(), settings.store.clone()),
+        );
+        let mut mounts = edges.mounts(&handle, &owner, &status);
         mounts.push(console);
         let server = listener.serve(
             handle.clone(),
@@ -159,6 +167,7 @@ impl Core {
                 tools: Some(Arc::new(edges.hosted.tools.clone())),
                 mcp: Some(Arc::new(edges.hosted.mcp.clone())),
                 vault: Some(vault),
+                status: Some(status),
                 doctor: Some(doctor_of(home.clone())),
                 mounts,
                 owner,

@@ -49,6 +49,12 @@ pub(crate) fn unbuilt() -> Response {
     page(ServedFile { bytes: UNBUILT.into(), is_packed: false })
 }
 
+/// A document of the program.
+pub(crate) fn document(html: &str) -> Response {
+    let file = ServedFile { bytes: html.to_owned().into(), is_packed: false };
+    sent(StatusCode::OK, "text/html; charset=utf-8", "no-cache", file)
+}
+
 fn sent(status: StatusCode, kind: &'static str, cache: &'static str, file: ServedFile) -> Response {
     let mut response = (status, Body::from(file.bytes)).into_response();
     let headers = response.headers_mut();

@@ -60,11 +60,11 @@ impl Files {
             Self::Folder(folder) => Arc::clone(folder),
         };
         let read = move || {
-            let form = if packed { read_below(&*folder, &format!("{name}{PACKED}")) } else { None };
+            let form = if packed { read_below(&folder, &format!("{name}{PACKED}")) } else { None };
             match form {
                 Some(bytes) => Some(ServedFile { bytes, is_packed: true }),
                 None => {
-                    read_below(&*folder, &name).map(|bytes| ServedFile { bytes, is_packed: false })
+                    read_below(&folder, &name).map(|bytes| ServedFile { bytes, is_packed: false })
                 }
             }
         };

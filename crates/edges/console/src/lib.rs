@@ -7,7 +7,9 @@
 //! folder; nothing that is served here may load, send or frame anything of another origin.
 
 mod answer;
+mod docs;
 mod files;
+mod markdown;
 
 use std::io;
 use std::path::PathBuf;
@@ -62,12 +64,15 @@ const BESIDE: [&str; 7] = [
 ];
 
 const ASSETS: &str = "/assets/{*path}";
+const DOCS: [&str; 2] = ["/docs", "/docs/{*path}"];
 
 /// Every route, for whoever lets requests through.
 pub const ROUTES: &[&str] = &all_routes();
 
-const fn all_routes() -> [&'static str; SCREENS.len() + BESIDE.len() + 1] {
-    let mut all = [ASSETS; SCREENS.len() + BESIDE.len() + 1];
+const ROUTES_COUNT: usize = SCREENS.len() + BESIDE.len() + DOCS.len() + 1;
+
+const fn all_routes() -> [&'static str; ROUTES_COUNT] {
+    let mut all = [ASSETS; ROUTES_COUNT];
     let mut at = 0;
     while at < SCREENS.len() {
         all[at] = SCREENS[at];
@@ -78,6 +83,8 @@ const fn all_routes() -> [&'static str; SCREENS.len() + BESIDE.len() + 1] {
         all[at + beside] = BESIDE[beside];
         beside += 1;
     }
+    all[ROUTES_COUNT - 2] = DOCS[0];
+    all[ROUTES_COUNT - 1] = DOCS[1];
     all
 }
 
@@ -98,6 +105,9 @@ pub fn router(folder: Option<PathBuf>) -> io::Result<Router> {
         };
         router = router.route(path, get(beside));
     }
+    let index = async || docs::show("");
+    let document = async |Path(path): Path<String>| docs::show(&path);
+    router = router.route(DOCS[0], get(index)).route(DOCS[1], get(document));
     Ok(router.route(ASSETS, get(assets)).with_state(files))
 }
 

@@ -13,6 +13,7 @@ use wharf_web::sse::{self, ReadPermission, Sse};
 
 use crate::access::{Need, RouteAccess};
 use crate::console::Console;
+use crate::file_tickets::FileTickets;
 use crate::hosts::Hosts;
 use crate::metrics::Gauge;
 use crate::options::HttpOptions;
@@ -29,6 +30,7 @@ pub(crate) struct App {
     pub(crate) hosts: Hosts,
     pub(crate) tickets: Tickets,
     pub(crate) console: Console,
+    pub(crate) file_tickets: FileTickets,
     /// The core's own routes.
     pub(crate) routes: Vec<RouteAccess>,
     /// The API document.
@@ -53,6 +55,7 @@ impl App {
             hosts: Hosts::new(&options.hosts, &options.origins),
             tickets: Tickets::default(),
             console: Console::new(&options.home_id),
+            file_tickets: FileTickets::default(),
             bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max.div_ceil(1024))),
             unread: Arc::new(UnreadAnswers::new(limits.answers_bytes_max)),
             handle,

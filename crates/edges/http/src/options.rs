@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use wharf_ports::providers::ProviderControl;
 use wharf_ports::vault::Vault;
+use wharf_views::CoreStatus;
 use wharf_vocab::NodeId;
 use wharf_vocab::limits::{BODY_BYTES_MAX, FILE_BYTES_MAX};
 use wharf_wire::rest_v1::Finding;
@@ -34,6 +35,8 @@ pub struct HttpOptions {
     pub mcp: Option<Arc<dyn ProviderControl>>,
     /// Who keeps secrets and keys; a core without has none and takes none.
     pub vault: Option<Arc<dyn Vault>>,
+    /// What is known of the core as a whole; a core without does not watch itself.
+    pub status: Option<Arc<CoreStatus>>,
     /// What the rest of the process has to say when a core is asked how it fares.
     pub doctor: Option<Doctor>,
     /// Routers of other edges on the same listener.
@@ -57,6 +60,7 @@ impl HttpOptions {
             tools: None,
             mcp: None,
             vault: None,
+            status: None,
             doctor: None,
             mounts: Vec::new(),
             limits: HttpLimits::default(),

@@ -71,8 +71,7 @@ async fn c002_every_screen_is_the_page_and_is_never_kept() {
         assert_eq!(answer.headers()["content-type"], "text/html; charset=utf-8", "{path}");
         assert_eq!(text(answer).await, "<h1>page</h1>", "{path}");
     }
-    for path in ["/v1", "/v1/runs", "/graphql", "/mcp", "/docs", "/index.html", "/runs/a", "/other"]
-    {
+    for path in ["/v1", "/v1/runs", "/graphql", "/mcp", "/index.html", "/runs/a", "/other"] {
         assert_eq!(served.get(path, &[]).await.status(), StatusCode::NOT_FOUND, "{path}");
     }
 }

@@ -8,12 +8,14 @@ mod console;
 mod costs;
 mod doctor;
 mod events;
+mod file_tickets;
 mod files;
 mod logs;
 mod mcp;
 mod mcp_login;
 mod runs;
 mod secrets;
+mod status;
 mod system;
 mod table;
 mod tickets;
@@ -42,6 +44,7 @@ pub(crate) fn all() -> Vec<Route> {
     let files = [
         system::routes,
         doctor::routes,
+        status::routes,
         runs::routes,
         events::routes,
         costs::routes,
@@ -49,6 +52,7 @@ pub(crate) fn all() -> Vec<Route> {
         worlds::routes,
         artifacts::routes,
         files::routes,
+        file_tickets::routes,
         uploads::routes,
         tools::routes,
         tool_changes::routes,
