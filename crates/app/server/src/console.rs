@@ -38,8 +38,8 @@ pub(crate) fn vitals(home: Home, store: PathBuf) -> Arc<dyn Fn() -> Vitals + Sen
         Vitals {
             memory_bytes: memory(),
             database_bytes: database(&store),
-            disk_free_bytes: disk.map(|room| room.f_bavail.saturating_mul(room.f_frsize)),
-            disk_total_bytes: disk.map(|room| room.f_blocks.saturating_mul(room.f_frsize)),
+            disk_free_bytes: disk.as_ref().map(|room| room.f_bavail.saturating_mul(room.f_frsize)),
+            disk_total_bytes: disk.as_ref().map(|room| room.f_blocks.saturating_mul(room.f_frsize)),
         }
     })
 }

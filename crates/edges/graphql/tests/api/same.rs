@@ -76,6 +76,10 @@ const INPUTS: &[Pair] = &[
 const ONLY_REST: &[&str] = &[
     // Who administers a core does so over REST.
     "AuditRecord",
+    // Browsers sign in over REST, and files are bytes.
+    "ConsoleLink",
+    "ConsoleSession",
+    "FileTicket",
     "Collected",
     "Diagnosis",
     "Finding",
