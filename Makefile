@@ -13,14 +13,30 @@ FUZZED := -p wharf-fuzz -p wharf-sdk -p wharf-egress -p wharf-graphql -p wharf-h
 SKIPPED := $(CURDIR)/target/skipped-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help up build release test check fmt-check clippy tidy specs unit skipped bench sim fuzz torture security-page
+.PHONY: help up console build release test check fmt-check clippy tidy specs unit skipped bench sim fuzz torture security-page
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-up: build ## set up, build and start the core with its built-in tools and example agents
+up: console-if-node build ## set up, build and start the core with its built-in tools and example agents
 	@echo "==> starting the core (Ctrl-C stops it)"
 	@exec target/quick/wharf up --demo $(ARGS)
+
+console: ## build the console's page, which the next build of wharf embeds: needs Node.js
+	@scripts/setup.sh console
+	@echo "==> building the console"
+	@cd console && npm ci --no-audit --no-fund --silent && npm run --silent build
+	@touch crates/edges/console/build.rs
+
+# Where Node.js is missing the core says itself how its console is built.
+.PHONY: console-if-node
+console-if-node:
+	@if [ ! -f console/package.json ]; then :; \
+	elif ! scripts/setup.sh node || ! command -v npm >/dev/null 2>&1; then \
+		echo "==> the console is left out: Node.js is missing"; \
+	elif [ -f console/dist/index.html ] && [ -z "$$(find console -path console/node_modules -prune -o -path console/dist -prune -o -type f -newer console/dist/index.html -print -quit)" ]; then :; \
+	elif ! $(MAKE) --no-print-directory console; then \
+		echo "==> the console could not be built; going on without it"; fi
 
 build: ## build the wharf binary soon, for trying things: target/quick
 	@echo "==> checking what the build needs"
@@ -28,7 +44,7 @@ build: ## build the wharf binary soon, for trying things: target/quick
 	@echo "==> building wharf"
 	@$(CARGO) build --profile quick --locked -p wharf-cli -p hello-agent
 
-release: ## build the wharf binary as fast as it gets, for use: target/release
+release: console-if-node ## build the wharf binary as fast as it gets, for use: target/release
 	@echo "==> checking what the build needs"
 	@scripts/setup.sh build
 	@echo "==> building wharf"

@@ -2,7 +2,8 @@
 # Makes sure that what Wharf is built with is there, and says clearly what is not.
 #
 #   scripts/setup.sh build   Rust and a C compiler (SQLite and the allocator are C)
-#   scripts/setup.sh check   the same, rustfmt and clippy, Python with venv, Node with npm and
+#   scripts/setup.sh console the same, and Node with npm for the console's page
+#   scripts/setup.sh check   the same as build, rustfmt and clippy, Python with venv, Node with npm and
 #                            Chromium for the TypeScript package, podman for tools in images, and
 #                            what the tests need besides (tests/requirements.txt, into target/tools)
 #                            and the peers of MCP (tests/mcp, into target/mcp-peers)
@@ -107,7 +108,13 @@ check_node() {
         echo "setup: node or npm is missing; installing them"
         { have node || apt_install nodejs; } && { have npm || apt_install npm; } && return 0
     fi
-    echo "setup: node or npm is missing, so the TypeScript package is not tried" >&2
+    echo "setup: node or npm is missing, so there is no console and the TypeScript package is not tried" >&2
+}
+
+# The console's page cannot be built without Node.
+require_node() {
+    check_node
+    have node && have npm || fail "node or npm is missing. Install Node.js and try again."
 }
 
 # Pages that offer tools are tried in a real browser; without one their tests say so.
@@ -196,6 +203,8 @@ check_rust
 check_c_compiler
 case "$need" in
     build) ;;
+    console) require_node ;;
+    node) check_node ;;
     check)
         check_component rustfmt rustfmt
         check_component cargo-clippy clippy
@@ -207,5 +216,5 @@ case "$need" in
         check_openapi_tools
         check_mcp_peers
         ;;
-    *) fail "unknown argument '$need'; use 'build' or 'check'." ;;
+    *) fail "unknown argument '$need'; use 'build', 'console', 'node' or 'check'." ;;
 esac

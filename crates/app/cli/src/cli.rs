@@ -10,8 +10,8 @@ use wharf_server::Home;
 use wharf_vocab::Code;
 
 use crate::commands::{
-    agents, answer, artifacts, audit, backup, conformance, costs, decide, doctor, inbox, mcp,
-    migrate, new, operatives, operator, run, runs, secret, token, tool, tools, up, worlds,
+    agents, answer, artifacts, audit, backup, conformance, console, costs, decide, doctor, inbox,
+    mcp, migrate, new, operatives, operator, run, runs, secret, token, tool, tools, up, worlds,
 };
 use crate::exit::Exit;
 use crate::failure::{CliError, Result};
@@ -58,6 +58,8 @@ struct GlobalArgs {
 enum Command {
     /// Start the core
     Up(up::UpArgs),
+    /// Open the console in a browser, signed in
+    Console(console::ConsoleArgs),
     /// Run a tool and follow it to its end
     Run(Box<run::RunToolArgs>),
     /// List, follow, cancel and remove runs
@@ -184,6 +186,7 @@ fn start(command: Command, context: &Context) -> Result<Exit> {
         Command::Up(args) => serve(up::run(args, context)),
         Command::Tool(args) => serve(tool::run(args, context)),
         Command::Conformance(args) => serve(conformance::run(args, context)),
+        Command::Console(args) => talk(console::run(args, context)),
         Command::Run(args) => talk(run::run(*args, context)),
         Command::Runs(args) => talk(runs::run(args, context)),
         Command::Tools(args) => talk(tools::run(args, context)),
@@ -339,6 +342,9 @@ mod tests {
             "wharf operatives list --json",
             "wharf operatives forget browser",
             "wharf up --allow-origin http://localhost:5173 --allow-origin https://app.example",
+            "wharf up --console-dir console/dist",
+            "wharf console",
+            "wharf console --print --json",
             "wharf secret",
             "wharf secret set KEY --keep-newline",
             "wharf secret list",

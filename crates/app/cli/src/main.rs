@@ -4,6 +4,7 @@
 //! it asks of a core through `wharf_client`, and what it does with a home through `wharf_server`.
 
 mod amount;
+mod browser;
 mod cli;
 mod commands;
 mod exit;

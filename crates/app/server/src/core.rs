@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wharf_engine::Handle;
-use wharf_http::{CoreInfo, Doctor, Finding, HttpLimits, HttpListener, HttpServer, OwnerToken};
+use wharf_http::{
+    CoreInfo, CoreStatus, Doctor, Finding, HttpLimits, HttpListener, HttpServer, OwnerToken,
+};
 use wharf_journal::audit::AuditKey;
 use wharf_ports::providers::ProviderControl;
 use wharf_ports::vault::Vault;
@@ -21,7 +23,7 @@ use crate::lock::HomeLock;
 use crate::settings::Settings;
 use crate::storage::Storage;
 use crate::sweeping::SweepTask;
-use crate::{Home, anchors, doctor, fault, files, home, secrets};
+use crate::{Home, anchors, console, doctor, fault, files, home, secrets};
 
 /// How to start a core.
 #[derive(Debug, Clone)]
@@ -34,6 +36,8 @@ pub struct CoreOptions {
     pub behind_proxy: bool,
     /// Origins of pages that may call it, besides those of its configuration.
     pub origins: Vec<String>,
+    /// The folder with the console's page, instead of what the program carries.
+    pub console_dir: Option<PathBuf>,
     /// Sizes and times of its HTTP edge.
     pub limits: HttpLimits,
     /// How long attempts that are under way may take to end when it stops.
@@ -53,6 +57,7 @@ impl CoreOptions {
             listen: None,
             behind_proxy: false,
             origins: Vec::new(),
+            console_dir: None,
             limits: HttpLimits::default(),
             grace: Duration::from_secs(3),
             drain: Duration::from_secs(10),
@@ -90,14 +95,25 @@ struct PreparedHome {
 impl Core {
     /// Starts a core; when this returns, it is ready and its home says so.
     pub async fn start(options: CoreOptions) -> Result<Self, Fault> {
-        let CoreOptions { home, listen, behind_proxy, origins, limits, grace, drain, shim } =
-            options;
+        let CoreOptions {
+            home,
+            listen,
+            behind_proxy,
+            origins,
+            console_dir,
+            limits,
+            grace,
+            drain,
+            shim,
+        } = options;
+        let console = console::mount(console_dir)?;
         let settings = Settings::load(&home)?.with_options(listen, behind_proxy)?;
         let settings = settings.with_origins(origins)?;
         let PreparedHome { lock, owner_token, audit_key, vault, node, seed } = {
             let home = home.clone();
             blocking(move || prepare(&home)).await?
         };
+        let home_id = console::home_id(&node);
         // A taken port is noticed before the database is touched.
         let listener = HttpListener::bind(settings.listen, &limits)?;
         let clock: Arc<dyn Clock> = Arc::new(SteadyClock::system());
@@ -118,7 +134,7 @@ impl Core {
             input_checks: settings.agent_rules.input_checks(),
             held_bytes_max: settings.runs_memory_bytes,
             home: std::env::var("HOME").ok().filter(|home| home.starts_with('/')),
-            ..wharf_engine::EngineOptions::new(node, store.clone(), clock, seed)
+            ..wharf_engine::EngineOptions::new(node.clone(), store.clone(), clock, seed)
         };
         let handle = Handle::start(engine).await.map_err(|error| fault::of_store(&error))?;
         storage.serve(Arc::new(handle.clone()));
@@ -132,17 +148,28 @@ impl Core {
         };
         wharf_http::install_metrics();
         let owner = OwnerToken::new(&owner_token);
+        let status = CoreStatus::begin(
+            handle.clone(),
+            home_id.clone(),
+            Some(node.to_string()),
+            console::vitals(home.clone(), settings.store.clone()),
+        );
+        let mut mounts = edges.mounts(&handle, &owner, &status);
+        mounts.push(console);
         let server = listener.serve(
             handle.clone(),
             wharf_http::HttpOptions {
                 hosts: settings.hosts,
                 origins: settings.origins,
+                home_id,
+                node: Some(node),
                 agents: Some(Arc::new(edges.hosted.agents.control().clone())),
                 tools: Some(Arc::new(edges.hosted.tools.clone())),
                 mcp: Some(Arc::new(edges.hosted.mcp.clone())),
                 vault: Some(vault),
+                status: Some(status),
                 doctor: Some(doctor_of(home.clone())),
-                mounts: edges.mounts(&handle, &owner),
+                mounts,
                 owner,
                 limits,
             },

@@ -10,7 +10,7 @@ use wharf_agent::AgentEdge;
 use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
 use wharf_hosting::Control;
-use wharf_http::{Mount, OwnerToken};
+use wharf_http::{CoreStatus, Mount, OwnerToken};
 use wharf_mcp::{McpEdge, McpNews};
 use wharf_operator::OperatorEdge;
 use wharf_ports::vault::Vault;
@@ -105,7 +105,12 @@ impl EdgeParts<'_> {
 
 impl Edges {
     /// Other edges on the listener of the HTTP edge.
-    pub(crate) fn mounts(&self, handle: &Handle, owner: &OwnerToken) -> Vec<Mount> {
+    pub(crate) fn mounts(
+        &self,
+        handle: &Handle,
+        owner: &OwnerToken,
+        status: &Arc<CoreStatus>,
+    ) -> Vec<Mount> {
         use wharf_operator::document as operator;
         use wharf_tool::document as tool;
         // A browser names itself on a WebSocket of GraphQL only once that is open.
@@ -114,6 +119,7 @@ impl Edges {
             move |token: &str| owner.bearer(token, |token| known.trust().authenticate(token));
         let graphql = wharf_graphql::router(wharf_graphql::GraphqlOptions {
             mcp: Some(Arc::new(self.hosted.mcp.clone())),
+            status: Some(Arc::clone(status)),
             ..wharf_graphql::GraphqlOptions::new(handle.clone(), Arc::new(bearer))
         });
         let graphql = Mount { own_doors: true, ..Mount::new("/graphql", graphql) };

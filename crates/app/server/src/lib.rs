@@ -10,6 +10,7 @@ mod anchoring;
 mod anchors;
 pub mod audit;
 pub mod backup;
+mod console;
 mod core;
 mod demo;
 pub mod doctor;

@@ -22,6 +22,8 @@ pub struct UpOptions {
     pub behind_proxy: bool,
     /// Origins of pages that may call it, besides those of its configuration.
     pub origins: Vec<String>,
+    /// The folder with the console's page, instead of what the program carries.
+    pub console_dir: Option<PathBuf>,
     /// Whether to add the example providers.
     pub demo: bool,
 }
@@ -40,14 +42,20 @@ pub struct Ready {
 /// Runs a core until SIGINT or SIGTERM, then lets it finish what is under way. A second signal
 /// ends the process at once.
 pub async fn up(options: UpOptions, on_ready: impl FnOnce(&Ready) + Send) -> Result<(), Fault> {
-    let UpOptions { home, listen, behind_proxy, origins, demo } = options;
+    let UpOptions { home, listen, behind_proxy, origins, console_dir, demo } = options;
     logging::begin(&Settings::load(&home)?.log)?;
     raise_open_files();
     let mut signals = Signals::new().map_err(|error| {
         Fault::new(Code::CoreInternal, format!("Signals cannot be received: {error}."))
     })?;
     let path = home.path().to_owned();
-    let options = CoreOptions { listen, behind_proxy, origins, ..CoreOptions::new(home.clone()) };
+    let options = CoreOptions {
+        listen,
+        behind_proxy,
+        origins,
+        console_dir,
+        ..CoreOptions::new(home.clone())
+    };
     let core = Core::start(options).await?;
     if demo {
         demo::furnish(&home, core.agents(), core.tools()).await;

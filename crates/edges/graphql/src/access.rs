@@ -69,6 +69,15 @@ impl CallerSession {
         self.told(self.caller.rights.check(verb, world))
     }
 
+    /// Whether the token is not limited to some worlds.
+    pub(crate) fn everywhere(&self) -> Result<(), Fault> {
+        if self.caller.rights.worlds.is_none() {
+            return Ok(());
+        }
+        let message = "This concerns all worlds, and this token is only for some.";
+        self.told(Err(Fault::new(Code::PermissionDenied, message).with("world", "*")))
+    }
+
     /// The world of this name, if this may be done in it.
     pub(crate) fn world_named(&self, verb: Verb, name: &str) -> Result<WorldId, Fault> {
         let id = wharf_views::id("world", name)?;

@@ -11,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wharf_domain::Caller;
 use wharf_engine::Handle;
 use wharf_ports::providers::ProviderControl;
+use wharf_views::CoreStatus;
 use wharf_vocab::{Code, Fault};
 
 use crate::answer_bytes::AnswerBytes;
@@ -28,10 +29,15 @@ pub(crate) type Root = Schema<Query, Mutation, Subscriptions>;
 #[derive(Clone, Default)]
 pub(crate) struct McpServers(pub(crate) Option<Arc<dyn ProviderControl>>);
 
+/// What is known of the core as a whole, if it watches itself.
+#[derive(Clone, Default)]
+pub(crate) struct Status(pub(crate) Option<Arc<CoreStatus>>);
+
 /// The schema with its limits.
-pub(crate) fn schema(limits: &GraphqlLimits, mcp: McpServers) -> Root {
+pub(crate) fn schema(limits: &GraphqlLimits, mcp: McpServers, status: Status) -> Root {
     Schema::build(Query, Mutation, Subscriptions { recheck: limits.recheck })
         .data(mcp)
+        .data(status)
         .limit_complexity(COMPLEXITY_MAX)
         .limit_directives(DIRECTIVES_MAX)
         .extension(AnswerBytes)
@@ -66,11 +72,11 @@ pub(crate) struct ReservedBytes(
 
 impl RequestContext {
     pub(crate) fn new(options: GraphqlOptions) -> Self {
-        let GraphqlOptions { handle, bearer, limits, mcp } = options;
+        let GraphqlOptions { handle, bearer, limits, mcp, status } = options;
         Self {
             handle,
             bearer,
-            schema: schema(&limits, McpServers(mcp)),
+            schema: schema(&limits, McpServers(mcp), Status(status)),
             sockets: Arc::new(Semaphore::new(limits.sockets_max)),
             strangers: Arc::new(Semaphore::new(limits.strangers_max)),
             answers: Arc::new(Semaphore::new(limits.answers_bytes_max / 1024)),

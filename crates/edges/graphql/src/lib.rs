@@ -32,6 +32,7 @@ use axum::Router;
 use axum::routing::get;
 use wharf_engine::Handle;
 use wharf_ports::providers::ProviderControl;
+use wharf_views::CoreStatus;
 
 pub use exec::Bearer;
 use exec::RequestContext;
@@ -59,13 +60,15 @@ pub struct GraphqlOptions {
     pub limits: GraphqlLimits,
     /// Who steers MCP servers; a core without has none.
     pub mcp: Option<Arc<dyn ProviderControl>>,
+    /// What is known of the core as a whole; a core without does not watch itself.
+    pub status: Option<Arc<CoreStatus>>,
 }
 
 impl GraphqlOptions {
     /// The usual limits, and no MCP servers.
     #[must_use]
     pub fn new(handle: Handle, bearer: Bearer) -> Self {
-        Self { handle, bearer, limits: GraphqlLimits::default(), mcp: None }
+        Self { handle, bearer, limits: GraphqlLimits::default(), mcp: None, status: None }
     }
 }
 
@@ -73,6 +76,7 @@ impl GraphqlOptions {
 #[must_use]
 pub fn schema_text() -> String {
     let options = SDLExportOptions::new().sorted_fields().sorted_arguments().sorted_enum_items();
-    exec::schema(&GraphqlLimits::default(), exec::McpServers::default())
+    let (mcp, status) = (exec::McpServers::default(), exec::Status::default());
+    exec::schema(&GraphqlLimits::default(), mcp, status)
         .sdl_with_options(options.prefer_single_line_descriptions())
 }

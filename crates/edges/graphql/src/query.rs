@@ -6,19 +6,19 @@ use async_graphql::{Context, Object};
 use wharf_domain::ProviderKind;
 use wharf_engine::{AskView, CostRequest, FileQuery};
 use wharf_ports::providers::ProviderControl;
-use wharf_views::{InboxQuery, ask_position};
+use wharf_views::{CoreStatus, InboxQuery, SeriesRange, ask_position};
 use wharf_vocab::{Code, Fault, ProviderId, Verb};
 use wharf_wire::rest_v1;
 
 use crate::access::CallerSession;
 use crate::error::internal;
-use crate::exec::McpServers;
+use crate::exec::{McpServers, Status};
 use crate::scalars::DateTime;
 use crate::types::page;
 use crate::types::view::View;
 use crate::types::{
     Agent, Artifact, Ask, AskKind, Connection, CostBy, Costs, Edge, McpServer, Run, RunStatus,
-    RunSummary, Tool, Trace, World, by_name, limit,
+    RunSummary, System, SystemSeries, Tool, Trace, World, by_name, limit,
 };
 use crate::{input, runs};
 use wharf_web::cursor;
@@ -37,8 +37,36 @@ fn list(first: Option<i32>, below: usize) -> usize {
     10 + limit(first).unwrap_or(1) * below
 }
 
+/// What is known of the core as a whole; it concerns all worlds.
+fn status(ctx: &Context<'_>) -> Result<Arc<CoreStatus>, Fault> {
+    let session = CallerSession::with(ctx, Verb::Read)?;
+    session.everywhere()?;
+    let known = ctx.data::<Status>().map_err(|_| internal())?.0.clone();
+    known.ok_or_else(|| Fault::new(Code::ToolUnavailable, "This core does not watch itself."))
+}
+
 #[Object]
 impl Query {
+    /// What the core is and has: version, uptime, queues, limits and sizes.
+    async fn system(&self, ctx: &Context<'_>) -> Result<System, Fault> {
+        let status = status(ctx)?;
+        // It looks at files, which may take a while.
+        let seen = tokio::task::spawn_blocking(move || status.now()).await;
+        Ok(View::view(seen.map_err(|_| internal())?))
+    }
+
+    /// What the core did lately, step by step.
+    #[graphql(complexity = "10 + 200 * child_complexity")]
+    async fn system_series(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "`1h` or `24h`; `1h` when absent.")] range: Option<String>,
+    ) -> Result<SystemSeries, Fault> {
+        let range = SeriesRange::parse(range.as_deref().unwrap_or("1h"));
+        let range = range.ok_or_else(|| Fault::invalid("range", "`range` is 1h or 24h."))?;
+        Ok(View::view(status(ctx)?.series(range)))
+    }
+
     /// Runs within the token's reach, newest first. Lists leave out inputs, outputs and asks.
     #[graphql(complexity = "list(first, child_complexity)")]
     #[expect(clippy::too_many_arguments, reason = "they are the arguments of the field")]

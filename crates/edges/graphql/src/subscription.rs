@@ -1,16 +1,18 @@
-//! Subscriptions: the events of a run, live and from any point.
+//! Subscriptions: the events of a run, live and from any point, and what changes.
 
 use std::time::Duration;
 
 use async_graphql::{Context, Subscription};
 use futures::stream::{self, Stream};
-use wharf_engine::Watch;
+use wharf_engine::{ChangeFeed, Watch};
+use wharf_views::ChangeQuery;
 use wharf_vocab::{Fault, RunKey, Seq, Verb};
 
 use crate::access::CallerSession;
 use crate::input;
 use crate::scalars::Int64;
-use crate::types::RunEvent;
+use crate::types::view::View as _;
+use crate::types::{ChangeKind, Changes, RunEvent};
 
 /// What can be followed.
 #[derive(Debug)]
@@ -44,6 +46,60 @@ impl Subscriptions {
                 Err(fault) => Some((Err(fault), None)),
             }
         }))
+    }
+
+    /// What changes, at most four frames a second. There is no history: the first frame, and one
+    /// after something was missed, says `reset`. It ends with an error once the token is not good any
+    /// more.
+    async fn changes(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "Only changes of these kinds.")] kinds: Option<Vec<ChangeKind>>,
+        #[graphql(desc = "Only changes in this world.")] world: Option<String>,
+    ) -> Result<impl Stream<Item = Result<Changes, Fault>> + 'static, Fault> {
+        let session = CallerSession::with(ctx, Verb::Read)?.clone();
+        let world = world.map(|world| session.world_named(Verb::Read, &world)).transpose()?;
+        let kinds = kinds.unwrap_or_default().into_iter().map(Into::into).collect();
+        let query = ChangeQuery { kinds, world };
+        let feed = session.handle.changes();
+        let reader = ChangeReader { feed, session, query, recheck: self.recheck };
+        Ok(stream::unfold(Some(reader), |reader| async move {
+            let mut reader = reader?;
+            match reader.next().await? {
+                Ok(changes) => Some((Ok(changes), Some(reader))),
+                Err(fault) => Some((Err(fault), None)),
+            }
+        }))
+    }
+}
+
+struct ChangeReader {
+    feed: ChangeFeed,
+    session: CallerSession,
+    query: ChangeQuery,
+    recheck: Duration,
+}
+
+impl ChangeReader {
+    /// The next frame of which something is left for the reader, as long as it may know.
+    async fn next(&mut self) -> Option<Result<Changes, Fault>> {
+        let mut tick = tokio::time::interval(self.recheck);
+        loop {
+            let frame = tokio::select! {
+                frame = self.feed.next() => Some(frame?),
+                _ = tick.tick() => None,
+            };
+            if let Err(fault) = self.session.current() {
+                return Some(Err(fault));
+            }
+            let caller = &self.session.caller;
+            let shown = frame.and_then(|frame| {
+                wharf_views::changes(&frame, &self.query, |change| change.is_known_to(caller))
+            });
+            if let Some(shown) = shown {
+                return Some(Ok(Changes::view(shown)));
+            }
+        }
     }
 }
 

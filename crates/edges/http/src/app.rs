@@ -12,6 +12,8 @@ use wharf_engine::Handle;
 use wharf_web::sse::{self, ReadPermission, Sse};
 
 use crate::access::{Need, RouteAccess};
+use crate::console::Console;
+use crate::file_tickets::FileTickets;
 use crate::hosts::Hosts;
 use crate::metrics::Gauge;
 use crate::options::HttpOptions;
@@ -27,6 +29,8 @@ pub(crate) struct App {
     pub(crate) options: HttpOptions,
     pub(crate) hosts: Hosts,
     pub(crate) tickets: Tickets,
+    pub(crate) console: Console,
+    pub(crate) file_tickets: FileTickets,
     /// The core's own routes.
     pub(crate) routes: Vec<RouteAccess>,
     /// The API document.
@@ -50,6 +54,8 @@ impl App {
         Self {
             hosts: Hosts::new(&options.hosts, &options.origins),
             tickets: Tickets::default(),
+            console: Console::new(&options.home_id),
+            file_tickets: FileTickets::default(),
             bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max.div_ceil(1024))),
             unread: Arc::new(UnreadAnswers::new(limits.answers_bytes_max)),
             handle,
@@ -65,8 +71,16 @@ impl App {
         let own = self.routes.iter().map(|known| known.path).find(|path| *path == route);
         let below =
             |path: &&str| route.strip_prefix(path).is_some_and(|rest| !rest.starts_with(is_part));
-        own.or_else(|| self.options.mounts.iter().map(|mount| mount.path).find(below))
+        let mounts = || self.options.mounts.iter();
+        let listed = || mounts().find(|mount| mount.routes.contains(&route)).map(|it| it.path);
+        own.or_else(listed)
+            .or_else(|| mounts().map(|mount| mount.path).find(below))
             .unwrap_or(UNMATCHED)
+    }
+
+    /// Whether nobody is asked who they are there.
+    pub(crate) fn is_public(&self, route: &str) -> bool {
+        self.options.mounts.iter().any(|mount| mount.public && mount.path == route)
     }
 
     /// What a request to a route needs. One that no route takes needs a token and nothing else: it

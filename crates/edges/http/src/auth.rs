@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
+use wharf_domain::grant::console::fingerprint;
 use wharf_domain::grant::{Bearer, OwnerKey};
 use wharf_domain::{Caller, CallerKind};
 use wharf_vocab::{Code, Digest, Fault};
@@ -52,6 +53,18 @@ impl OwnerToken {
         let pairs = given.as_str().bytes().zip(self.digest.as_str().bytes());
         let difference = pairs.fold(0, |difference, (a, b)| difference | (a ^ b));
         std::hint::black_box(difference) == 0
+    }
+
+    /// What tells this token from others, without it: sessions that were made with it, or with a
+    /// token narrowed from it, end when it is replaced.
+    pub(crate) fn fingerprint(&self) -> Digest {
+        fingerprint("owner", self.digest.as_str().as_bytes())
+    }
+
+    /// The fingerprint, if a token is the owner's or was narrowed from it.
+    pub(crate) fn sealed(&self, token: &str) -> Option<Digest> {
+        let own = self.is(token.as_bytes()) || matches!(self.key.verify(token), Some(Ok(_)));
+        own.then(|| self.fingerprint())
     }
 
     /// Who the request comes from: the owner, or whoever `grants` says a token stands for. Why a
@@ -105,6 +118,7 @@ fn narrowed_owner(bearer: Bearer) -> Option<Caller> {
         account: None,
         rights: Arc::new(bearer.rights),
         stands_in: None,
+        console: None,
     })
 }
 

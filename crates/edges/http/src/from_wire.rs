@@ -12,7 +12,7 @@ use wharf_vocab::{Fault, IdError, ProviderId, RunKey, Timestamp, ToolId, quantit
 pub(crate) use agents::{approval, folder, new_tool};
 pub(crate) use files::{
     B3_HEADER, begin_upload, complete_upload, new_file, part_number, path_in, path_param,
-    unconditional, upload_id,
+    path_text, unconditional, upload_id,
 };
 pub(crate) use mcp::{NewMcp, new_mcp};
 pub(crate) use trust::{narrowing, new_grant};

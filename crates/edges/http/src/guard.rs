@@ -3,13 +3,13 @@
 //! Who is refused is written down here, also when a route refused because of what it looked at.
 //! A panic behind this point becomes an error without detail, and the connection goes on.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::{ALLOW, CONTENT_TYPE};
+use axum::http::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, COOKIE};
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
@@ -22,7 +22,7 @@ use crate::access::Need;
 use crate::answer::{internal, refusal, refusal_with, seal, shortened};
 use crate::app::{App, UNMATCHED};
 use crate::conn::ConnectionAddrs;
-use crate::{auth, cors, metrics, tickets};
+use crate::{auth, console, cors, metrics, tickets};
 
 /// Checks a request, lets it through and counts it.
 pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
@@ -40,8 +40,10 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
         Ok(admitted) => {
             let peer = AuditedPeer::of(&parts, admitted.caller());
             tickets::forget(&mut parts.uri);
+            console::forget(&mut parts.headers);
             match admitted {
                 Admission::Caller(caller) => {
+                    app.touch_console(&caller);
                     parts.extensions.insert(caller);
                     // What lets somebody in goes no further, and so nobody can send it back.
                     wharf_web::token::forget_token(&mut parts.headers);
@@ -107,23 +109,33 @@ fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Admission, Box
     let need = app.need(route, &parts.method);
     // Browsers ask without a token what a page may do; nothing is done then.
     let asks = cors::asks_first(parts) && cors::origin(app, parts, route).is_some();
-    if asks || need == Some(Need::Nothing) {
+    if asks || need == Some(Need::Nothing) || app.is_public(route) {
         return Ok(Admission::Nobody);
     }
     let looks_itself = need == Some(Need::Itself) || app.has_own_doors(route);
     let caller = match tickets::presented(parts, app.is_stream(route)) {
         Some(ticket) => by_ticket(app, parts, ticket),
-        None => {
-            match app.options.owner.caller(parts, |token| app.handle.trust().authenticate(token)) {
-                Err(fault) if looks_itself => return Ok(Admission::Stranger(fault)),
-                caller => caller,
-            }
-        }
+        None => match by_token_or_session(app, parts, ends.local) {
+            Err(fault) if looks_itself => return Ok(Admission::Stranger(fault)),
+            caller => caller,
+        },
     };
     let caller = caller.map_err(|fault| refuse(None, fault))?;
     match need.map_or(Ok(()), |need| need.check(&caller)) {
         Ok(()) => Ok(Admission::Caller(caller)),
         Err(fault) => Err(refuse(Some(&caller), fault)),
+    }
+}
+
+/// Who has sent a token or, where there is none, the two halves of a browser's session.
+fn by_token_or_session(app: &App, parts: &Parts, local: SocketAddr) -> Result<Caller, Fault> {
+    match app.options.owner.caller(parts, |token| app.handle.trust().authenticate(token)) {
+        Err(fault)
+            if fault.is(Code::AuthRequired) && !parts.headers.contains_key(AUTHORIZATION) =>
+        {
+            app.console_caller(parts, local).unwrap_or(Err(fault))
+        }
+        by_token => by_token,
     }
 }
 
@@ -140,10 +152,13 @@ fn by_ticket(app: &App, parts: &Parts, ticket: &str) -> Result<Caller, Fault> {
 
 fn check_head(app: &App, parts: &Parts) -> Result<(), Box<Response>> {
     let uri = parts.uri.path_and_query().map_or(0, |path| path.as_str().len());
+    console::check_size(&parts.headers)?;
     let header = |(name, value): (&axum::http::HeaderName, &axum::http::HeaderValue)| {
         name.as_str().len() + value.len() + 4
     };
-    let bytes = uri + parts.headers.iter().map(header).sum::<usize>();
+    // Cookies have room of their own: other programs of the host set them.
+    let counted = parts.headers.iter().filter(|(name, _)| *name != COOKIE);
+    let bytes = uri + counted.map(header).sum::<usize>();
     let limits = &app.options.limits;
     if bytes <= limits.head_bytes_max && parts.headers.len() <= limits.headers_max {
         return Ok(());

@@ -53,6 +53,29 @@ impl Hosts {
         if self.is_origin(&origin, local) { Ok(origin) } else { Err(forbidden()) }
     }
 
+    /// Where the page comes from that sent a request which arrived at `local` and whose host is
+    /// served. A page of the core's own is one of the very name that the request is made to, or,
+    /// behind a proxy that speaks TLS, of a configured name.
+    pub(crate) fn page_origin(&self, parts: &Parts, local: SocketAddr) -> PageOrigin {
+        let mut said = parts.headers.get_all(ORIGIN).iter();
+        let (origin, several) = (said.next(), said.next().is_some());
+        let Some(origin) = origin else { return PageOrigin::Unsaid };
+        let (Ok(origin), false) = (origin.to_str(), several) else { return PageOrigin::Other };
+        let origin = origin.to_ascii_lowercase();
+        if let Some(host) = origin.strip_prefix("http://")
+            && self.serves(host, local)
+            && host_of(parts).as_deref() == Some(host)
+        {
+            return PageOrigin::Own { secure: false };
+        }
+        let host = origin.strip_prefix("https://").unwrap_or_default();
+        let (name, _) = split_port(host);
+        match self.names.iter().any(|known| known == name || known == host) {
+            true => PageOrigin::Own { secure: true },
+            false => PageOrigin::Other,
+        }
+    }
+
     fn serves(&self, host: &str, local: SocketAddr) -> bool {
         let (name, port) = split_port(host);
         let own = local.ip();
@@ -78,6 +101,20 @@ impl Hosts {
             (None, None) => false,
         }
     }
+}
+
+/// Where the page comes from that sent a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PageOrigin {
+    /// The request does not say: no page sent it, or a page that reads from where it comes from.
+    Unsaid,
+    /// From the core itself.
+    Own {
+        /// Whether over TLS, by a proxy in front.
+        secure: bool,
+    },
+    /// From elsewhere, let in or not.
+    Other,
 }
 
 /// Whether a request comes from pages of this origin; from no page at all when there is none.
@@ -206,6 +243,41 @@ mod tests {
             from(origin, forbidden);
         }
         from("http://localhost:7421", forbidden);
+    }
+
+    #[test]
+    fn c009_only_the_very_name_that_was_called_is_the_cores_own_page() {
+        let of = |host: &str, origins: &[&str]| {
+            let mut request = Request::get("/").header("host", host);
+            for origin in origins {
+                request = request.header("origin", *origin);
+            }
+            let (parts, ()) = request.body(()).expect("a request").into_parts();
+            let listed = ["http://localhost:5173".to_owned()];
+            let hosts = Hosts::new(&["wharf.example".to_owned()], &listed);
+            hosts.page_origin(&parts, "127.0.0.1:7420".parse().expect("an address"))
+        };
+        let (own, secure) = (PageOrigin::Own { secure: false }, PageOrigin::Own { secure: true });
+        assert_eq!(of("localhost:7420", &[]), PageOrigin::Unsaid);
+        assert_eq!(of("localhost:7420", &["http://localhost:7420"]), own);
+        assert_eq!(of("LOCALHOST:7420", &["http://localhost:7420"]), own);
+        assert_eq!(of("wharf.example", &["https://wharf.example"]), secure);
+        assert_eq!(of("127.0.0.1:7420", &["https://wharf.example"]), secure);
+        for other in [
+            "http://127.0.0.1:7420",
+            "http://localhost:5173",
+            "http://localhost:7421",
+            "https://localhost:7420",
+            "http://localhost",
+            "http://evil.example:7420",
+            "https://evil.example",
+            "null",
+            "",
+        ] {
+            assert_eq!(of("localhost:7420", &[other]), PageOrigin::Other, "{other}");
+        }
+        let twice = ["http://localhost:7420", "http://localhost:7420"];
+        assert_eq!(of("localhost:7420", &twice), PageOrigin::Other);
     }
 
     #[test]

@@ -27,7 +27,7 @@ const TOKEN: &str = "token";
     components(schemas(
         wire::MarkEvent, wire::AttemptEvent, wire::LogEvent, wire::TextEvent, wire::PartialEvent,
         wire::ProgressEvent, wire::AskEvent, wire::DecidedEvent, wire::GapEvent,
-        wire::FinishedEvent, wire::AgentLogLine, wire::Operative,
+        wire::FinishedEvent, wire::AgentLogLine, wire::Operative, wire::Changes, wire::Change,
         operator::NewSeat, operator::SeatMade, operator::Seat, operator::SeatList,
         operator::NewTask, operator::WorkerProgress, operator::WorkerDegradation,
         operator::TaskHooks, operator::TaskStarted, operator::WorkerPrompt,
@@ -42,6 +42,7 @@ const TOKEN: &str = "token";
         (name = "worlds", description = "Spaces with files and a budget of their own."),
         (name = "files", description = "What runs read and write, and where it came from."),
         (name = "tokens", description = "Tokens and what they permit."),
+        (name = "console", description = "Browsers that are signed in at the console."),
         (name = "secrets", description = "Secrets that providers get by name."),
         (name = "audit", description = "Who did what."),
         (name = "system", description = "Health, metrics and this document."),

@@ -6,6 +6,8 @@ use std::time::Duration;
 use axum::Router;
 use wharf_ports::providers::ProviderControl;
 use wharf_ports::vault::Vault;
+use wharf_views::CoreStatus;
+use wharf_vocab::NodeId;
 use wharf_vocab::limits::{BODY_BYTES_MAX, FILE_BYTES_MAX};
 use wharf_wire::rest_v1::Finding;
 
@@ -21,6 +23,10 @@ pub struct HttpOptions {
     pub hosts: Vec<String>,
     /// Origins of pages that may call besides the core's own, such as `http://localhost:5173`.
     pub origins: Vec<String>,
+    /// What tells the core's home from others; cookies are named after it.
+    pub home_id: String,
+    /// The core's name among those of one Wharf.
+    pub node: Option<NodeId>,
     /// Who steers agents; a core without has none and takes none.
     pub agents: Option<Arc<dyn ProviderControl>>,
     /// Who steers tool servers; a core without has none and takes none.
@@ -29,6 +35,8 @@ pub struct HttpOptions {
     pub mcp: Option<Arc<dyn ProviderControl>>,
     /// Who keeps secrets and keys; a core without has none and takes none.
     pub vault: Option<Arc<dyn Vault>>,
+    /// What is known of the core as a whole; a core without does not watch itself.
+    pub status: Option<Arc<CoreStatus>>,
     /// What the rest of the process has to say when a core is asked how it fares.
     pub doctor: Option<Doctor>,
     /// Routers of other edges on the same listener.
@@ -46,10 +54,13 @@ impl HttpOptions {
             owner,
             hosts: Vec::new(),
             origins: Vec::new(),
+            home_id: "00000000".to_owned(),
+            node: None,
             agents: None,
             tools: None,
             mcp: None,
             vault: None,
+            status: None,
             doctor: None,
             mounts: Vec::new(),
             limits: HttpLimits::default(),
@@ -74,6 +85,10 @@ pub struct Mount {
     pub path: &'static str,
     /// What is served, with whole paths, and without a fallback of its own.
     pub router: Router,
+    /// Its routes, where they do not lie below its path.
+    pub routes: &'static [&'static str],
+    /// Whether nobody is asked for a token: its requests have no caller, whatever they carry.
+    pub public: bool,
     /// Whether its router lets in others than bearers of tokens, too. Then requests without a good
     /// token reach it with a [`Fault`](wharf_vocab::Fault) that says why in the place of a caller,
     /// and it decides. An answer that carries a fault among its extensions is written down as a
@@ -92,7 +107,16 @@ impl Mount {
     /// A router behind the usual checks.
     #[must_use]
     pub fn new(path: &'static str, router: Router) -> Self {
-        Self { path, router, own_doors: false, streams: false, events: false, document: "{}" }
+        Self {
+            path,
+            router,
+            routes: &[],
+            public: false,
+            own_doors: false,
+            streams: false,
+            events: false,
+            document: "{}",
+        }
     }
 
     /// The same router, with what it serves as a part of an OpenAPI document.

@@ -7,24 +7,28 @@
 //! Nothing here decides who may see or ask: that is for the edges, before they call.
 
 mod agent;
+mod change;
 mod event;
 mod file;
 mod inbox;
 mod mcp;
 mod request;
 mod run;
+mod system;
 mod tool;
 mod tool_server;
 mod trust;
 mod world;
 
 pub use agent::{agent, found_agents, log_line};
+pub use change::{ChangeQuery, changes};
 pub use event::event;
 pub use file::{collected, file, trace, upload, upload_part, usage};
 pub use inbox::{InboxQuery, ask_position};
 pub use mcp::{mcp_server, without_internals};
 pub use request::{DEFAULT_WORLD, answer, ask_id, decision, id, is_absolute, new_run, world_patch};
 pub use run::{accepted, ask, run, summary};
+pub use system::{CoreStatus, LookAtVitals, SeriesRange, Vitals};
 pub use tool::{tool, tool_diff};
 pub use tool_server::{served_tool, tool_server};
 pub use trust::{secret, token};

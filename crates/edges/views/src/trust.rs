@@ -2,14 +2,14 @@
 
 use wharf_domain::Grant;
 use wharf_ports::vault::KeptSecret;
-use wharf_vocab::{DateTime, Timestamp, TokenState};
+use wharf_vocab::{DateTime, Timestamp, TokenKind, TokenState};
 use wharf_wire::rest_v1 as wire;
 
 /// A token without its text, as it stands at this moment.
 #[must_use]
 pub fn token(grant: &Grant, now: Timestamp) -> wire::Token {
     let rights = &grant.rights;
-    let state = match (grant.revoked_at, rights.until) {
+    let state = match (grant.revoked_at, grant.good_until()) {
         (Some(_), _) => TokenState::Revoked,
         (None, Some(until)) if until <= now => TokenState::Expired,
         (None, _) => TokenState::Active,
@@ -19,6 +19,7 @@ pub fn token(grant: &Grant, now: Timestamp) -> wire::Token {
     let tools = rights.tools.first();
     wire::Token {
         token_id: grant.id.clone(),
+        kind: if grant.console.is_some() { TokenKind::Console } else { TokenKind::Token },
         token: None,
         label: grant.label.clone(),
         state,
@@ -29,7 +30,7 @@ pub fn token(grant: &Grant, now: Timestamp) -> wire::Token {
         budget_micro: grant.budget_micro,
         created_at: DateTime(grant.made_at),
         created_by: grant.by.grant.clone(),
-        expires_at: rights.until.map(DateTime),
+        expires_at: grant.good_until().map(DateTime),
         revoked_at: grant.revoked_at.map(DateTime),
     }
 }

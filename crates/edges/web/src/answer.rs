@@ -31,7 +31,12 @@ impl FaultResponse {
     /// A refusal for want of rights or of a token, which is to be written down.
     #[must_use]
     pub fn denied(fault: Fault) -> Self {
-        let codes = [Code::PermissionDenied, Code::AuthRequired, Code::AuthInvalid];
+        let codes = [
+            Code::PermissionDenied,
+            Code::AuthRequired,
+            Code::AuthInvalid,
+            Code::RequestOriginForbidden,
+        ];
         Self { denied: codes.into_iter().any(|code| fault.is(code)), fault, status: None }
     }
 }

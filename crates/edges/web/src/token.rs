@@ -6,7 +6,7 @@
 use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method};
-use wharf_wire::ws::BEARER_SUBPROTOCOL;
+use wharf_wire::ws::{BEARER_SUBPROTOCOL, SESSION_SUBPROTOCOL};
 
 /// The token in a request's header.
 #[must_use]
@@ -20,25 +20,44 @@ pub fn bearer(headers: &HeaderMap) -> Option<&str> {
 /// The token that a request for a WebSocket offers, if it offers one and no other.
 #[must_use]
 pub fn of_websocket(parts: &Parts) -> Option<&str> {
+    offered_after(parts, BEARER_SUBPROTOCOL)
+}
+
+/// The page's half of a console session that a request for a WebSocket offers, if it offers one
+/// and no other.
+#[must_use]
+pub fn session_of_websocket(parts: &Parts) -> Option<&str> {
+    offered_after(parts, SESSION_SUBPROTOCOL)
+}
+
+/// What a request for a WebSocket offers behind a prefix, if it does so once.
+fn offered_after<'p>(parts: &'p Parts, prefix: &str) -> Option<&'p str> {
     let upgrade = parts.headers.get(UPGRADE)?.as_bytes();
     if parts.method != Method::GET || !upgrade.eq_ignore_ascii_case(b"websocket") {
         return None;
     }
-    let mut tokens =
-        offered(&parts.headers).filter_map(|name| name.strip_prefix(BEARER_SUBPROTOCOL));
-    match (tokens.next(), tokens.next()) {
-        (Some(token), None) if !token.is_empty() => Some(token),
+    let mut found = offered(&parts.headers).filter_map(|name| name.strip_prefix(prefix));
+    match (found.next(), found.next()) {
+        (Some(text), None) if !text.is_empty() => Some(text),
         _ => None,
     }
 }
 
 /// Takes tokens out of the subprotocols that are offered.
 pub fn forget_token(headers: &mut HeaderMap) {
+    forget(headers, BEARER_SUBPROTOCOL);
+}
+
+/// Takes halves of console sessions out of the subprotocols that are offered.
+pub fn forget_session(headers: &mut HeaderMap) {
+    forget(headers, SESSION_SUBPROTOCOL);
+}
+
+fn forget(headers: &mut HeaderMap, prefix: &str) {
     if !headers.contains_key(SEC_WEBSOCKET_PROTOCOL) {
         return;
     }
-    let rest: Vec<&str> =
-        offered(headers).filter(|name| !name.starts_with(BEARER_SUBPROTOCOL)).collect();
+    let rest: Vec<&str> = offered(headers).filter(|name| !name.starts_with(prefix)).collect();
     let rest = HeaderValue::from_str(&rest.join(", ")).ok().filter(|rest| !rest.is_empty());
     headers.remove(SEC_WEBSOCKET_PROTOCOL);
     if let Some(rest) = rest {
@@ -81,6 +100,22 @@ mod tests {
         let offered = ["wharf.bearer.t0k"];
         assert_eq!(of_websocket(&parts(Method::POST, "websocket", &offered)), None);
         assert_eq!(of_websocket(&parts(Method::GET, "h2c", &offered)), None);
+    }
+
+    #[test]
+    fn c007_a_session_is_offered_once_and_not_passed_on() {
+        let offer = "graphql-transport-ws, wharf.session.k3y";
+        let mut parts = parts(Method::GET, "websocket", &[offer]);
+        assert_eq!(session_of_websocket(&parts), Some("k3y"));
+        assert_eq!(of_websocket(&parts), None);
+        forget_session(&mut parts.headers);
+        assert_eq!(session_of_websocket(&parts), None);
+        assert_eq!(offered(&parts.headers).collect::<Vec<_>>(), ["graphql-transport-ws"]);
+        let twice = ["wharf.session.a, wharf.session.b"];
+        assert_eq!(
+            session_of_websocket(&super::tests::parts(Method::GET, "websocket", &twice)),
+            None
+        );
     }
 
     #[test]

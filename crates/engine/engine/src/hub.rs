@@ -21,7 +21,9 @@ use wharf_vocab::{
     AskId, Code, Direction, Durability, Fault, Publish, RunKey, RunStatus, Seq, ShardId, WorldId,
 };
 
+use crate::changes::Changes;
 use crate::held::{HeldBytes, Holder, MemoryBudget};
+use crate::totals::Totals;
 use memory::MemoryRuns;
 
 /// What watchers of a run are sent.
@@ -73,6 +75,10 @@ pub(crate) struct Hub {
     held: MemoryBudget,
     asks: broadcast::Sender<AskNews>,
     files: broadcast::Sender<FileNews>,
+    /// What changed, told thinly.
+    pub(crate) changes: Arc<Changes>,
+    /// What happened since the start.
+    pub(crate) totals: Totals,
 }
 
 #[derive(Debug, Default)]
@@ -100,7 +106,8 @@ impl Hub {
     pub(crate) fn new(held: MemoryBudget) -> Self {
         let (asks, files) =
             (broadcast::channel(ASK_NEWS_MAX).0, broadcast::channel(FILE_NEWS_MAX).0);
-        Self { inner: Mutex::default(), held, asks, files }
+        let (changes, totals) = (Arc::new(Changes::new()), Totals::default());
+        Self { inner: Mutex::default(), held, asks, files, changes, totals }
     }
 
     fn lock(&self) -> MutexGuard<'_, HubState> {
@@ -138,7 +145,7 @@ impl Hub {
 
     /// Tells of asks that a committed batch raised or ended.
     fn tell_of_asks(&self, batch: &Batch, run: &Arc<Run>) {
-        if run.asks.is_empty() || self.asks.receiver_count() == 0 {
+        if run.asks.is_empty() {
             return;
         }
         let entries = batch.appends.iter().flat_map(|append| match &append.body {
@@ -159,6 +166,10 @@ impl Hub {
             let Some(raised) = run.asks.iter().find(|it| it.ask.spec.ask_id == *id) else {
                 continue;
             };
+            self.changes.ask(&raised.ask);
+            if self.asks.receiver_count() == 0 {
+                continue;
+            }
             let ask = Box::new(raised.ask.clone());
             let news = if ask.is_open() { AskNews::Raised(ask) } else { AskNews::Over(ask) };
             // Readers may all have left meanwhile.
@@ -171,6 +182,8 @@ impl Hub {
     pub(crate) fn publish(&self, batch: Arc<Batch>, run: &Arc<Run>) -> bool {
         self.tell_of_asks(&batch, run);
         self.tell_of_files(&batch.artifacts);
+        self.changes.run(&batch, run);
+        self.totals.count(&batch, run);
         let bytes = batch.weight();
         let mut inner = self.lock();
         let over = run.is_over();
@@ -251,6 +264,7 @@ impl Hub {
 
     /// Shards were loaded anew: whoever watches their runs reads on in the store.
     pub(crate) fn reloaded(&self, shards: &[ShardId]) {
+        self.changes.reset();
         let inner = self.lock();
         for (_, watchers) in inner.watchers.iter().filter(|(key, _)| shards.contains(&key.shard()))
         {
@@ -369,6 +383,13 @@ impl Hub {
     /// How many runs are under way.
     pub(crate) fn live_runs(&self) -> usize {
         self.lock().live.len()
+    }
+
+    /// How many asks are open.
+    pub(crate) fn open_asks(&self) -> usize {
+        let inner = self.lock();
+        let asking = inner.asking.iter().filter_map(|key| inner.live.get(key));
+        asking.map(|live| live.run.open_asks().count()).sum()
     }
 
     /// How many attempts are at work, not counting those that wait for an answer.

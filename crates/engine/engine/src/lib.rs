@@ -5,6 +5,7 @@
 
 mod admission;
 mod catalog;
+mod changes;
 mod clean;
 mod fresh;
 mod handle;
@@ -18,10 +19,12 @@ mod schema;
 pub mod shard;
 mod shell;
 mod storage;
+mod totals;
 pub mod turns;
 
 pub use admission::{InputCheck, InputChecks};
 pub use catalog::{CatalogTool, PROVIDER_PATTERNS_MAX};
+pub use changes::{Change, ChangeFeed, ChangeFrame};
 pub use fresh::Seeded;
 pub use handle::{
     AcceptedRun, AskCalls, AskFeed, AskNews, AskView, Attempt, AttemptData, AttemptEnd,
@@ -33,6 +36,7 @@ pub use handle::{
 };
 pub use redact::Redaction;
 pub use schema::{check_schema, schema_patterns};
+pub use totals::{Durations, RunTotals};
 // What a handle takes and gives.
 pub use wharf_ports::{
     ByteStream, CostBy, CostKey, CostRow, CostSum, Dispatch, EffectId, FileQuery, FileRecord,

@@ -24,6 +24,10 @@ impl Records {
             AnyRecord::Provider(provider) => {
                 self.providers.insert(provider.id.clone(), *provider);
             }
+            // Of a browser that signed out nothing is left.
+            AnyRecord::Grant(grant) if grant.console.is_some() && grant.revoked_at.is_some() => {
+                self.grants.remove(&grant.id);
+            }
             AnyRecord::Grant(grant) => self.grants.insert(grant.id.clone(), *grant),
             AnyRecord::Seat(seat) => self.seats.insert(seat.id.clone(), *seat),
         }
@@ -43,6 +47,10 @@ impl<K, V> Default for Table<K, V> {
 impl<K: Ord, V: Clone> Table<K, V> {
     fn insert(&self, key: K, value: V) {
         self.0.write().insert(key, value);
+    }
+
+    fn remove(&self, key: &K) {
+        self.0.write().remove(key);
     }
 
     pub(crate) fn get(&self, key: &K) -> Option<V> {

@@ -421,7 +421,10 @@ impl Shell {
                 self.clear_up(&run);
                 self.publish(batch, &run);
             }
-            Effect::RecordChanged(record) => self.parts.records.set(record),
+            Effect::RecordChanged(record) => {
+                self.parts.hub.changes.record(&record, self.parts.clock.now());
+                self.parts.records.set(record);
+            }
             Effect::Dispatch(dispatch) => self.dispatch(shard, dispatch),
             Effect::Queue(turn) => self.turns.push(turn),
             Effect::LeaveQueue { provider, run } => self.turns.remove(&provider, &run),

@@ -80,6 +80,8 @@ events! {
     ARTIFACT_REMOVED = "artifact.removed";
     ASK_DECIDED = "ask.decided";
     ASK_RAISED = "ask.raised";
+    CONSOLE_SIGNED_IN = "console.signed_in";
+    CONSOLE_SIGNED_OUT = "console.signed_out";
     GRANT_KEYS_ROTATED = "grant.keys_rotated";
     GRANT_MADE = "grant.made";
     GRANT_REVOKED = "grant.revoked";

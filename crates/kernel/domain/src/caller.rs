@@ -30,6 +30,8 @@ pub struct Caller {
     pub rights: Arc<Rights>,
     /// The seat that was given up and for which whoever may answer asks of the world stands in.
     pub stands_in: Option<SeatId>,
+    /// The browser's session at the console that the caller comes with; it ends with that.
+    pub console: Option<GrantId>,
 }
 
 /// What kind of peer bears a grant.
@@ -69,6 +71,7 @@ impl Caller {
             account: None,
             rights: Arc::new(rights),
             stands_in: None,
+            console: None,
         }
     }
 
@@ -115,6 +118,7 @@ impl Caller {
             account: None,
             rights: Arc::new(rights),
             stands_in: None,
+            console: None,
         }
     }
 

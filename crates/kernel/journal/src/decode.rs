@@ -125,6 +125,8 @@ fn entry(piece: RowPiece<'_>) -> Result<Entry, Error> {
         Kind::SeatClosed => Entry::Seat(SeatEntry::Closed(piece.read()?)),
         Kind::GrantMade => Entry::Grant(GrantEntry::Made(piece.read()?)),
         Kind::GrantRevoked => Entry::Grant(GrantEntry::Revoked(piece.read()?)),
+        Kind::ConsoleBegun => Entry::Grant(GrantEntry::Begun(piece.read()?)),
+        Kind::ConsoleSeen => Entry::Grant(GrantEntry::Seen(piece.read()?)),
         Kind::NoticeOwed => Entry::Notice(NoticeEntry::Owed(piece.read()?)),
         Kind::NoticeOver => Entry::Notice(NoticeEntry::Over(piece.read()?)),
         kind @ (Kind::ProgressText

@@ -125,6 +125,8 @@ fn grant(row: &mut RowWriter, entry: &GrantEntry) {
     match entry {
         GrantEntry::Made(entry) => row.push(Kind::GrantMade, entry),
         GrantEntry::Revoked(entry) => row.push(Kind::GrantRevoked, entry),
+        GrantEntry::Begun(entry) => row.push(Kind::ConsoleBegun, entry),
+        GrantEntry::Seen(entry) => row.push(Kind::ConsoleSeen, entry),
     }
 }
 

@@ -58,6 +58,8 @@ kinds! {
     SeatClosed = "seat.closed", 1;
     GrantMade = "grant.made", 1;
     GrantRevoked = "grant.revoked", 1;
+    ConsoleBegun = "console.begun", 1;
+    ConsoleSeen = "console.seen", 1;
     NoticeOwed = "notice.owed", 1;
     NoticeOver = "notice.over", 1;
     ProgressText = "progress.text", 1;

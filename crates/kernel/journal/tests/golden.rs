@@ -252,6 +252,7 @@ fn replay(stream: &StreamId, entries: Vec<(Timestamp, Entry)>) -> Value {
                 "id": grant.id, "label": grant.label, "rights": grant.rights,
                 "person": grant.person, "budget_micro": grant.budget_micro,
                 "made_at": grant.made_at, "revoked_at": grant.revoked_at,
+                "seen_at": grant.seen_at, "console": grant.console.is_some(),
             })
         }
         StreamId::Seat(id) => {

@@ -30,6 +30,8 @@ codes! {
     AuthRequired = "auth.required", 401, false;
     /// The token is malformed, unknown, expired or revoked.
     AuthInvalid = "auth.invalid", 401, false;
+    /// Too many attempts to sign in failed lately.
+    AuthRateLimited = "auth.rate_limited", 429, true;
     /// The token does not give this right.
     PermissionDenied = "permission.denied", 403, false;
 

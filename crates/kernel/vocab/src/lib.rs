@@ -27,10 +27,10 @@ pub use ids::{
     WorldId,
 };
 pub use status::{
-    AllowScope, AskKind, AskOutcome, Choice, Decision, Direction, Durability, Executed, Health,
-    Isolation, Keeping, Level, LogSource, McpEraChoice, McpRoots, McpSampling, Mode, NoAnswer,
-    ProviderState, Publish, Resource, RunStatus, SandboxLevel, ServerKind, Severity, TokenState,
-    ToolState, UnknownCost, Verb, Verdict, WaitKind,
+    AllowScope, AskKind, AskOutcome, ChangeKind, Choice, Decision, Direction, Durability, Executed,
+    Health, Isolation, Keeping, Level, LogSource, McpEraChoice, McpRoots, McpSampling, Mode,
+    NoAnswer, ProviderState, Publish, Resource, RunStatus, SandboxLevel, ServerKind, Severity,
+    TokenKind, TokenState, ToolState, UnknownCost, Verb, Verdict, WaitKind,
 };
 pub use time::{Backoff, DateTime, Rfc3339Error, Timestamp, rfc3339_ms};
 pub use zone::Zone;

@@ -205,6 +205,10 @@ pub const GRANT_WORLDS_MAX: usize = 4_096;
 pub const TOKENS_MAX: usize = 65_536;
 /// Tokens made with one token and those made from it.
 pub const GRANT_TOKENS_MAX: usize = 4_096;
+/// Browsers that are signed in at the console at once.
+pub const CONSOLE_SESSIONS_MAX: usize = 1_024;
+/// Browsers that are signed in with one token; another one ends the one that is used the least.
+pub const GRANT_CONSOLE_SESSIONS_MAX: usize = 16;
 /// Seats that one token and those made from it have, or had within the last minute.
 pub const GRANT_SEATS_MAX: usize = 256;
 /// Names that operatives of one token and those made from it serve.

@@ -353,6 +353,30 @@ choices! {
         Revoked = "revoked",
     }
 
+    /// What a grant is that stands in the list of tokens.
+    #[derive(Default)]
+    TokenKind {
+        /// A token.
+        #[default]
+        Token = "token",
+        /// A browser that is signed in at the console.
+        Console = "console",
+    }
+
+    /// What a change that is told to readers is about.
+    ChangeKind {
+        /// A run.
+        Run = "run",
+        /// An ask.
+        Ask = "ask",
+        /// A provider.
+        Provider = "provider",
+        /// A world.
+        World = "world",
+        /// A token.
+        Token = "token",
+    }
+
     /// What is decided about an approval.
     Decision {
         /// The run may go on.

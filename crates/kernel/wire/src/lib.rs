@@ -18,6 +18,10 @@ pub mod ws {
     /// Prefix of the subprotocol with which browsers pass their token; it is never echoed.
     pub const BEARER_SUBPROTOCOL: &str = "wharf.bearer.";
 
+    /// Prefix of the subprotocol with which the console passes its half of a session; it is never
+    /// echoed.
+    pub const SESSION_SUBPROTOCOL: &str = "wharf.session.";
+
     /// Codes with which a connection is closed.
     pub mod close {
         /// All is done: the run is over, the seat was given up, another connection took over.

@@ -7,6 +7,7 @@ mod asks;
 pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod conformance;
+pub(crate) mod console;
 pub(crate) mod costs;
 pub(crate) mod decide;
 pub(crate) mod doctor;

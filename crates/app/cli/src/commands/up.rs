@@ -1,6 +1,7 @@
 //! `wharf up`: starts the core and keeps it running in the foreground.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use wharf_server::{Ready, UpOptions};
 
@@ -26,6 +27,9 @@ pub(crate) struct UpArgs {
     /// Let pages of this origin call the core, with a token; may be given more than once
     #[arg(long, value_name = "URL")]
     allow_origin: Vec<String>,
+    /// Serve the console from this folder instead of the one built in, to work on it
+    #[arg(long, value_name = "DIR")]
+    console_dir: Option<PathBuf>,
     /// Add, approve and start the example providers as well
     #[arg(long)]
     demo: bool,
@@ -33,10 +37,11 @@ pub(crate) struct UpArgs {
 
 /// Runs the core until it is told to stop.
 pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit> {
-    let UpArgs { listen, behind_proxy, allow_origin: origins, demo } = args;
+    let UpArgs { listen, behind_proxy, allow_origin: origins, console_dir, demo } = args;
     let output = context.output;
     let needs_home = context.locator.home.is_some();
-    let options = UpOptions { home: context.home()?, listen, behind_proxy, origins, demo };
+    let home = context.home()?;
+    let options = UpOptions { home, listen, behind_proxy, origins, console_dir, demo };
     let ready = move |ready: &Ready| {
         // A core goes on even when nobody reads what it prints.
         let _ = greet(output, ready, needs_home);
@@ -54,7 +59,7 @@ fn greet(output: Output, started: &Ready, needs_home: bool) -> Result<()> {
     let option = if needs_home { format!(" --home {}", quoted(&home)) } else { String::new() };
     let address = paint.strong(&plain::line(&started.http));
     output.text(&format!(
-        "{} is up at {address} with {} tools\n  home  {}\n  try   wharf{option} run wharf/count n=20\n  stop  Ctrl-C\n",
+        "{} is up at {address} with {} tools\n  home  {}\n  try   wharf{option} run wharf/count n=20\n  open  wharf{option} console\n  stop  Ctrl-C\n",
         paint.good("wharf"),
         started.tools,
         plain::line(&home),

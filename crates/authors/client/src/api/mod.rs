@@ -9,7 +9,8 @@ mod worlds;
 
 use reqwest::Method;
 use wharf_wire::rest_v1::{
-    Costs, CreateTicket, CreateToken, Diagnosis, Keys, RotateKeys, Secret, Ticket, Token,
+    ConsoleLink, Costs, CreateTicket, CreateToken, Diagnosis, Keys, RotateKeys, Secret, Ticket,
+    Token,
 };
 
 use crate::call::{Call, List};
@@ -135,6 +136,11 @@ impl Tokens<'_> {
     /// Replaces the key that tokens are signed with.
     pub fn rotate(&self, rotate: &RotateKeys) -> Call<Keys> {
         self.0.post_to(&["v1", "tokens", "rotate"]).body(rotate)
+    }
+
+    /// Creates a link that signs one browser in at the console.
+    pub fn create_console_link(&self) -> Call<ConsoleLink> {
+        self.0.post_to(&["v1", "console", "links"])
     }
 
     /// Creates a ticket: a short-lived credential for an address, for what sends no headers.

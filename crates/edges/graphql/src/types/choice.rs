@@ -139,3 +139,19 @@ choice! {
         Day = "day",
     }
 }
+
+choice! {
+    /// What a change is about.
+    ChangeKind of wharf_vocab::ChangeKind {
+        /// A run.
+        Run = "run",
+        /// An ask.
+        Ask = "ask",
+        /// A provider.
+        Provider = "provider",
+        /// A world.
+        World = "world",
+        /// A token.
+        Token = "token",
+    }
+}

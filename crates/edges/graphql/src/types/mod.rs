@@ -2,6 +2,7 @@
 
 mod agent;
 mod ask;
+mod change;
 mod choice;
 mod cost;
 mod event;
@@ -9,14 +10,17 @@ mod file;
 mod mcp;
 pub(crate) mod page;
 mod run;
+mod system;
 mod tool;
 pub(crate) mod view;
 mod world;
 
 pub(crate) use agent::Agent;
 pub(crate) use ask::Ask;
+pub(crate) use change::Changes;
 pub(crate) use choice::{
-    AllowScope, AskKind, CostBy, Direction, Durability, Mode, Publish, RunStatus, UnknownCost,
+    AllowScope, AskKind, ChangeKind, CostBy, Direction, Durability, Mode, Publish, RunStatus,
+    UnknownCost,
 };
 pub(crate) use cost::Costs;
 pub(crate) use event::RunEvent;
@@ -24,5 +28,6 @@ pub(crate) use file::{Artifact, Trace, Usage};
 pub(crate) use mcp::McpServer;
 pub(crate) use page::{Connection, Edge, by_name, limit};
 pub(crate) use run::{Run, RunSummary};
+pub(crate) use system::{System, SystemSeries};
 pub(crate) use tool::Tool;
 pub(crate) use world::World;

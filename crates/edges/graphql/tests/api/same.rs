@@ -53,6 +53,14 @@ const PAIRS: &[Pair] = &[
     // REST sums up the costs alone and has a page of one.
     ("Costs", "Costs", &["nextCursor", "saturated", "totalMicro"], &["total"]),
     ("CostItem", "CostItem", &[], &[]),
+    ("Changes", "Changes", &[], &[]),
+    ("Change", "Change", &[], &[]),
+    ("System", "System", &[], &[]),
+    ("SystemQueue", "SystemQueue", &[], &[]),
+    ("SystemLimit", "SystemLimit", &[], &[]),
+    ("SystemSeries", "SystemSeries", &[], &[]),
+    ("SystemPoint", "SystemPoint", &[], &[]),
+    ("EndedRuns", "EndedRuns", &[], &[]),
 ];
 
 /// Requests that both take, in the same way.
@@ -68,6 +76,10 @@ const INPUTS: &[Pair] = &[
 const ONLY_REST: &[&str] = &[
     // Who administers a core does so over REST.
     "AuditRecord",
+    // Browsers sign in over REST, and files are bytes.
+    "ConsoleLink",
+    "ConsoleSession",
+    "FileTicket",
     "Collected",
     "Diagnosis",
     "Finding",

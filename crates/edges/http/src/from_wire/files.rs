@@ -36,6 +36,11 @@ pub(crate) fn path_param(params: &Params) -> Result<WorldPath, Fault> {
     let Some(path) = params.text("path") else {
         return Err(invalid("path", "Name the file with the parameter `path`."));
     };
+    path_text(path)
+}
+
+/// A file whose name came as plain text, in which nothing is encoded.
+pub(crate) fn path_text(path: &str) -> Result<WorldPath, Fault> {
     if path.contains('%') { Err(wrong_path(PathError::Character)) } else { path_of(path) }
 }
 

@@ -114,7 +114,7 @@ async fn read_by_path(
 }
 
 /// Sends a file, or the part of it that is wanted.
-async fn sent(
+pub(super) async fn sent(
     app: &App,
     caller: &Caller,
     (world, path): (WorldId, WorldPath),

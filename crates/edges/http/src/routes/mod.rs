@@ -3,15 +3,19 @@
 mod agents;
 mod artifacts;
 mod asks;
+mod changes;
+mod console;
 mod costs;
 mod doctor;
 mod events;
+mod file_tickets;
 mod files;
 mod logs;
 mod mcp;
 mod mcp_login;
 mod runs;
 mod secrets;
+mod status;
 mod system;
 mod table;
 mod tickets;
@@ -40,6 +44,7 @@ pub(crate) fn all() -> Vec<Route> {
     let files = [
         system::routes,
         doctor::routes,
+        status::routes,
         runs::routes,
         events::routes,
         costs::routes,
@@ -47,6 +52,7 @@ pub(crate) fn all() -> Vec<Route> {
         worlds::routes,
         artifacts::routes,
         files::routes,
+        file_tickets::routes,
         uploads::routes,
         tools::routes,
         tool_changes::routes,
@@ -57,6 +63,8 @@ pub(crate) fn all() -> Vec<Route> {
         mcp_login::routes,
         tickets::routes,
         tokens::routes,
+        console::routes,
+        changes::routes,
         secrets::routes,
     ];
     files.into_iter().flat_map(|routes| routes()).collect()

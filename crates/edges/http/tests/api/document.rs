@@ -17,6 +17,12 @@ async fn the_document_names_exactly_the_methods_that_are_taken() {
         let real = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
         let real = real.collect::<Vec<_>>().join("/");
         for method in METHODS {
+            if (method, path.as_str()) == ("GET", "/v1/changes") {
+                // It does not end.
+                edge.call(method, &real).open_events().await;
+                assert!(methods.get("get").is_some());
+                continue;
+            }
             let answer = edge.call(method, &real).send().await;
             let documented = methods.get(method.to_ascii_lowercase()).is_some();
             assert_eq!(answer.status != 405, documented, "{method} {path}: {}", answer.status);

@@ -59,6 +59,11 @@ impl AskCalls<'_> {
         self.0.inner.hub.open_asks_of(run)
     }
 
+    /// How many asks are open.
+    pub fn open_count(self) -> usize {
+        self.0.inner.hub.open_asks()
+    }
+
     /// Whether the run of an ask that is open is this one, or was started by it at any depth.
     pub fn is_of(self, ask: &Ask, run: &RunKey) -> bool {
         self.0.inner.hub.is_of(&ask.spec.run, run)

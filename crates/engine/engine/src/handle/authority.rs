@@ -21,6 +21,9 @@ impl TrustCalls<'_> {
             let message = "The rights this is asked with have expired.";
             return Err(Fault::new(Code::PermissionDenied, message));
         }
+        if let Some(session) = &caller.console {
+            self.check_console(session)?;
+        }
         let chain = caller.links.iter().chain(&caller.root).chain([&caller.grant]);
         match self.0.inner.records.grants.revoked(chain) {
             Some(id) => Err(admission::revoked(&id)),

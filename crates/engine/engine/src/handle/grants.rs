@@ -40,6 +40,7 @@ impl TrustCalls<'_> {
             account: known.account(),
             rights: Arc::new(bearer.rights),
             stands_in: None,
+            console: None,
         })
     }
 
@@ -64,6 +65,7 @@ impl TrustCalls<'_> {
             account: known.account(),
             rights: Arc::new(known.rights.narrowed(&narrowing)),
             stands_in: None,
+            console: None,
         };
         self.check_current(&caller).map_err(|_| invalid())?;
         Ok(caller)
@@ -77,9 +79,7 @@ impl TrustCalls<'_> {
             self.0.worlds().get(world).await?;
         }
         let now = self.0.now();
-        let good = |grant: &Grant| {
-            grant.revoked_at.is_none() && grant.rights.until.is_none_or(|until| until > now)
-        };
+        let good = |grant: &Grant| grant.console.is_none() && grant.is_good(now);
         let share = |grant: &Grant| good(grant).then(|| grant.by.share());
         let shares = self.0.inner.records.grants.find(share).into_iter();
         let _place = self.0.inner.names.take(NameKind::Tokens, caller, shares)?;
@@ -96,9 +96,11 @@ impl TrustCalls<'_> {
         self.0.change(caller, id, GrantInput::Revoke).await
     }
 
-    /// All grants, revoked ones too, oldest first.
+    /// All grants, revoked ones too, oldest first; of browsers those that are signed in.
     pub fn grants(self) -> Vec<Grant> {
+        let now = self.0.inner.clock.latest();
         let mut grants = self.0.inner.records.grants.all();
+        grants.retain(|grant| grant.console.is_none() || grant.is_good(now));
         grants.sort_by_key(|grant| grant.made_at);
         grants
     }
@@ -163,7 +165,7 @@ impl TrustCalls<'_> {
         *self.0.inner.keyring.write() = Arc::new(keyring);
     }
 
-    fn keyring(self) -> Arc<Keyring> {
+    pub(super) fn keyring(self) -> Arc<Keyring> {
         Arc::clone(&self.0.inner.keyring.read())
     }
 }

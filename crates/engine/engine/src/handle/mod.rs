@@ -7,6 +7,7 @@ mod audit;
 mod authority;
 mod children;
 mod collect;
+mod console;
 mod costs;
 mod create;
 mod data;
@@ -64,6 +65,7 @@ pub use worlds::WorldView;
 
 use crate::admission::InputChecks;
 use crate::catalog::Catalog;
+use crate::changes::ChangeFeed;
 use crate::held::MemoryBudget;
 use crate::hub::Hub;
 use crate::prices::Prices;
@@ -206,6 +208,7 @@ impl Handle {
         };
         let shell = Shell::open(parts).await?;
         tokio::spawn(shell.run(inbox));
+        tokio::spawn(hub.changes.tell());
         let inner = EngineState {
             messages,
             room: Arc::new(Semaphore::new(MESSAGES_BYTES_MAX / ROOM_BYTES)),
@@ -267,6 +270,17 @@ impl Handle {
     /// About how many bytes open runs and attempts under way take in memory.
     pub fn held_bytes(&self) -> u64 {
         self.inner.held.bytes() + self.inner.attempts.bytes()
+    }
+
+    /// What changes from now on, told thinly.
+    pub fn changes(&self) -> ChangeFeed {
+        self.inner.hub.changes.feed()
+    }
+
+    /// What waits for the shell, and how much may.
+    pub fn messages_waiting(&self) -> (usize, usize) {
+        let max = self.inner.messages.max_capacity();
+        (max - self.inner.messages.capacity(), max)
     }
 
     /// The artifact store.

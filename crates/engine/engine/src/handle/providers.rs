@@ -75,6 +75,7 @@ impl<'a> ProviderCalls<'a> {
         availability: Availability,
     ) -> Result<(), Fault> {
         self.0.inner.catalog.set_availability(&provider, availability.clone());
+        self.0.inner.hub.changes.provider(&provider, &availability, self.0.inner.clock.now());
         let message = ShellMessage::Provider { provider, availability };
         self.0.inner.messages.send(message).await.map_err(|_| stopped())
     }

@@ -15,6 +15,7 @@ use super::authority::told;
 use super::request::NewRun;
 use crate::shard::{Input, Reply};
 use crate::shell::read_run;
+use crate::totals::RunTotals;
 
 /// A run that was accepted.
 #[derive(Debug, Clone, PartialEq)]
@@ -202,6 +203,16 @@ impl RunCalls<'_> {
     /// How many runs are open.
     pub fn open_count(self) -> usize {
         self.0.inner.hub.live_runs()
+    }
+
+    /// What happened to runs since the start.
+    pub fn totals(self) -> RunTotals {
+        self.0.inner.hub.totals.look()
+    }
+
+    /// How many attempts are at work.
+    pub fn running_count(self) -> usize {
+        self.0.inner.hub.active_attempts()
     }
 
     /// Whether a caller may call a run off: whoever started it, and operators.

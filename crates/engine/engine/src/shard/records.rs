@@ -56,6 +56,12 @@ impl AnyRecord {
         record
     }
 
+    /// Whether nothing of it matters any more, so that it is not loaded again: a browser that
+    /// signed out.
+    fn is_gone(&self) -> bool {
+        matches!(self, Self::Grant(grant) if grant.console.is_some() && grant.revoked_at.is_some())
+    }
+
     /// The change an input asks for; none if everything is as it should be.
     fn decide(
         current: Option<&Self>,
@@ -72,14 +78,14 @@ impl AnyRecord {
                     if let Some(LedgerOp::Open { account, limit, .. }) = ledger.first().cloned() {
                         ledger.extend(current.map(|_| LedgerOp::SetLimit { account, limit }));
                     }
-                    Change { entry: Entry::World(entry), ledger, record }
+                    Change { entry: Entry::World(entry), ledger, record: Some(record) }
                 })
             }
             RecordInput::Provider(id, input) => {
                 let decided = Provider::decide(current.and_then(Provider::seen), id, input, by)?;
                 decided.map(|(entry, record)| {
                     let entry = Entry::Provider(Box::new(entry));
-                    Change { entry, ledger: Vec::new(), record }
+                    Change { entry, ledger: Vec::new(), record: Some(record) }
                 })
             }
             RecordInput::Grant(id, input) => {
@@ -93,7 +99,7 @@ impl AnyRecord {
                 let decided = Seat::decide(current.and_then(Seat::seen), id, input, by)?;
                 decided.map(|(entry, record)| {
                     let entry = Entry::Seat(entry);
-                    Change { entry, ledger: Vec::new(), record }
+                    Change { entry, ledger: Vec::new(), record: Some(record) }
                 })
             }
         })
@@ -178,7 +184,8 @@ kinds! {
 struct Change {
     entry: Entry,
     ledger: Vec<LedgerOp>,
-    record: AuditRecord,
+    /// What the audit is told; nothing of what happens all the time.
+    record: Option<AuditRecord>,
 }
 
 /// A change of a record that somebody asks for.
@@ -242,13 +249,13 @@ impl Shard {
                 stream: stream.clone(),
                 expected: slot.seq,
                 body: Body::Entries(vec![change.entry]),
-                head: StreamHead { open: true, run: None },
+                head: StreamHead { open: !next.is_gone(), run: None },
             };
             slot.pending = Some((next, ticket));
             let batch = Batch {
                 appends: vec![append],
                 ledger: change.ledger,
-                audit: vec![change.record],
+                audit: change.record.into_iter().collect(),
                 ..self.batch(now)
             };
             self.on_the_way.insert(batch.no, CommitOwner::Record(stream.clone()));

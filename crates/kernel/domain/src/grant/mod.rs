@@ -3,6 +3,7 @@
 //! A grant is made by somebody who has at least as many rights, is remembered so that it can be
 //! listed and revoked, and can be narrowed by its bearer without asking anybody.
 
+pub mod console;
 pub mod owner;
 mod rights;
 pub mod stamp;
@@ -12,6 +13,7 @@ pub mod worker;
 use serde::{Deserialize, Serialize};
 use wharf_vocab::{AccountId, Code, Fault, GrantId, Micro, Timestamp};
 
+pub use console::{ConsoleBegun, ConsoleHalves, ConsoleSeen};
 pub use owner::OwnerKey;
 pub use rights::{Narrowing, Rights};
 pub use stamp::StampKind;
@@ -44,6 +46,10 @@ pub struct Grant {
     pub budget_micro: Option<Micro>,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
+    /// What it is known by, if it is a browser's session at the console and no token.
+    pub console: Option<Box<ConsoleHalves>>,
+    /// When it was last used, as far as that is written down.
+    pub seen_at: Timestamp,
 }
 
 /// What is written about a grant.
@@ -53,6 +59,10 @@ pub enum GrantEntry {
     Made(GrantMade),
     /// It was revoked.
     Revoked(GrantRevoked),
+    /// A browser signed in at the console.
+    Begun(Box<ConsoleBegun>),
+    /// A console session was used.
+    Seen(ConsoleSeen),
 }
 
 /// A grant was made.
@@ -85,7 +95,17 @@ pub enum GrantInput {
     Make(Box<NewGrant>),
     /// Let it be worth nothing from now on.
     Revoke,
+    /// Sign a browser in.
+    Begin(Box<ConsoleHalves>),
+    /// A console session is used.
+    Seen {
+        /// When.
+        at: Timestamp,
+    },
 }
+
+/// What is decided about a grant: an entry, what becomes of accounts, and what the audit is told.
+pub type GrantDecision = (GrantEntry, Vec<LedgerOp>, Option<AuditRecord>);
 
 /// A grant that is to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,10 +163,10 @@ impl Grant {
         id: &GrantId,
         input: &GrantInput,
         by: &CallerRef,
-    ) -> Result<Option<(GrantEntry, Vec<LedgerOp>, AuditRecord)>, Fault> {
+    ) -> Result<Option<GrantDecision>, Fault> {
         let record = |event| AuditRecord::new(event, &by.grant, id);
         match (input, grant) {
-            (GrantInput::Make(_), Some(_)) => {
+            (GrantInput::Make(_) | GrantInput::Begin(_), Some(_)) => {
                 Err(Fault::new(Code::RequestInvalid, format!("The grant {id} exists already.")))
             }
             (GrantInput::Make(new), None) => {
@@ -165,15 +185,30 @@ impl Grant {
                     budget_micro: new.budget_micro,
                     by: by.clone(),
                 };
-                Ok(Some((GrantEntry::Made(made), open.into_iter().collect(), record)))
+                Ok(Some((GrantEntry::Made(made), open.into_iter().collect(), Some(record))))
             }
-            (GrantInput::Revoke, None) => {
+            (GrantInput::Begin(halves), None) => {
+                let begun = ConsoleBegun { halves: ConsoleHalves::clone(halves), by: by.clone() };
+                let record = record(AuditEvent::CONSOLE_SIGNED_IN).fact("person", by.person);
+                Ok(Some((GrantEntry::Begun(Box::new(begun)), Vec::new(), Some(record))))
+            }
+            (GrantInput::Seen { at }, Some(grant)) => {
+                let is_due = grant.console.is_some()
+                    && grant.is_good(*at)
+                    && *at >= grant.seen_at.plus_ms(console::CONSOLE_SEEN_STEP_MS);
+                Ok(is_due.then(|| (GrantEntry::Seen(ConsoleSeen {}), Vec::new(), None)))
+            }
+            (GrantInput::Revoke | GrantInput::Seen { .. }, None) => {
                 Err(Fault::new(Code::GrantNotFound, format!("There is no grant {id}.")))
             }
             (GrantInput::Revoke, Some(grant)) if grant.revoked_at.is_some() => Ok(None),
-            (GrantInput::Revoke, Some(_)) => {
+            (GrantInput::Revoke, Some(grant)) => {
                 let entry = GrantEntry::Revoked(GrantRevoked { by: by.clone() });
-                Ok(Some((entry, Vec::new(), record(AuditEvent::GRANT_REVOKED))))
+                let event = match grant.console {
+                    Some(_) => AuditEvent::CONSOLE_SIGNED_OUT,
+                    None => AuditEvent::GRANT_REVOKED,
+                };
+                Ok(Some((entry, Vec::new(), Some(record(event)))))
             }
         }
     }
@@ -195,9 +230,14 @@ impl Grant {
                 person: made.person,
                 budget_micro: made.budget_micro,
                 revoked_at: None,
+                console: None,
+                seen_at: at,
             }),
+            (GrantEntry::Begun(begun), None) => Some(Self::console(id, at, begun)),
             (GrantEntry::Revoked(_), Some(grant)) => Some(Self { revoked_at: Some(at), ..grant }),
-            (GrantEntry::Made(_), Some(_)) | (GrantEntry::Revoked(_), None) => None,
+            (GrantEntry::Seen(_), Some(grant)) => Some(Self { seen_at: at, ..grant }),
+            (GrantEntry::Made(_) | GrantEntry::Begun(_), Some(_))
+            | (GrantEntry::Revoked(_) | GrantEntry::Seen(_), None) => None,
         }
     }
 

@@ -144,8 +144,13 @@ pub(super) fn rooted(keyring: &Keyring, id: &GrantId, person: bool, rights: Righ
 
 /// Whether a text looks like a token that was sealed with the key of this name.
 pub(super) fn is_of_key(text: &str, name: &str) -> bool {
-    let rest = text.strip_prefix(FORM).and_then(|rest| rest.strip_prefix('.'));
-    rest.and_then(|rest| rest.split_once('.')).is_some_and(|(kid, _)| kid == name)
+    key_name(text) == Some(name)
+}
+
+/// The name of the key that a text says it was sealed with, if it looks like a token.
+pub(super) fn key_name(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix(FORM).and_then(|rest| rest.strip_prefix('.'))?;
+    rest.split_once('.').map(|(kid, _)| kid)
 }
 
 /// Checks a token's seals and says who bears it. Whether the grant is known, in time and not

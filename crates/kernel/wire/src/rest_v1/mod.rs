@@ -5,10 +5,12 @@
 
 mod agent;
 mod ask;
+mod console;
 mod event;
 mod file;
 mod login;
 mod mcp;
+mod system;
 mod token;
 mod tool;
 mod tool_server;
@@ -28,6 +30,9 @@ pub use agent::{
     ApproveAgent, FoundAgent, FoundAgents, Rate, ScanAgents,
 };
 pub use ask::{AnswerQuestion, Ask, AskFile, DecideApproval};
+pub use console::{
+    BeginConsole, Change, Changes, ConsoleLink, ConsoleSession, CreateFileTicket, FileTicket,
+};
 pub use event::{
     AskEvent, AttemptEvent, DecidedEvent, Event, FinishedEvent, GapEvent, LogEvent, MarkEvent,
     PartialEvent, ProgressEvent, TextEvent,
@@ -38,6 +43,7 @@ pub use file::{
 };
 pub use login::{BeginMcpLogin, EndMcpLogin, McpLoginPage, McpLoginState};
 pub use mcp::{AddMcp, McpOauth, McpServer};
+pub use system::{EndedRuns, System, SystemLimit, SystemPoint, SystemQueue, SystemSeries};
 pub use token::{CreateTicket, CreateToken, Keys, RotateKeys, Secret, Ticket, Token};
 pub use tool::{Tool, ToolDefinition, ToolDiff};
 pub use tool_server::{AddTool, Operative, ToolServer};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_with_macros::skip_serializing_none;
 use utoipa::ToSchema;
-use wharf_vocab::{DateTime, GrantId, SeatId, SecretName, TokenState, Verb, WorldId};
+use wharf_vocab::{DateTime, GrantId, SeatId, SecretName, TokenKind, TokenState, Verb, WorldId};
 
 /// `POST /v1/tokens`. A token has no more rights than the one it is created with.
 #[skip_serializing_none]
@@ -34,6 +34,9 @@ pub struct CreateToken {
 pub struct Token {
     /// Its id.
     pub token_id: GrantId,
+    /// Whether it is a token or a browser that is signed in at the console.
+    #[serde(default)]
+    pub kind: TokenKind,
     /// The token itself; only in the response that creates it.
     pub token: Option<String>,
     /// What it is for.

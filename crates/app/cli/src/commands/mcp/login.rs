@@ -3,7 +3,6 @@
 //! The core finds the place and keeps what comes of it. Here the page is opened, and where it leads
 //! back to is listened for on this machine, for one answer with the right state.
 
-use std::process::Stdio;
 use std::time::Duration;
 
 use reqwest::Url;
@@ -138,17 +137,9 @@ async fn by_page(client: &Client, id: &str, args: &McpLoginArgs, output: Output)
 
 /// Shows a page in a browser, if there is one. Whoever has none reads the address.
 fn open(url: &str) {
-    let is_page = Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-    let set = std::env::var("BROWSER").ok().filter(|set| !set.trim().is_empty());
-    let usual = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let set = set.unwrap_or_else(|| usual.to_owned());
-    let mut words = set.split_whitespace();
-    let Some(program) = words.next().filter(|_| is_page) else { return };
-    let mut command = std::process::Command::new(program);
-    command.args(words).arg(url);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // The address was printed.
-    let _ = command.spawn();
+    if Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
+        crate::browser::open(url);
+    }
 }
 
 /// What the page led back with: the first request with the right state.
