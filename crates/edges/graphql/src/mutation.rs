@@ -8,7 +8,8 @@ use wharf_wire::rest_v1::DecideApproval;
 
 use crate::access::CallerSession;
 use crate::input::{self, CreateRunInput, WorldSettingsInput};
-use crate::types::{AllowScope, Run, World};
+use crate::types::view::View as _;
+use crate::types::{AllowScope, CancelRunsInput, CanceledRuns, Run, RunAgainInput, World};
 
 /// What can be asked for.
 #[derive(Debug, Default)]
@@ -37,6 +38,41 @@ impl Mutation {
         let reason = reason.unwrap_or_default();
         let run = session.handle.runs().cancel(&session.caller, &key, &reason).await?;
         Run::shown(&session.handle, run).await
+    }
+
+    /// Asks every run under way that fits to stop, or only counts them.
+    async fn cancel_runs(
+        &self,
+        ctx: &Context<'_>,
+        input: CancelRunsInput,
+    ) -> Result<CanceledRuns, Fault> {
+        let session = CallerSession::with(ctx, Verb::Run)?;
+        let request = input.read()?;
+        let query = wharf_views::cancel_filter(&request)?;
+        if let Some(world) = &request.world {
+            session.world(Verb::Run, world)?;
+        }
+        let wanted = (query, session.worlds(request.world.as_ref())?);
+        let (handle, caller) = (&session.handle, &session.caller);
+        let done = wharf_views::cancel_runs(handle, caller, wanted, &request).await?;
+        Ok(CanceledRuns::view(done))
+    }
+
+    /// Runs again what a run did, from what was stored of it.
+    async fn run_again(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The run's id.")] id: String,
+        #[graphql(desc = "The run's world; `default` when absent.")] world: Option<String>,
+        #[graphql(desc = "What is to be different.")] changes: Option<RunAgainInput>,
+    ) -> Result<Run, Fault> {
+        let session = CallerSession::with(ctx, Verb::Run)?;
+        let key = input::run_key(&id, world.as_deref())?;
+        let run = session.run(Verb::Read, &key).await?;
+        let changes = changes.unwrap_or_default().read()?;
+        let new = session.handle.runs().again(&run, changes).await?;
+        let accepted = session.handle.runs().create(&session.caller, new).await?;
+        Run::shown(&session.handle, accepted.run).await
     }
 
     /// Answers a question: with a value, or by saying why there is none.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use async_graphql::{Context, Object};
+use async_graphql::{Context, MergedObject, Object};
 use wharf_domain::ProviderKind;
 use wharf_engine::{AskView, CostRequest, FileQuery};
 use wharf_ports::providers::ProviderControl;
@@ -13,15 +13,21 @@ use wharf_wire::rest_v1;
 use crate::access::CallerSession;
 use crate::error::internal;
 use crate::exec::McpServers;
+use crate::query_runs::RunQueries;
 use crate::scalars::DateTime;
 use crate::types::page;
 use crate::types::view::View;
 use crate::types::{
-    Agent, Artifact, Ask, AskKind, Connection, CostBy, Costs, Edge, McpServer, Run, RunStatus,
-    RunSummary, Tool, Trace, World, by_name, limit,
+    Agent, Artifact, Ask, AskKind, Connection, CostBy, Costs, Edge, McpServer, Run, RunFilterInput,
+    RunStatus, RunSummary, Tool, Trace, World, by_name, limit,
 };
 use crate::{input, runs};
 use wharf_web::cursor;
+
+/// What there is to see, from all files that answer queries.
+#[derive(Debug, Default, MergedObject)]
+#[graphql(name = "Query")]
+pub(crate) struct Queries(Query, RunQueries);
 
 /// What there is to see.
 #[derive(Debug, Default)]
@@ -50,18 +56,21 @@ impl Query {
         #[graphql(desc = "Only runs in this status.")] status: Option<RunStatus>,
         #[graphql(desc = "Only runs accepted then or later.")] since: Option<DateTime>,
         #[graphql(desc = "Only runs accepted before then.")] until: Option<DateTime>,
+        #[graphql(desc = "Only runs that fit this, too.")] filter: Option<RunFilterInput>,
         #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
         #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
     ) -> Result<Connection<RunSummary>, Fault> {
         let session = CallerSession::of(ctx)?;
+        let mut filter = filter.unwrap_or_default().read()?;
         let world = world.as_deref().map(input::world).transpose()?;
-        let worlds = session.worlds(world.as_ref())?;
+        filter.world = world.or(filter.world);
+        filter.tool = tool.as_deref().map(input::tool).transpose()?.or(filter.tool);
+        filter.statuses.extend(status.map(wharf_vocab::RunStatus::from));
+        filter.since = since.map(|at| at.0).or(filter.since);
+        filter.until = until.map(|at| at.0).or(filter.until);
         let wanted = runs::RunsQuery {
-            worlds,
-            tool: tool.as_deref().map(input::tool).transpose()?,
-            status: status.map(Into::into),
-            since: since.map(|at| at.0),
-            until: until.map(|at| at.0),
+            worlds: session.worlds(filter.world.as_ref())?,
+            query: filter.query()?,
             limit: limit(first)?,
             after: after.map(|after| cursor::read(page::RUNS, &after)).transpose()?,
         };

@@ -6,8 +6,10 @@ mod mcp;
 mod trust;
 mod worlds;
 
-use wharf_views::id;
-use wharf_vocab::{Fault, IdError, ProviderId, RunKey, Timestamp, ToolId, quantity};
+use wharf_views::{RunFilter, id};
+use wharf_vocab::{
+    Fault, GrantId, IdError, ProviderId, RunKey, RunStatus, Timestamp, ToolId, quantity,
+};
 
 pub(crate) use agents::{approval, folder, new_tool};
 pub(crate) use files::{
@@ -49,6 +51,28 @@ fn provider_id(segments: &Segments, field: &str, what: &'static str) -> Result<P
     ProviderId::new(segments.get(field)).map_err(|_| {
         let error = IdError { what };
         Fault::invalid(field, format!("The field `{field}` does not fit; {error}."))
+    })
+}
+
+/// Which runs are wanted, by the parameters of a list of them.
+pub(crate) fn run_filter(params: &Params, now: Timestamp) -> Result<RunFilter, Fault> {
+    let (since, until) = span(params, now)?;
+    let statuses = |text: &str| {
+        text.split(',').map(|word| RunStatus::parse(word).ok_or(())).collect::<Result<Vec<_>, _>>()
+    };
+    Ok(RunFilter {
+        world: params.world()?,
+        tool: params.parsed("tool", "a tool id of the form provider/name", |t| ToolId::new(t))?,
+        statuses: params
+            .parsed("status", "the status of a run, or several with commas between", statuses)?
+            .unwrap_or_default(),
+        caller: params.parsed("caller", "the id of a token", |text| GrantId::new(text))?,
+        parent: params.text("parent").map(str::to_owned),
+        correlation_id: params.text("correlation_id").map(str::to_owned),
+        id_prefix: params.text("id_prefix").map(str::to_owned),
+        over_hold: params.is_on("over_hold")?,
+        since,
+        until,
     })
 }
 

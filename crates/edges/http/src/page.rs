@@ -14,6 +14,7 @@ const fn list(letter: u8) -> CursorList {
 }
 
 pub(crate) const RUNS: CursorList = list(b'r');
+pub(crate) const TREE: CursorList = list(b'c');
 pub(crate) const INBOX: CursorList = list(b'i');
 pub(crate) const TOOLS: CursorList = list(b't');
 pub(crate) const AGENTS: CursorList = list(b'g');

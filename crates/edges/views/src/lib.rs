@@ -13,6 +13,7 @@ mod inbox;
 mod mcp;
 mod request;
 mod run;
+mod runs;
 mod tool;
 mod tool_server;
 mod trust;
@@ -25,6 +26,10 @@ pub use inbox::{InboxQuery, ask_position};
 pub use mcp::{mcp_server, without_internals};
 pub use request::{DEFAULT_WORLD, answer, ask_id, decision, id, is_absolute, new_run, world_patch};
 pub use run::{accepted, ask, run, summary};
+pub use runs::{
+    COUNT_MAX, RunFilter, STATS_PIECES_MAX, TreeQuery, again, cancel_filter, cancel_runs, go_on,
+    lineage, listed, run_count, run_in_full, run_stats, run_tree, runs_within,
+};
 pub use tool::{tool, tool_diff};
 pub use tool_server::{served_tool, tool_server};
 pub use trust::{secret, token};

@@ -36,14 +36,15 @@ pub fn run(run: &Run) -> wire::Run {
     }
 }
 
-/// What a run waits for while it is queued.
-fn waiting_for(run: &Run) -> Option<wire::WaitingFor> {
+/// What a run waits for while it is queued or an ask is open.
+pub(crate) fn waiting_for(run: &Run) -> Option<wire::WaitingFor> {
     let wait = run.waits_for()?;
     Some(wire::WaitingFor {
         kind: wait.kind,
         message: wait.message,
         since: wait.since.map(DateTime),
         until: DateTime(wait.until),
+        ask_id: run.open_asks().next().map(|raised| raised.ask.spec.ask_id.clone()),
     })
 }
 
@@ -84,6 +85,11 @@ pub fn summary(run: &RunSummary) -> wire::Run {
         waiting_for: None,
         correlation_id: run.correlation_id.clone(),
         parent: run.parent.as_ref().map(RunKey::to_string),
+        caller: run.caller.clone(),
+        phase: None,
+        fraction: None,
+        over_hold: run.over_hold,
+        attempts: None,
     }
 }
 

@@ -9,6 +9,7 @@ mod file;
 mod mcp;
 pub(crate) mod page;
 mod run;
+mod runs;
 mod tool;
 pub(crate) mod view;
 mod world;
@@ -16,13 +17,18 @@ mod world;
 pub(crate) use agent::Agent;
 pub(crate) use ask::Ask;
 pub(crate) use choice::{
-    AllowScope, AskKind, CostBy, Direction, Durability, Mode, Publish, RunStatus, UnknownCost,
+    AllowScope, AskKind, CostBy, Direction, Durability, Mode, Publish, RunStatus, StatsBy,
+    UnknownCost,
 };
 pub(crate) use cost::Costs;
 pub(crate) use event::RunEvent;
-pub(crate) use file::{Artifact, Trace, Usage};
+pub(crate) use file::{Artifact, Trace, TraceStep, Usage};
 pub(crate) use mcp::McpServer;
 pub(crate) use page::{Connection, Edge, by_name, limit};
 pub(crate) use run::{Run, RunSummary};
+pub(crate) use runs::{
+    CancelRunsInput, CanceledRuns, RunAgainInput, RunCount, RunFilterInput, RunLineage, RunStats,
+    RunTree,
+};
 pub(crate) use tool::Tool;
 pub(crate) use world::World;

@@ -8,6 +8,7 @@ mod doctor;
 mod events;
 mod files;
 mod logs;
+mod many_runs;
 mod mcp;
 mod mcp_login;
 mod runs;
@@ -41,6 +42,7 @@ pub(crate) fn all() -> Vec<Route> {
         system::routes,
         doctor::routes,
         runs::routes,
+        many_runs::routes,
         events::routes,
         costs::routes,
         asks::routes,

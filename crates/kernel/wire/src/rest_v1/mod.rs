@@ -9,6 +9,7 @@ mod event;
 mod file;
 mod login;
 mod mcp;
+mod runs;
 mod token;
 mod tool;
 mod tool_server;
@@ -19,8 +20,8 @@ use serde_json::Value;
 use serde_with_macros::skip_serializing_none;
 use utoipa::ToSchema;
 use wharf_vocab::{
-    DateTime, Durability, Fault, Mode, Object, RunId, RunStatus, SeatId, Severity, ToolId, Verdict,
-    WaitKind, WorldId,
+    AskId, DateTime, Durability, Fault, GrantId, Mode, Object, RunId, RunStatus, SeatId, Severity,
+    ToolId, Verdict, WaitKind, WorldId,
 };
 
 pub use agent::{
@@ -38,6 +39,10 @@ pub use file::{
 };
 pub use login::{BeginMcpLogin, EndMcpLogin, McpLoginPage, McpLoginState};
 pub use mcp::{AddMcp, McpOauth, McpServer};
+pub use runs::{
+    CancelRuns, CanceledRuns, RunAgain, RunAttempt, RunCount, RunLineage, RunNode, RunStats,
+    RunStatsItem, RunTree,
+};
 pub use token::{CreateTicket, CreateToken, Keys, RotateKeys, Secret, Ticket, Token};
 pub use tool::{Tool, ToolDefinition, ToolDiff};
 pub use tool_server::{AddTool, Operative, ToolServer};
@@ -178,7 +183,7 @@ pub struct Run {
     /// The oldest ask it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<Ask>,
-    /// What it waits for while it is `queued`; not in lists.
+    /// What it waits for while it is `queued` or `waiting`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitingFor>,
     /// An id, chosen by the caller, for what this run is part of.
@@ -187,12 +192,27 @@ pub struct Run {
     /// The run that started this one, `world/run_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+    /// The token that started it; unknown of runs of older cores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<GrantId>,
+    /// What it is doing, as its provider last said, while it is in progress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// How much of that is done, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fraction: Option<f64>,
+    /// Whether it has cost more than was set aside for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub over_hold: bool,
+    /// Its attempts, oldest first; only where one run is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<Vec<RunAttempt>>,
 }
 
-/// What a run waits for while it is `queued`.
+/// What a run waits for while it is `queued` or `waiting`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WaitingFor {
-    /// Room at its provider, its provider itself, or its next attempt.
+    /// An ask, room at its provider, its provider itself, or its next attempt.
     pub kind: WaitKind,
     /// Why, for people.
     pub message: String,
@@ -201,6 +221,9 @@ pub struct WaitingFor {
     pub since: Option<DateTime>,
     /// When the waiting ends at the latest.
     pub until: DateTime,
+    /// The ask, if it waits for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask_id: Option<AskId>,
 }
 
 /// `POST /v1/runs/{id}/cancel`; the body may be empty.
