@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wharf_engine::Handle;
-use wharf_http::{CoreInfo, Doctor, Finding, HttpLimits, HttpListener, HttpServer, OwnerToken};
+use wharf_http::{
+    AuditVerdict, Auditor, CoreInfo, Doctor, Finding, HttpLimits, HttpListener, HttpServer,
+    OwnerToken,
+};
 use wharf_journal::audit::AuditKey;
 use wharf_ports::providers::ProviderControl;
 use wharf_ports::vault::Vault;
@@ -21,7 +24,7 @@ use crate::lock::HomeLock;
 use crate::settings::Settings;
 use crate::storage::Storage;
 use crate::sweeping::SweepTask;
-use crate::{Home, anchors, doctor, fault, files, home, secrets};
+use crate::{Home, anchors, audit, doctor, fault, files, home, secrets};
 
 /// How to start a core.
 #[derive(Debug, Clone)]
@@ -142,6 +145,7 @@ impl Core {
                 mcp: Some(Arc::new(edges.hosted.mcp.clone())),
                 vault: Some(vault),
                 doctor: Some(doctor_of(home.clone())),
+                auditor: Some(auditor_of(home.clone())),
                 mounts: edges.mounts(&handle, &owner),
                 owner,
                 limits,
@@ -266,6 +270,19 @@ fn doctor_of(home: Home) -> Doctor {
     Doctor(Arc::new(move || {
         let check = doctor::check_disk(&home);
         vec![Finding { name: check.name, verdict: check.verdict, text: check.text }]
+    }))
+}
+
+/// Checks the audit while the core is up; everything is only read.
+fn auditor_of(home: Home) -> Auditor {
+    Auditor(Arc::new(move || {
+        let report = audit::verify(&home)?;
+        Ok(AuditVerdict {
+            ok: report.findings.is_empty(),
+            records: report.records,
+            chains: report.chains,
+            findings: report.findings,
+        })
     }))
 }
 

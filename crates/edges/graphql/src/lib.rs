@@ -19,6 +19,7 @@ mod mutation;
 mod negotiate;
 mod post;
 mod query;
+mod query_console;
 mod query_runs;
 mod runs;
 mod scalars;

@@ -86,16 +86,23 @@ impl Mutation {
         #[graphql(desc = "`declined`, `cancelled` or `off_script`, instead of a value.")]
         status: Option<String>,
         #[graphql(desc = "What to say off script.")] text: Option<String>,
+        #[graphql(desc = "Whether to check the answer only and give none.", default)] dry: bool,
     ) -> Result<Run, Fault> {
         let session = CallerSession::with(ctx, Verb::Answer)?;
         let id = input::ask(&id)?;
         let resolution = input::answer(value.map(|Json(value)| value), status.as_deref(), text)?;
-        session.ask(Verb::Answer, &id).await?;
+        let ask = session.ask(Verb::Answer, &id).await?;
+        if dry {
+            session.handle.asks().try_resolve(&session.caller, &ask, &resolution).await?;
+            let run = session.handle.runs().get(&ask.spec.run).await?;
+            return Run::shown(&session.handle, run).await;
+        }
         let run = session.handle.asks().resolve(&session.caller, &id, resolution).await?;
         Run::shown(&session.handle, run).await
     }
 
     /// Decides an approval.
+    #[expect(clippy::too_many_arguments, reason = "they are the arguments of the field")]
     async fn decide_approval(
         &self,
         ctx: &Context<'_>,
@@ -105,13 +112,21 @@ impl Mutation {
         #[graphql(desc = "How far an allowance reaches; `run` when absent.")] scope: Option<
             AllowScope,
         >,
+        #[graphql(desc = "The digest of the arguments that were looked at.")] args_digest: Option<
+            String,
+        >,
+        #[graphql(desc = "The hash of the definition that was looked at.")] tool_hash: Option<
+            String,
+        >,
     ) -> Result<Run, Fault> {
         let session = CallerSession::with(ctx, Verb::Approve)?;
         let id = input::ask(&id)?;
         let decision = if allow { Decision::Allow } else { Decision::Deny };
         let scope = scope.map(Into::into);
-        let resolution = wharf_views::decision(DecideApproval { decision, scope, reason })?;
-        session.ask(Verb::Approve, &id).await?;
+        let request = DecideApproval { decision, scope, reason, args_digest, tool_hash };
+        let resolution = wharf_views::decision(request.clone())?;
+        let ask = session.ask(Verb::Approve, &id).await?;
+        wharf_views::same_as_shown(&ask, &request)?;
         let run = session.handle.asks().resolve(&session.caller, &id, resolution).await?;
         Run::shown(&session.handle, run).await
     }

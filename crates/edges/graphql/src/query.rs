@@ -6,13 +6,14 @@ use async_graphql::{Context, MergedObject, Object};
 use wharf_domain::ProviderKind;
 use wharf_engine::{AskView, CostRequest, FileQuery};
 use wharf_ports::providers::ProviderControl;
-use wharf_views::{InboxQuery, ask_position};
-use wharf_vocab::{Code, Fault, ProviderId, Verb};
+use wharf_views::{InboxQuery, ToolFilter, ask_position};
+use wharf_vocab::{Code, Fault, ProviderId, ToolState, Verb};
 use wharf_wire::rest_v1;
 
 use crate::access::CallerSession;
 use crate::error::internal;
 use crate::exec::McpServers;
+use crate::query_console::ConsoleQueries;
 use crate::query_runs::RunQueries;
 use crate::scalars::DateTime;
 use crate::types::page;
@@ -27,7 +28,7 @@ use wharf_web::cursor;
 /// What there is to see, from all files that answer queries.
 #[derive(Debug, Default, MergedObject)]
 #[graphql(name = "Query")]
-pub(crate) struct Queries(Query, RunQueries);
+pub(crate) struct Queries(Query, RunQueries, ConsoleQueries);
 
 /// What there is to see.
 #[derive(Debug, Default)]
@@ -43,7 +44,7 @@ fn list(first: Option<i32>, below: usize) -> usize {
     10 + limit(first).unwrap_or(1) * below
 }
 
-#[Object]
+#[Object(name = "ThingQueries")]
 impl Query {
     /// Runs within the token's reach, newest first. Lists leave out inputs, outputs and asks.
     #[graphql(complexity = "list(first, child_complexity)")]
@@ -95,12 +96,21 @@ impl Query {
     async fn tools(
         &self,
         ctx: &Context<'_>,
+        #[graphql(desc = "Only tools with this text in the id, the description or the tags.")]
+        q: Option<String>,
+        #[graphql(desc = "Only tools of this provider.")] provider: Option<String>,
+        #[graphql(desc = "Only tools in this state.")] state: Option<String>,
         #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
         #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
     ) -> Result<Connection<Tool>, Fault> {
         let session = CallerSession::with(ctx, Verb::Read)?;
         let mut tools = session.handle.providers().tools();
-        tools.retain(|tool| !tool.def.hidden);
+        let named = |text: String| {
+            let message = "The argument `state` must be the state of a tool.";
+            ToolState::parse(&text).ok_or_else(|| Fault::invalid("state", message))
+        };
+        let filter = ToolFilter { q, provider, state: state.map(named).transpose()? };
+        tools.retain(|tool| !tool.def.hidden && filter.wants(&wharf_views::tool(tool)));
         let page = (first, after.as_deref());
         by_name(page::TOOLS, page, tools, |it| it.def.tool.as_str(), |it| Tool::from(it))
     }

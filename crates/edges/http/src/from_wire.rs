@@ -92,7 +92,11 @@ pub(crate) fn span(
 }
 
 /// A moment that is named, or that lies so long back.
-fn moment(params: &Params, name: &str, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
+pub(crate) fn moment(
+    params: &Params,
+    name: &str,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, Fault> {
     let wanted = "an RFC 3339 time, or how long ago such as 7d, 24h or 90m";
     params.parsed(name, wanted, |text| read_moment(text, now).ok_or(()))
 }

@@ -37,5 +37,5 @@ use wharf_web::{answer, cursor, params, sse};
 pub use auth::OwnerToken;
 pub use listen::{HttpListener, HttpServer};
 pub use metrics::install as install_metrics;
-pub use options::{Doctor, HttpLimits, HttpOptions, Mount};
-pub use wharf_wire::rest_v1::{CoreInfo, Finding};
+pub use options::{Auditor, Doctor, HttpLimits, HttpOptions, Mount};
+pub use wharf_wire::rest_v1::{AuditVerdict, CoreInfo, Finding};

@@ -1,7 +1,7 @@
 //! Runs, and the asks they wait for.
 
 use wharf_domain::scope::{InputBinding, ReadObject};
-use wharf_domain::{Run, RunSummary};
+use wharf_domain::{Resolution, Run, RunSummary};
 use wharf_vocab::{DateTime, Direction, Micro, Object, RunKey};
 use wharf_wire::rest_v1 as wire;
 
@@ -113,6 +113,15 @@ pub fn ask(ask: &wharf_domain::Ask) -> wire::Ask {
         audience: spec.audience.to_string(),
         deadline: DateTime(spec.deadline),
         created_at: DateTime(ask.created_at),
+        decision: ask.resolved.as_ref().map(|(resolution, _)| resolution.outcome()),
+        decided_by: ask.resolved.as_ref().map(|(_, by)| by.to_string()),
+        decided_at: ask.resolved_at.map(DateTime),
+        reason: ask.resolved.as_ref().and_then(|(resolution, _)| match resolution {
+            Resolution::Deny { reason: text } | Resolution::OffScript { text } => {
+                Some(text.clone()).filter(|text| !text.is_empty())
+            }
+            _ => None,
+        }),
     }
 }
 

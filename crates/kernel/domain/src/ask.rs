@@ -281,7 +281,11 @@ impl Ask {
     ) -> Result<(), Fault> {
         let spec = &self.spec;
         if !self.is_open() {
-            return Err(Fault::new(Code::AskDecided, "This ask has been decided already."));
+            let mut fault = Fault::new(Code::AskDecided, "This ask has been decided already.");
+            if let Some((resolution, by)) = &self.resolved {
+                fault = fault.with("decision", resolution.as_str()).with("decided_by", by.as_str());
+            }
+            return Err(fault);
         }
         if !resolution.fits(spec.kind) {
             let message = match spec.kind {

@@ -249,16 +249,19 @@ fn statement(
 /// Runs whose id begins so. Ids that the core makes begin with their time, so a short beginning
 /// fits very many: only the greatest are taken.
 fn found_by_id(world: Option<&WorldId>, prefix: &str, values: &mut Vec<Value>) -> String {
-    let (from, column) = match world {
-        Some(world) => (format!("{world}/{prefix}"), "key"),
-        None => (prefix.to_owned(), "substr(key, instr(key, '/') + 1)"),
+    let (from, table, column) = match world {
+        Some(world) => (format!("{world}/{prefix}"), "streams INDEXED BY streams_by_key", "key"),
+        None => {
+            let column = "substr(key, instr(key, '/') + 1)";
+            (prefix.to_owned(), "streams INDEXED BY runs_by_id", column)
+        }
     };
     // No id has a character as great as this one.
     let to = format!("{from}\u{7f}");
     values.extend([from.into(), to.into(), clamp_len(ID_PREFIX_RUNS_MAX).into()]);
     let at = values.len();
     format!(
-        " AND id IN (SELECT id FROM streams WHERE kind = 'run' AND {column} >= ?{}
+        " AND id IN (SELECT id FROM {table} WHERE kind = 'run' AND {column} >= ?{}
            AND {column} < ?{} ORDER BY {column} DESC LIMIT ?{at})",
         at - 2,
         at - 1

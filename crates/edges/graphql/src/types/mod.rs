@@ -3,6 +3,7 @@
 mod agent;
 mod ask;
 mod choice;
+mod console;
 mod cost;
 mod event;
 mod file;
@@ -15,11 +16,12 @@ pub(crate) mod view;
 mod world;
 
 pub(crate) use agent::Agent;
-pub(crate) use ask::Ask;
+pub(crate) use ask::{Ask, AskDetail};
 pub(crate) use choice::{
     AllowScope, AskKind, CostBy, Direction, Durability, Mode, Publish, RunStatus, StatsBy,
     UnknownCost,
 };
+pub(crate) use console::{Account, Search};
 pub(crate) use cost::Costs;
 pub(crate) use event::RunEvent;
 pub(crate) use file::{Artifact, Trace, TraceStep, Usage};

@@ -3,6 +3,7 @@
 mod agents;
 mod artifacts;
 mod asks;
+mod audit;
 mod costs;
 mod doctor;
 mod events;
@@ -11,6 +12,7 @@ mod logs;
 mod many_runs;
 mod mcp;
 mod mcp_login;
+mod providers;
 mod runs;
 mod secrets;
 mod system;
@@ -40,6 +42,7 @@ pub(crate) use table::Route;
 pub(crate) fn all() -> Vec<Route> {
     let files = [
         system::routes,
+        audit::routes,
         doctor::routes,
         runs::routes,
         many_runs::routes,
@@ -57,6 +60,7 @@ pub(crate) fn all() -> Vec<Route> {
         agents::routes,
         mcp::routes,
         mcp_login::routes,
+        providers::routes,
         tickets::routes,
         tokens::routes,
         secrets::routes,

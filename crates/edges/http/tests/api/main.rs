@@ -5,6 +5,8 @@ mod agent_logs;
 mod agents;
 mod asks;
 mod canary;
+mod console_runs;
+mod console_things;
 mod costs;
 mod document;
 mod events;

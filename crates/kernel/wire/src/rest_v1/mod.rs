@@ -5,6 +5,7 @@
 
 mod agent;
 mod ask;
+mod console;
 mod event;
 mod file;
 mod login;
@@ -28,7 +29,11 @@ pub use agent::{
     AddAgent, Agent, AgentHealth, AgentLimits, AgentLogLine, AgentPermission, AgentWish,
     ApproveAgent, FoundAgent, FoundAgents, Rate, ScanAgents,
 };
-pub use ask::{AnswerQuestion, Ask, AskFile, DecideApproval};
+pub use ask::{AnswerQuestion, Ask, AskDetail, AskFile, AskLink, DecideApproval, SimilarRun};
+pub use console::{
+    Account, ArtifactPage, AuditVerdict, Folder, FoundProvider, FoundTool, FoundWorld, Provider,
+    ProviderLaunch, Search,
+};
 pub use event::{
     AskEvent, AttemptEvent, DecidedEvent, Event, FinishedEvent, GapEvent, LogEvent, MarkEvent,
     PartialEvent, ProgressEvent, TextEvent,
