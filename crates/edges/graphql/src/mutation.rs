@@ -49,10 +49,14 @@ impl Mutation {
         let session = CallerSession::with(ctx, Verb::Run)?;
         let request = input.read()?;
         let query = wharf_views::cancel_filter(&request)?;
-        if let Some(world) = &request.world {
-            session.world(Verb::Run, world)?;
-        }
-        let wanted = (query, session.worlds(request.world.as_ref())?);
+        let worlds = match &request.world {
+            Some(world) => {
+                session.world(Verb::Run, world)?;
+                Some(vec![world.clone()])
+            }
+            None => session.caller.rights.worlds.as_ref().map(|it| it.iter().cloned().collect()),
+        };
+        let wanted = (query, worlds);
         let (handle, caller) = (&session.handle, &session.caller);
         let done = wharf_views::cancel_runs(handle, caller, wanted, &request).await?;
         Ok(CanceledRuns::view(done))
@@ -68,7 +72,8 @@ impl Mutation {
     ) -> Result<Run, Fault> {
         let session = CallerSession::with(ctx, Verb::Run)?;
         let key = input::run_key(&id, world.as_deref())?;
-        let run = session.run(Verb::Read, &key).await?;
+        let run = session.run(Verb::Run, &key).await?;
+        session.world(Verb::Read, &key.world)?;
         let changes = changes.unwrap_or_default().read()?;
         let new = session.handle.runs().again(&run, changes).await?;
         let accepted = session.handle.runs().create(&session.caller, new).await?;

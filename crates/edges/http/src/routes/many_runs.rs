@@ -120,10 +120,7 @@ async fn cancel(
     JsonBody(request): JsonBody<CancelRuns>,
 ) -> Answer {
     let query = wharf_views::cancel_filter(&request)?;
-    if let Some(world) = &request.world {
-        access::world(&caller, Verb::Run, world)?;
-    }
-    let worlds = access::worlds(&caller, request.world.as_ref())?;
+    let worlds = access::worlds_for(&caller, Verb::Run, request.world.as_ref())?;
     let handle = app.handle.clone();
     let work =
         async move { wharf_views::cancel_runs(&handle, &caller, (query, worlds), &request).await };
@@ -156,8 +153,9 @@ async fn again(
     let key = from_wire::run_key(&segments, &params)?;
     let wait = params.wait(app.options.limits.wait_max)?;
     let changes = wharf_views::again(request.unwrap_or_default())?;
-    // Whoever runs it again learns what it was given, so it takes the right to look at it.
-    let run = access::run(&app.handle, &caller, Verb::Read, &key).await?;
+    let run = access::run(&app.handle, &caller, Verb::Run, &key).await?;
+    // Whoever runs it again uses what it was given, so it takes the right to look at it.
+    access::world(&caller, Verb::Read, &key.world)?;
     let new = app.handle.runs().again(&run, changes).await?;
     begin(&app, &caller, new, wait).await
 }

@@ -57,7 +57,7 @@ async fn c013_an_ask_is_shown_with_all_that_helps_to_decide_it() {
     assert_eq!(shown["chain"][0]["run_id"], second["run_id"]);
     assert_eq!(shown["previous"][0]["ask_id"], first["ask_id"]);
     assert_eq!(shown["previous"][0]["decision"], "allow");
-    assert_eq!(shown["previous"][0]["decided_by"], "owner");
+    assert_eq!(shown["previous"][0]["decided_by"], "grant:owner");
     assert!(shown["previous"][0]["decided_at"].is_string(), "{shown}");
     assert_eq!(shown["similar_run"]["inputs"], json!({"text": "one"}));
     let decided = edge.get("/v1/asks?state=decided").await.json();
@@ -91,7 +91,7 @@ async fn c013_a_decision_about_something_else_decides_nothing() {
     let late = edge.post(&decide, json!({"decision": "allow"})).await;
     let error = late.refused(409, "ask.decided");
     assert_eq!(error["details"]["decision"], "deny");
-    assert_eq!(error["details"]["decided_by"], "owner");
+    assert_eq!(error["details"]["decided_by"], "grant:owner");
     let shown = edge.get(&format!("/v1/asks/{}", text(&ask, "ask_id"))).await.json();
     assert_eq!(shown["ask"]["reason"], "no");
 }
@@ -273,7 +273,10 @@ async fn c019_the_audit_is_searched_both_ways_and_verified() {
     assert!(worlds.iter().all(|event| event.starts_with("world.")) && worlds.len() == 2);
     assert_eq!(events("actor=nobody").await, [""; 0]);
     assert_eq!(events("until=2001-01-01T00:00:00Z").await, [""; 0]);
-    assert_eq!(events("since=1h&actor=own*").await.len(), events("actor=owner").await.len());
+    assert_eq!(
+        events("since=1h&actor=grant:own*").await.len(),
+        events("actor=grant:owner").await.len()
+    );
     edge.get("/v1/audit?order=odd").await.refused(400, "request.invalid");
     let checked = edge.post("/v1/audit/verify", json!({})).await;
     assert_eq!(checked.json(), json!({"ok": true, "records": 3, "chains": 1, "findings": []}));

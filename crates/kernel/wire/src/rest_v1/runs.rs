@@ -196,10 +196,17 @@ mod tests {
                 "RunAgain" => survives::<RunAgain>(data),
                 "RunTree" => survives::<RunTree>(data),
                 "RunLineage" => survives::<RunLineage>(data),
+                "AskDetail" => survives::<crate::rest_v1::AskDetail>(data),
+                "Provider" => survives::<crate::rest_v1::Provider>(data),
+                "ProviderLaunch" => survives::<crate::rest_v1::ProviderLaunch>(data),
+                "Account" => survives::<crate::rest_v1::Account>(data),
+                "ArtifactPage" => survives::<crate::rest_v1::ArtifactPage>(data),
+                "Search" => survives::<crate::rest_v1::Search>(data),
+                "AuditVerdict" => survives::<crate::rest_v1::AuditVerdict>(data),
                 other => panic!("{other} is no message"),
             }
         }
-        assert_eq!(names.len(), 7, "each message has an example");
+        assert_eq!(names.len(), 14, "each message has an example");
     }
 
     #[test]
