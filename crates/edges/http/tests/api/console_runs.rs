@@ -302,3 +302,21 @@ async fn c012_lineage_names_the_runs_that_files_connect() {
     assert_eq!(lineage["made_from"][0]["run_id"], "maker", "{lineage}");
     assert_eq!(lineage["cut"], false);
 }
+
+#[tokio::test]
+async fn c012_events_are_listed_backwards_and_by_type() {
+    let edge = Edge::start().await;
+    let run = edge.begin("wharf/count", json!({"n": 5, "delay_ms": 0})).await;
+    edge.until(&run, "succeeded").await;
+    let list = async |query: &str| {
+        let page = edge.get(&format!("/v1/runs/{run}/trace?{query}")).await.json();
+        page["items"].as_array().expect("items").clone()
+    };
+    let texts = list("types=text,finished").await;
+    let named = |item: &Value| item["event"] == "text" || item["event"] == "finished";
+    assert!(texts.len() > 1 && texts.iter().all(named), "{texts:?}");
+    let last = texts.last().expect("one")["seq"].as_u64().expect("a number");
+    let before = list(&format!("before={last}&latest=2")).await;
+    assert_eq!(before.len(), 2);
+    assert!(before.iter().all(|item| item["seq"].as_u64() < Some(last)), "{before:?}");
+}
