@@ -12,7 +12,7 @@ use crate::connect::{self, APPLICATION_ID};
 use crate::error::{from_sqlite, unavailable};
 
 /// The version this code writes.
-pub const NEWEST: u32 = 6;
+pub const NEWEST: u32 = 7;
 
 /// One step of the schema.
 struct SchemaStep {
@@ -51,6 +51,11 @@ const STEPS: &[SchemaStep] = &[
         what: "runs by the client that called for them",
         up: include_str!("schema/6_up.sql"),
         down: include_str!("schema/6_down.sql"),
+    },
+    SchemaStep {
+        what: "runs by caller, parent, tool and id, and asks that were decided",
+        up: include_str!("schema/7_up.sql"),
+        down: include_str!("schema/7_down.sql"),
     },
 ];
 

@@ -53,6 +53,10 @@ pub(crate) struct PreparedRun {
     pub(crate) wall_ms: i64,
     /// Whose list it stands in, if a client called for it.
     pub(crate) caller: Option<String>,
+    pub(crate) called_by: Option<String>,
+    pub(crate) parent: Option<String>,
+    pub(crate) correlation: Option<String>,
+    pub(crate) over_hold: bool,
 }
 
 impl Prepared {
@@ -110,6 +114,10 @@ fn prepare_run(run: &RunSummary) -> Result<PreparedRun, StoreError> {
         cost_micro: run.cost_micro.cast_signed(),
         wall_ms: clamp(wall_ms(run)),
         caller: run.grant.as_ref().map(ToString::to_string),
+        called_by: run.caller.as_ref().map(ToString::to_string),
+        parent: run.parent.as_ref().map(ToString::to_string),
+        correlation: run.correlation_id.clone(),
+        over_hold: run.over_hold,
     })
 }
 

@@ -9,11 +9,12 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
-use wharf_domain::{Account, Price};
+use wharf_domain::{Account, Price, Rights};
 use wharf_journal::audit::{Anchors, AuditKey, Sealer};
 use wharf_ports::{
-    Batch, Clock, CommitError, CostQuery, CostRow, FileQuery, FileRecord, History, HistoryRecord,
-    Lease, OpenAsk, RunPage, RunQuery, SealedRecord, Store, StoreError, TraceQuery, WorldSize,
+    AuditPage, AuditQuery, Batch, Clock, CommitError, CostQuery, CostRow, FileQuery, FileRecord,
+    History, HistoryRecord, Lease, OpenAsk, RunPage, RunQuery, SealedRecord, StatsQuery, StatsRow,
+    Store, StoreError, TraceQuery, WorldSize,
 };
 use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind, WorldId};
 
@@ -174,6 +175,22 @@ impl Store for SqliteStore {
         self.readers.read(move |view| read::runs(view, &query))
     }
 
+    fn count_runs(
+        &self,
+        query: RunQuery,
+        within: Arc<Rights>,
+        up_to: u64,
+    ) -> BoxFuture<'static, Result<u64, StoreError>> {
+        self.readers.read(move |view| read::count_runs(view, &query, &within, up_to))
+    }
+
+    fn run_stats(
+        &self,
+        query: StatsQuery,
+    ) -> BoxFuture<'static, Result<Vec<StatsRow>, StoreError>> {
+        self.readers.read(move |view| read::run_stats(view, &query))
+    }
+
     fn costs(&self, query: CostQuery) -> BoxFuture<'static, Result<Vec<CostRow>, StoreError>> {
         self.readers.read(move |view| read::costs(view, &query))
     }
@@ -198,6 +215,14 @@ impl Store for SqliteStore {
         self.readers.read(move |view| read::open_asks(view, after, limit))
     }
 
+    fn decided_asks(
+        &self,
+        before: u64,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<OpenAsk>, StoreError>> {
+        self.readers.read(move |view| read::decided_asks(view, before, limit))
+    }
+
     fn account(&self, id: AccountId) -> BoxFuture<'static, Result<Option<Account>, StoreError>> {
         self.readers.read(move |view| read::account(view, &id))
     }
@@ -219,6 +244,10 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> BoxFuture<'static, Result<Vec<SealedRecord>, StoreError>> {
         self.readers.read(move |view| read::audit(view, after, limit))
+    }
+
+    fn find_audit(&self, query: AuditQuery) -> BoxFuture<'static, Result<AuditPage, StoreError>> {
+        self.readers.read(move |view| read::find_audit(view, &query))
     }
 
     fn purge(&self, stream: StreamId) -> BoxFuture<'static, Result<bool, StoreError>> {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use wharf_engine::Handle;
 use wharf_http::{
-    CoreInfo, CoreStatus, Doctor, Finding, HttpLimits, HttpListener, HttpServer, OwnerToken,
+    AuditVerdict, Auditor, CoreInfo, CoreStatus, Doctor, Finding, HttpLimits, HttpListener,
+    HttpServer, OwnerToken,
 };
 use wharf_journal::audit::AuditKey;
 use wharf_ports::providers::ProviderControl;
@@ -23,7 +24,7 @@ use crate::lock::HomeLock;
 use crate::settings::Settings;
 use crate::storage::Storage;
 use crate::sweeping::SweepTask;
-use crate::{Home, anchors, console, doctor, fault, files, home, secrets};
+use crate::{Home, anchors, audit, console, doctor, fault, files, home, secrets};
 
 /// How to start a core.
 #[derive(Debug, Clone)]
@@ -169,6 +170,7 @@ impl Core {
                 vault: Some(vault),
                 status: Some(status),
                 doctor: Some(doctor_of(home.clone())),
+                auditor: Some(auditor_of(home.clone())),
                 mounts,
                 owner,
                 limits,
@@ -293,6 +295,19 @@ fn doctor_of(home: Home) -> Doctor {
     Doctor(Arc::new(move || {
         let check = doctor::check_disk(&home);
         vec![Finding { name: check.name, verdict: check.verdict, text: check.text }]
+    }))
+}
+
+/// Checks the audit while the core is up; everything is only read.
+fn auditor_of(home: Home) -> Auditor {
+    Auditor(Arc::new(move || {
+        let report = audit::verify(&home)?;
+        Ok(AuditVerdict {
+            ok: report.findings.is_empty(),
+            records: report.records,
+            chains: report.chains,
+            findings: report.findings,
+        })
     }))
 }
 

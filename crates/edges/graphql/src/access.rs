@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_graphql::Context;
 use axum::Extension;
-use wharf_domain::{AuditRecord, Caller, Run, Subject};
+use wharf_domain::{Ask, AuditRecord, Caller, Run, Subject};
 use wharf_engine::Handle;
 use wharf_ports::providers::ProviderView;
 use wharf_vocab::{AskId, Code, Fault, RunKey, ToolId, Verb, WorldId};
@@ -98,10 +98,10 @@ impl CallerSession {
         Ok(run)
     }
 
-    /// Whether this may be done with an ask.
-    pub(crate) async fn ask(&self, verb: Verb, id: &AskId) -> Result<(), Fault> {
+    /// The ask, if this may be done with it.
+    pub(crate) async fn ask(&self, verb: Verb, id: &AskId) -> Result<Ask, Fault> {
         self.verb(verb)?;
-        let out_of_reach = || {
+        let out_of_reach = || -> Result<Ask, Fault> {
             let message = "This token is not for the world of this ask, or there is no such ask.";
             let fault = Fault::new(Code::PermissionDenied, message);
             self.told(Err(fault.with("ask_id", id.as_str())))
@@ -116,7 +116,8 @@ impl CallerSession {
             return out_of_reach();
         }
         self.world(verb, &ask.spec.run.world)?;
-        self.tool(&ask.spec.tool)
+        self.tool(&ask.spec.tool)?;
+        Ok(ask)
     }
 
     /// An MCP server as the caller may see it.

@@ -18,12 +18,12 @@ use crate::answer_bytes::AnswerBytes;
 use crate::error::{coded, internal, response};
 use crate::limits::{COMPLEXITY_MAX, DIRECTIVES_MAX, GraphqlLimits, SMALL_BYTES};
 use crate::mutation::Mutation;
-use crate::query::Query;
+use crate::query::Queries;
 use crate::subscription::Subscriptions;
 use crate::{GraphqlOptions, document};
 
 /// What can be asked, and what answers.
-pub(crate) type Root = Schema<Query, Mutation, Subscriptions>;
+pub(crate) type Root = Schema<Queries, Mutation, Subscriptions>;
 
 /// Who steers MCP servers, if this core has any.
 #[derive(Clone, Default)]
@@ -35,7 +35,7 @@ pub(crate) struct Status(pub(crate) Option<Arc<CoreStatus>>);
 
 /// The schema with its limits.
 pub(crate) fn schema(limits: &GraphqlLimits, mcp: McpServers, status: Status) -> Root {
-    Schema::build(Query, Mutation, Subscriptions { recheck: limits.recheck })
+    Schema::build(Queries::default(), Mutation, Subscriptions { recheck: limits.recheck })
         .data(mcp)
         .data(status)
         .limit_complexity(COMPLEXITY_MAX)
@@ -220,9 +220,10 @@ pub(crate) mod tests {
             ..GraphqlOptions::new(engine().await, bearer)
         });
         let query = "{ tools { edges { cursor } } }";
-        core.schema = Schema::build(Query, Mutation, Subscriptions { recheck: Duration::MAX })
-            .extension(Standstill)
-            .finish();
+        core.schema =
+            Schema::build(Queries::default(), Mutation, Subscriptions { recheck: Duration::MAX })
+                .extension(Standstill)
+                .finish();
         let plain = core.execute(Request::new(query)).await;
         let streamed = core.execute_stream(Request::new(query), None).collect::<Vec<_>>().await;
         for answer in [&plain, &streamed[0]] {

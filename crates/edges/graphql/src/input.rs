@@ -128,7 +128,7 @@ impl WorldSettingsInput {
 }
 
 /// An input as REST's message.
-fn message<T: DeserializeOwned>(input: &impl Serialize) -> Result<T, Fault> {
+pub(crate) fn message<T: DeserializeOwned>(input: &impl Serialize) -> Result<T, Fault> {
     let value = serde_json::to_value(input).map_err(|_| internal())?;
     json::fit(value, "The input").map_err(in_camel_case)
 }

@@ -19,6 +19,8 @@ mod mutation;
 mod negotiate;
 mod post;
 mod query;
+mod query_console;
+mod query_runs;
 mod runs;
 mod scalars;
 mod socket;

@@ -8,7 +8,8 @@ use wharf_wire::rest_v1::DecideApproval;
 
 use crate::access::CallerSession;
 use crate::input::{self, CreateRunInput, WorldSettingsInput};
-use crate::types::{AllowScope, Run, World};
+use crate::types::view::View as _;
+use crate::types::{AllowScope, CancelRunsInput, CanceledRuns, Run, RunAgainInput, World};
 
 /// What can be asked for.
 #[derive(Debug, Default)]
@@ -39,6 +40,46 @@ impl Mutation {
         Run::shown(&session.handle, run).await
     }
 
+    /// Asks every run under way that fits to stop, or only counts them.
+    async fn cancel_runs(
+        &self,
+        ctx: &Context<'_>,
+        input: CancelRunsInput,
+    ) -> Result<CanceledRuns, Fault> {
+        let session = CallerSession::with(ctx, Verb::Run)?;
+        let request = input.read()?;
+        let query = wharf_views::cancel_filter(&request)?;
+        let worlds = match &request.world {
+            Some(world) => {
+                session.world(Verb::Run, world)?;
+                Some(vec![world.clone()])
+            }
+            None => session.caller.rights.worlds.as_ref().map(|it| it.iter().cloned().collect()),
+        };
+        let wanted = (query, worlds);
+        let (handle, caller) = (&session.handle, &session.caller);
+        let done = wharf_views::cancel_runs(handle, caller, wanted, &request).await?;
+        Ok(CanceledRuns::view(done))
+    }
+
+    /// Runs again what a run did, from what was stored of it.
+    async fn run_again(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The run's id.")] id: String,
+        #[graphql(desc = "The run's world; `default` when absent.")] world: Option<String>,
+        #[graphql(desc = "What is to be different.")] changes: Option<RunAgainInput>,
+    ) -> Result<Run, Fault> {
+        let session = CallerSession::with(ctx, Verb::Run)?;
+        let key = input::run_key(&id, world.as_deref())?;
+        let run = session.run(Verb::Run, &key).await?;
+        session.world(Verb::Read, &key.world)?;
+        let changes = changes.unwrap_or_default().read()?;
+        let new = session.handle.runs().again(&run, changes).await?;
+        let accepted = session.handle.runs().create(&session.caller, new).await?;
+        Run::shown(&session.handle, accepted.run).await
+    }
+
     /// Answers a question: with a value, or by saying why there is none.
     async fn answer_question(
         &self,
@@ -50,16 +91,23 @@ impl Mutation {
         #[graphql(desc = "`declined`, `cancelled` or `off_script`, instead of a value.")]
         status: Option<String>,
         #[graphql(desc = "What to say off script.")] text: Option<String>,
+        #[graphql(desc = "Whether to check the answer only and give none.", default)] dry: bool,
     ) -> Result<Run, Fault> {
         let session = CallerSession::with(ctx, Verb::Answer)?;
         let id = input::ask(&id)?;
         let resolution = input::answer(value.map(|Json(value)| value), status.as_deref(), text)?;
-        session.ask(Verb::Answer, &id).await?;
+        let ask = session.ask(Verb::Answer, &id).await?;
+        if dry {
+            session.handle.asks().try_resolve(&session.caller, &ask, &resolution).await?;
+            let run = session.handle.runs().get(&ask.spec.run).await?;
+            return Run::shown(&session.handle, run).await;
+        }
         let run = session.handle.asks().resolve(&session.caller, &id, resolution).await?;
         Run::shown(&session.handle, run).await
     }
 
     /// Decides an approval.
+    #[expect(clippy::too_many_arguments, reason = "they are the arguments of the field")]
     async fn decide_approval(
         &self,
         ctx: &Context<'_>,
@@ -69,13 +117,21 @@ impl Mutation {
         #[graphql(desc = "How far an allowance reaches; `run` when absent.")] scope: Option<
             AllowScope,
         >,
+        #[graphql(desc = "The digest of the arguments that were looked at.")] args_digest: Option<
+            String,
+        >,
+        #[graphql(desc = "The hash of the definition that was looked at.")] tool_hash: Option<
+            String,
+        >,
     ) -> Result<Run, Fault> {
         let session = CallerSession::with(ctx, Verb::Approve)?;
         let id = input::ask(&id)?;
         let decision = if allow { Decision::Allow } else { Decision::Deny };
         let scope = scope.map(Into::into);
-        let resolution = wharf_views::decision(DecideApproval { decision, scope, reason })?;
-        session.ask(Verb::Approve, &id).await?;
+        let request = DecideApproval { decision, scope, reason, args_digest, tool_hash };
+        let resolution = wharf_views::decision(request.clone())?;
+        let ask = session.ask(Verb::Approve, &id).await?;
+        wharf_views::same_as_shown(&ask, &request)?;
         let run = session.handle.asks().resolve(&session.caller, &id, resolution).await?;
         Run::shown(&session.handle, run).await
     }

@@ -2,26 +2,33 @@
 
 use std::sync::Arc;
 
-use async_graphql::{Context, Object};
+use async_graphql::{Context, MergedObject, Object};
 use wharf_domain::ProviderKind;
 use wharf_engine::{AskView, CostRequest, FileQuery};
 use wharf_ports::providers::ProviderControl;
-use wharf_views::{CoreStatus, InboxQuery, SeriesRange, ask_position};
-use wharf_vocab::{Code, Fault, ProviderId, Verb};
+use wharf_views::{CoreStatus, InboxQuery, SeriesRange, ToolFilter, ask_position};
+use wharf_vocab::{Code, Fault, ProviderId, ToolState, Verb};
 use wharf_wire::rest_v1;
 
 use crate::access::CallerSession;
 use crate::error::internal;
 use crate::exec::{McpServers, Status};
+use crate::query_console::ConsoleQueries;
+use crate::query_runs::RunQueries;
 use crate::scalars::DateTime;
 use crate::types::page;
 use crate::types::view::View;
 use crate::types::{
-    Agent, Artifact, Ask, AskKind, Connection, CostBy, Costs, Edge, McpServer, Run, RunStatus,
-    RunSummary, System, SystemSeries, Tool, Trace, World, by_name, limit,
+    Agent, Artifact, Ask, AskKind, Connection, CostBy, Costs, Edge, McpServer, Run, RunFilterInput,
+    RunStatus, RunSummary, System, SystemSeries, Tool, Trace, World, by_name, limit,
 };
 use crate::{input, runs};
 use wharf_web::cursor;
+
+/// What there is to see, from all files that answer queries.
+#[derive(Debug, Default, MergedObject)]
+#[graphql(name = "Query")]
+pub(crate) struct Queries(Query, RunQueries, ConsoleQueries);
 
 /// What there is to see.
 #[derive(Debug, Default)]
@@ -45,7 +52,7 @@ fn status(ctx: &Context<'_>) -> Result<Arc<CoreStatus>, Fault> {
     known.ok_or_else(|| Fault::new(Code::ToolUnavailable, "This core does not watch itself."))
 }
 
-#[Object]
+#[Object(name = "ThingQueries")]
 impl Query {
     /// What the core is and has: version, uptime, queues, limits and sizes.
     async fn system(&self, ctx: &Context<'_>) -> Result<System, Fault> {
@@ -78,18 +85,21 @@ impl Query {
         #[graphql(desc = "Only runs in this status.")] status: Option<RunStatus>,
         #[graphql(desc = "Only runs accepted then or later.")] since: Option<DateTime>,
         #[graphql(desc = "Only runs accepted before then.")] until: Option<DateTime>,
+        #[graphql(desc = "Only runs that fit this, too.")] filter: Option<RunFilterInput>,
         #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
         #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
     ) -> Result<Connection<RunSummary>, Fault> {
         let session = CallerSession::of(ctx)?;
+        let mut filter = filter.unwrap_or_default().read()?;
         let world = world.as_deref().map(input::world).transpose()?;
-        let worlds = session.worlds(world.as_ref())?;
+        filter.world = world.or(filter.world);
+        filter.tool = tool.as_deref().map(input::tool).transpose()?.or(filter.tool);
+        filter.statuses.extend(status.map(wharf_vocab::RunStatus::from));
+        filter.since = since.map(|at| at.0).or(filter.since);
+        filter.until = until.map(|at| at.0).or(filter.until);
         let wanted = runs::RunsQuery {
-            worlds,
-            tool: tool.as_deref().map(input::tool).transpose()?,
-            status: status.map(Into::into),
-            since: since.map(|at| at.0),
-            until: until.map(|at| at.0),
+            worlds: session.worlds(filter.world.as_ref())?,
+            query: filter.query()?,
             limit: limit(first)?,
             after: after.map(|after| cursor::read(page::RUNS, &after)).transpose()?,
         };
@@ -114,12 +124,21 @@ impl Query {
     async fn tools(
         &self,
         ctx: &Context<'_>,
+        #[graphql(desc = "Only tools with this text in the id, the description or the tags.")]
+        q: Option<String>,
+        #[graphql(desc = "Only tools of this provider.")] provider: Option<String>,
+        #[graphql(desc = "Only tools in this state.")] state: Option<String>,
         #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
         #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
     ) -> Result<Connection<Tool>, Fault> {
         let session = CallerSession::with(ctx, Verb::Read)?;
         let mut tools = session.handle.providers().tools();
-        tools.retain(|tool| !tool.def.hidden);
+        let named = |text: String| {
+            let message = "The argument `state` must be the state of a tool.";
+            ToolState::parse(&text).ok_or_else(|| Fault::invalid("state", message))
+        };
+        let filter = ToolFilter { q, provider, state: state.map(named).transpose()? };
+        tools.retain(|tool| !tool.def.hidden && filter.wants(&wharf_views::tool(tool)));
         let page = (first, after.as_deref());
         by_name(page::TOOLS, page, tools, |it| it.def.tool.as_str(), |it| Tool::from(it))
     }

@@ -2,7 +2,7 @@
 
 use wharf_domain::RunSummary;
 use wharf_engine::{RunPlace, RunQuery};
-use wharf_vocab::{Fault, RunStatus, Timestamp, ToolId, WorldId};
+use wharf_vocab::{Fault, WorldId};
 
 use crate::access::CallerSession;
 use crate::types::page::RUNS;
@@ -15,10 +15,8 @@ use wharf_web::cursor::{self, Position};
 pub(crate) struct RunsQuery {
     /// Only these worlds; all when absent.
     pub(crate) worlds: Option<Vec<WorldId>>,
-    pub(crate) tool: Option<ToolId>,
-    pub(crate) status: Option<RunStatus>,
-    pub(crate) since: Option<Timestamp>,
-    pub(crate) until: Option<Timestamp>,
+    /// Only these of them.
+    pub(crate) query: RunQuery,
     pub(crate) limit: usize,
     pub(crate) after: Option<Position>,
 }
@@ -29,14 +27,10 @@ impl RunsQuery {
         RunQuery {
             // Several worlds are sorted out in `fits`.
             world: only.map(|worlds| worlds[0].clone()),
-            tool: self.tool.clone(),
-            status: self.status,
-            grant: None,
-            since: self.since,
-            until: self.until,
             before: Some(after.stored),
             memory_before: Some(after.memory),
             limit,
+            ..self.query.clone()
         }
     }
 
@@ -83,7 +77,8 @@ impl Page<'_> {
                 after = place;
                 if self.wanted.fits(self.session, run) {
                     let cursor = cursor::write(RUNS, &Position::Name(place.to_string()));
-                    let node = types::RunSummary::view(wharf_views::summary(run));
+                    let node =
+                        types::RunSummary::view(wharf_views::listed(&self.session.handle, run));
                     self.edges.push(Edge { cursor, node });
                 }
             }

@@ -29,6 +29,12 @@ impl ScalarType for Int64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DateTime(pub(crate) Timestamp);
 
+impl serde::Serialize for DateTime {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&wharf_vocab::DateTime(self.0).to_string())
+    }
+}
+
 #[Scalar(name = "DateTime")]
 impl ScalarType for DateTime {
     fn parse(value: Value) -> InputValueResult<Self> {

@@ -162,8 +162,17 @@ pub(crate) fn worlds(
     caller: &Caller,
     named: Option<&WorldId>,
 ) -> Result<Option<Vec<WorldId>>, FaultResponse> {
+    worlds_for(caller, Verb::Read, named)
+}
+
+/// The worlds to do this in when a request names one or none. `None` stands for all.
+pub(crate) fn worlds_for(
+    caller: &Caller,
+    verb: Verb,
+    named: Option<&WorldId>,
+) -> Result<Option<Vec<WorldId>>, FaultResponse> {
     if let Some(named) = named {
-        world(caller, Verb::Read, named)?;
+        world(caller, verb, named)?;
         return Ok(Some(vec![named.clone()]));
     }
     Ok(caller.rights.worlds.as_ref().map(|worlds| worlds.iter().cloned().collect()))

@@ -6,8 +6,10 @@ mod mcp;
 mod trust;
 mod worlds;
 
-use wharf_views::id;
-use wharf_vocab::{Fault, IdError, ProviderId, RunKey, Timestamp, ToolId, quantity};
+use wharf_views::{RunFilter, id};
+use wharf_vocab::{
+    Fault, GrantId, IdError, ProviderId, RunKey, RunStatus, Timestamp, ToolId, quantity,
+};
 
 pub(crate) use agents::{approval, folder, new_tool};
 pub(crate) use files::{
@@ -52,6 +54,28 @@ fn provider_id(segments: &Segments, field: &str, what: &'static str) -> Result<P
     })
 }
 
+/// Which runs are wanted, by the parameters of a list of them.
+pub(crate) fn run_filter(params: &Params, now: Timestamp) -> Result<RunFilter, Fault> {
+    let (since, until) = span(params, now)?;
+    let statuses = |text: &str| {
+        text.split(',').map(|word| RunStatus::parse(word).ok_or(())).collect::<Result<Vec<_>, _>>()
+    };
+    Ok(RunFilter {
+        world: params.world()?,
+        tool: params.parsed("tool", "a tool id of the form provider/name", |t| ToolId::new(t))?,
+        statuses: params
+            .parsed("status", "the status of a run, or several with commas between", statuses)?
+            .unwrap_or_default(),
+        caller: params.parsed("caller", "the id of a token", |text| GrantId::new(text))?,
+        parent: params.text("parent").map(str::to_owned),
+        correlation_id: params.text("correlation_id").map(str::to_owned),
+        id_prefix: params.text("id_prefix").map(str::to_owned),
+        over_hold: params.is_on("over_hold")?,
+        since,
+        until,
+    })
+}
+
 /// From when and until when things are wanted, by the parameters `since` and `until`.
 pub(crate) fn span(
     params: &Params,
@@ -68,7 +92,11 @@ pub(crate) fn span(
 }
 
 /// A moment that is named, or that lies so long back.
-fn moment(params: &Params, name: &str, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
+pub(crate) fn moment(
+    params: &Params,
+    name: &str,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, Fault> {
     let wanted = "an RFC 3339 time, or how long ago such as 7d, 24h or 90m";
     params.parsed(name, wanted, |text| read_moment(text, now).ok_or(()))
 }

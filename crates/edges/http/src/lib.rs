@@ -39,6 +39,6 @@ use wharf_web::{answer, cursor, params, sse};
 pub use auth::OwnerToken;
 pub use listen::{HttpListener, HttpServer};
 pub use metrics::install as install_metrics;
-pub use options::{Doctor, HttpLimits, HttpOptions, Mount};
+pub use options::{Auditor, Doctor, HttpLimits, HttpOptions, Mount};
 pub use wharf_views::{CoreStatus, Vitals};
-pub use wharf_wire::rest_v1::{CoreInfo, Finding};
+pub use wharf_wire::rest_v1::{AuditVerdict, CoreInfo, Finding};

@@ -7,9 +7,9 @@ use axum::Router;
 use wharf_ports::providers::ProviderControl;
 use wharf_ports::vault::Vault;
 use wharf_views::CoreStatus;
-use wharf_vocab::NodeId;
 use wharf_vocab::limits::{BODY_BYTES_MAX, FILE_BYTES_MAX};
-use wharf_wire::rest_v1::Finding;
+use wharf_vocab::{Fault, NodeId};
+use wharf_wire::rest_v1::{AuditVerdict, Finding};
 
 use crate::OwnerToken;
 
@@ -39,6 +39,8 @@ pub struct HttpOptions {
     pub status: Option<Arc<CoreStatus>>,
     /// What the rest of the process has to say when a core is asked how it fares.
     pub doctor: Option<Doctor>,
+    /// Who checks the audit; nobody when absent.
+    pub auditor: Option<Auditor>,
     /// Routers of other edges on the same listener.
     pub mounts: Vec<Mount>,
     /// Sizes and times.
@@ -62,9 +64,20 @@ impl HttpOptions {
             vault: None,
             status: None,
             doctor: None,
+            auditor: None,
             mounts: Vec::new(),
             limits: HttpLimits::default(),
         }
+    }
+}
+
+/// Checks the audit from the first record to the last, which only the program around the edge can.
+#[derive(Clone)]
+pub struct Auditor(pub Arc<dyn Fn() -> Result<AuditVerdict, Fault> + Send + Sync>);
+
+impl std::fmt::Debug for Auditor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Auditor").finish_non_exhaustive()
     }
 }
 

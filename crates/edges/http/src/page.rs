@@ -14,9 +14,12 @@ const fn list(letter: u8) -> CursorList {
 }
 
 pub(crate) const RUNS: CursorList = list(b'r');
+pub(crate) const TREE: CursorList = list(b'c');
 pub(crate) const INBOX: CursorList = list(b'i');
+pub(crate) const ASKS: CursorList = list(b'd');
 pub(crate) const TOOLS: CursorList = list(b't');
 pub(crate) const AGENTS: CursorList = list(b'g');
+pub(crate) const PROVIDERS: CursorList = list(b'p');
 pub(crate) const MCP: CursorList = list(b'm');
 pub(crate) const WORLDS: CursorList = list(b'w');
 pub(crate) const AUDIT: CursorList = list(b'a');

@@ -217,6 +217,16 @@ impl Desk {
         by_order.into_values().map(ToString::to_string).collect()
     }
 
+    /// What waits, oldest first, with whether it was taken.
+    pub(crate) fn waiting(&self) -> Vec<(RequestId, SeatItem, bool)> {
+        let state = self.state.lock();
+        let by_order: BTreeMap<u64, _> =
+            state.requests.iter().map(|(id, it)| (it.order, (id, it))).collect();
+        let item =
+            |(id, it): (&RequestId, &SeatRequest)| (id.clone(), it.waiting.clone(), it.taken);
+        by_order.into_values().map(item).collect()
+    }
+
     /// Forgets everything that waits.
     pub(crate) fn drain(&self) {
         self.state.lock().requests.clear();

@@ -115,6 +115,11 @@ impl Task {
         self.attempt.dispatch().attempt
     }
 
+    /// The tool of its run.
+    pub(crate) fn tool(&self) -> &wharf_vocab::ToolId {
+        &self.attempt.dispatch().spec.tool
+    }
+
     /// What is executed: the tool's own name.
     pub(crate) fn agent(&self) -> &str {
         self.attempt.dispatch().spec.tool.name()

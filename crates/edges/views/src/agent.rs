@@ -92,7 +92,7 @@ pub fn found_agents(scan: &Scan, known: &[ProviderView]) -> wire::FoundAgents {
 }
 
 /// What a manifest asks for, and what of it was given.
-fn permissions(manifest: &Manifest, given: &[String]) -> Vec<wire::AgentPermission> {
+pub(crate) fn permissions(manifest: &Manifest, given: &[String]) -> Vec<wire::AgentPermission> {
     let each = |asked: &String| {
         let wide = Permission::parse(asked).ok();
         let within = |text: &&String| {

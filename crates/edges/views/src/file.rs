@@ -1,10 +1,10 @@
 //! Files of worlds.
 
-use wharf_domain::Artifact;
 use wharf_domain::scope::WorldPath;
-use wharf_engine::{Collected, FileRecord, FileTrace, UploadView, WorldSize};
+use wharf_domain::{Artifact, Caller};
+use wharf_engine::{Collected, FileQuery, FileRecord, FileTrace, Handle, UploadView, WorldSize};
 use wharf_vocab::limits::UPLOAD_PART_BYTES_MIN;
-use wharf_vocab::{DateTime, RunId, WorldId};
+use wharf_vocab::{DateTime, Fault, RunId, WorldId};
 use wharf_wire::rest_v1 as wire;
 
 /// A record of the index of files.
@@ -52,6 +52,52 @@ pub fn trace(world: &WorldId, path: &WorldPath, trace: &FileTrace) -> wire::Trac
         made_from: steps(&trace.made_from),
         went_into: steps(&trace.went_into),
         cut: trace.cut,
+    }
+}
+
+/// Files that are read at once to find what lies directly in a folder.
+const FILES_AT_ONCE: usize = 50;
+
+/// What lies directly below a prefix: files, folders, and where the next page begins. What lies in
+/// a folder is jumped over.
+pub async fn folder_page(
+    handle: &Handle,
+    caller: &Caller,
+    mut query: FileQuery,
+) -> Result<(Vec<FileRecord>, Vec<String>, Option<WorldPath>), Fault> {
+    let (limit, start) = (query.limit, query.prefix.clone().map_or(0, |prefix| prefix.len()));
+    let (mut files, mut folders) = (Vec::new(), Vec::<String>::new());
+    query.limit = FILES_AT_ONCE;
+    'pages: loop {
+        let page = handle.files().list(caller, query.clone()).await?;
+        for record in page.files {
+            if files.len() + folders.len() >= limit {
+                return Ok((files, folders, query.after));
+            }
+            let path = record.artifact.path.to_string();
+            // The root's own slash is not the end of a folder.
+            let from = start.max(1);
+            let folder = path.get(from..).and_then(|rest| Some(&path[..=from + rest.find('/')?]));
+            match folder {
+                Some(folder) => {
+                    if folders.last().is_none_or(|last| last != folder) {
+                        folders.push(folder.to_owned());
+                    }
+                    // Nothing in the folder comes behind this.
+                    let end = WorldPath::try_from(format!("{folder}{}", char::MAX)).ok();
+                    query.after = end.or(Some(record.artifact.path));
+                    continue 'pages;
+                }
+                None => {
+                    query.after = Some(record.artifact.path.clone());
+                    files.push(record);
+                }
+            }
+        }
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => return Ok((files, folders, None)),
+        }
     }
 }
 

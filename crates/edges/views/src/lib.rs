@@ -7,13 +7,17 @@
 //! Nothing here decides who may see or ask: that is for the edges, before they call.
 
 mod agent;
+mod asks;
 mod change;
 mod event;
 mod file;
 mod inbox;
 mod mcp;
+mod provider;
 mod request;
 mod run;
+mod runs;
+mod search;
 mod system;
 mod tool;
 mod tool_server;
@@ -21,15 +25,24 @@ mod trust;
 mod world;
 
 pub use agent::{agent, found_agents, log_line};
+pub use asks::{AskState, DecidedQuery, ask_detail};
 pub use change::{ChangeQuery, changes};
 pub use event::event;
-pub use file::{collected, file, trace, upload, upload_part, usage};
+pub use file::{collected, file, folder_page, trace, upload, upload_part, usage};
 pub use inbox::{InboxQuery, ask_position};
 pub use mcp::{mcp_server, without_internals};
-pub use request::{DEFAULT_WORLD, answer, ask_id, decision, id, is_absolute, new_run, world_patch};
+pub use provider::{all_providers, launches, provider};
+pub use request::{
+    DEFAULT_WORLD, answer, ask_id, decision, id, is_absolute, new_run, same_as_shown, world_patch,
+};
 pub use run::{accepted, ask, run, summary};
+pub use runs::{
+    COUNT_MAX, RunFilter, STATS_PIECES_MAX, TreeQuery, again, cancel_filter, cancel_runs, go_on,
+    lineage, listed, run_count, run_in_full, run_stats, run_tree, runs_within,
+};
+pub use search::{accounts, search};
 pub use system::{CoreStatus, LookAtVitals, SeriesRange, Vitals};
-pub use tool::{tool, tool_diff};
+pub use tool::{ToolFilter, tool, tool_diff};
 pub use tool_server::{served_tool, tool_server};
 pub use trust::{secret, token};
 pub use world::{audit, costs, world};

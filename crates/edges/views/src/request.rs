@@ -7,10 +7,10 @@ use std::str::FromStr;
 use serde_json::Value;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::RunContext;
-use wharf_domain::{Audience, Resolution, Rule, Scope, When, WorldPatch};
+use wharf_domain::{Ask, Audience, Resolution, Rule, Scope, When, WorldPatch};
 use wharf_engine::{NewRun, RunSeats};
 use wharf_vocab::{
-    AllowScope, AskId, Code, Decision, Fault, IdError, Mode, NoAnswer, Object, RunId,
+    AllowScope, AskId, Code, Decision, Digest, Fault, IdError, Mode, NoAnswer, Object, RunId,
 };
 use wharf_wire::rest_v1 as wire;
 
@@ -155,6 +155,21 @@ pub fn decision(request: wire::DecideApproval) -> Result<Resolution, Fault> {
             Ok(Resolution::Deny { reason: request.reason.unwrap_or_default() })
         }
     }
+}
+
+/// Whether a decision is about what its sender looked at.
+pub fn same_as_shown(ask: &Ask, request: &wire::DecideApproval) -> Result<(), Fault> {
+    let differs = |shown: &Option<String>, now: &Option<Digest>| {
+        shown.as_ref().is_some_and(|shown| now.as_ref().is_none_or(|now| now.as_str() != shown))
+    };
+    let spec = &ask.spec;
+    let field = match () {
+        () if differs(&request.args_digest, &spec.args_digest) => "args_digest",
+        () if differs(&request.tool_hash, &spec.tool_hash) => "tool_hash",
+        () => return Ok(()),
+    };
+    let message = "The approval is for something else than what was shown; look at it again.";
+    Err(Fault::new(Code::AskChanged, message).with("field", field))
 }
 
 /// The settings of a world that a request names.

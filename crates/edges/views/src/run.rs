@@ -1,7 +1,7 @@
 //! Runs, and the asks they wait for.
 
 use wharf_domain::scope::{InputBinding, ReadObject};
-use wharf_domain::{Run, RunSummary};
+use wharf_domain::{Resolution, Run, RunSummary};
 use wharf_vocab::{DateTime, Direction, Micro, Object, RunKey};
 use wharf_wire::rest_v1 as wire;
 
@@ -36,14 +36,15 @@ pub fn run(run: &Run) -> wire::Run {
     }
 }
 
-/// What a run waits for while it is queued.
-fn waiting_for(run: &Run) -> Option<wire::WaitingFor> {
+/// What a run waits for while it is queued or an ask is open.
+pub(crate) fn waiting_for(run: &Run) -> Option<wire::WaitingFor> {
     let wait = run.waits_for()?;
     Some(wire::WaitingFor {
         kind: wait.kind,
         message: wait.message,
         since: wait.since.map(DateTime),
         until: DateTime(wait.until),
+        ask_id: run.open_asks().next().map(|raised| raised.ask.spec.ask_id.clone()),
     })
 }
 
@@ -84,6 +85,11 @@ pub fn summary(run: &RunSummary) -> wire::Run {
         waiting_for: None,
         correlation_id: run.correlation_id.clone(),
         parent: run.parent.as_ref().map(RunKey::to_string),
+        caller: run.caller.clone(),
+        phase: None,
+        fraction: None,
+        over_hold: run.over_hold,
+        attempts: None,
     }
 }
 
@@ -107,6 +113,15 @@ pub fn ask(ask: &wharf_domain::Ask) -> wire::Ask {
         audience: spec.audience.to_string(),
         deadline: DateTime(spec.deadline),
         created_at: DateTime(ask.created_at),
+        decision: ask.resolved.as_ref().map(|(resolution, _)| resolution.outcome()),
+        decided_by: ask.resolved.as_ref().map(|(_, by)| by.to_string()),
+        decided_at: ask.resolved_at.map(DateTime),
+        reason: ask.resolved.as_ref().and_then(|(resolution, _)| match resolution {
+            Resolution::Deny { reason: text } | Resolution::OffScript { text } => {
+                Some(text.clone()).filter(|text| !text.is_empty())
+            }
+            _ => None,
+        }),
     }
 }
 

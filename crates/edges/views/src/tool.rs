@@ -22,6 +22,31 @@ pub fn tool(tool: &CatalogTool) -> wire::Tool {
     wire::Tool { state, state_reason: reason, ..tool_of(&tool.def) }
 }
 
+/// Which tools are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct ToolFilter {
+    /// Only with this text in the id, the description or the tags.
+    pub q: Option<String>,
+    /// Only of this provider.
+    pub provider: Option<String>,
+    /// Only in this state.
+    pub state: Option<ToolState>,
+}
+
+impl ToolFilter {
+    /// Whether a tool is wanted.
+    #[must_use]
+    pub fn wants(&self, tool: &wire::Tool) -> bool {
+        let q = self.q.as_ref().map(|q| q.to_lowercase());
+        let fits = |text: &str| q.as_ref().is_none_or(|q| text.to_lowercase().contains(q));
+        self.provider.as_ref().is_none_or(|it| tool.provider.as_str() == it)
+            && self.state.is_none_or(|state| tool.state == state)
+            && (fits(tool.tool_id.as_str())
+                || fits(&tool.description)
+                || tool.tags.iter().any(|tag| fits(tag)))
+    }
+}
+
 /// A tool that nobody can be asked for yet.
 pub(crate) fn tool_of(def: &ToolDef) -> wire::Tool {
     wire::Tool {
@@ -39,6 +64,9 @@ pub(crate) fn tool_of(def: &ToolDef) -> wire::Tool {
         tags: def.tags.clone(),
         state: ToolState::Unavailable,
         state_reason: None,
+        max_cost_micro: def.max_cost_micro,
+        free: def.free,
+        definition_hash: Some(def.hash().to_string()),
         server: None,
     }
 }
@@ -92,7 +120,8 @@ fn said<T>(def: &ToolDef, what: impl FnOnce(&McpOrigin) -> Option<T>) -> Option<
     def.mcp.as_deref().and_then(what)
 }
 
-fn definition(def: &ToolDef) -> ToolDefinition {
+/// A tool's definition: all that an approval covers.
+pub(crate) fn definition(def: &ToolDef) -> ToolDefinition {
     ToolDefinition {
         hash: def.hash().to_string(),
         description: def.description.clone(),

@@ -67,6 +67,8 @@ fn cost_item(row: &CostRow) -> wire::CostItem {
         CostKey::World(world) => world.to_string(),
         CostKey::Agent(provider) => provider.to_string(),
         CostKey::Day(at) => DateTime(*at).to_string().chars().take(10).collect(),
+        CostKey::Hour(at) => DateTime(*at).to_string().chars().take(16).chain(['Z']).collect(),
+        CostKey::Caller(grant) => grant.as_ref().map_or_else(String::new, ToString::to_string),
     };
     wire::CostItem {
         key,

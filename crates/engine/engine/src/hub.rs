@@ -12,7 +12,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{broadcast, oneshot};
 use wharf_domain::scope::{Target, WorldPath};
-use wharf_domain::{ArtifactOp, Ask, Entry, Notice, NoticeEntry, Run, RunEntry, RunSpec};
+use wharf_domain::{ArtifactOp, Ask, Entry, Notice, NoticeEntry, Progress, Run, RunEntry, RunSpec};
 use wharf_ports::{Batch, Body, HistoryItem, HistoryRecord};
 use wharf_vocab::limits::{
     FAMILY_JOURNAL_BYTES_MAX, RUN_DEPTH_MAX, WATCH_BATCH_BYTES_MAX, WATCH_QUEUE_MAX,
@@ -67,6 +67,8 @@ pub enum FileNews {
 const ASK_NEWS_MAX: usize = 4_096;
 /// News of files that may wait for one reader.
 const FILE_NEWS_MAX: usize = 1_024;
+/// How much of a phase lists show.
+const PHASE_CHARS_SHOWN: usize = 200;
 
 #[derive(Debug)]
 pub(crate) struct Hub {
@@ -100,6 +102,8 @@ struct HubRun {
     run: Arc<Run>,
     /// What it takes; of a run in memory that is counted with its history.
     held: Option<HeldBytes>,
+    /// What it does now, as it last said, and how much of that is done.
+    phase: Option<(String, Option<f64>)>,
 }
 
 impl Hub {
@@ -184,7 +188,7 @@ impl Hub {
         self.tell_of_files(&batch.artifacts);
         self.changes.run(&batch, run);
         self.totals.count(&batch, run);
-        let bytes = batch.weight();
+        let (bytes, phase) = (batch.weight(), last_phase(&batch));
         let mut inner = self.lock();
         let over = run.is_over();
         let family = inner.family(&run.key, &run.spec);
@@ -213,6 +217,9 @@ impl Hub {
             }
         } else {
             inner.insert(run, &self.held);
+            if let Some(live) = inner.live.get_mut(&run.key).filter(|_| phase.is_some()) {
+                live.phase = phase;
+            }
             if let Some(watchers) = inner.watchers.get(&run.key) {
                 let _ = watchers.send(told(run));
             }
@@ -278,6 +285,11 @@ impl Hub {
     pub(crate) fn run(&self, key: &RunKey) -> Option<Arc<Run>> {
         let inner = self.lock();
         inner.live.get(key).map(|live| &live.run).or_else(|| inner.memory.run(key)).cloned()
+    }
+
+    /// What a run under way does now, as it last said since this core knows it.
+    pub(crate) fn phase(&self, key: &RunKey) -> Option<(String, Option<f64>)> {
+        self.lock().live.get(key)?.phase.clone()
     }
 
     /// All runs that are kept in memory only with their numbers, newest first.
@@ -439,7 +451,7 @@ impl HubState {
             let holders = Holder::of_run(&run.spec, self.family(&run.key, &run.spec));
             held.take_anyway(holders, run.weight())
         });
-        self.live.insert(run.key.clone(), HubRun { run: Arc::clone(run), held });
+        self.live.insert(run.key.clone(), HubRun { run: Arc::clone(run), held, phase: None });
         for key in direct_keys(run) {
             self.writers.entry(key).or_default().push(run.key.clone());
         }
@@ -493,6 +505,21 @@ impl HubState {
         *written += bytes;
         *written > FAMILY_JOURNAL_BYTES_MAX
     }
+}
+
+/// What a run does now, as a batch says.
+fn last_phase(batch: &Batch) -> Option<(String, Option<f64>)> {
+    let pieces = batch.appends.iter().flat_map(|append| match &append.body {
+        Body::Progress(pieces) => &pieces[..],
+        Body::Entries(_) => &[],
+    });
+    let phase = |piece: &Progress| match piece {
+        Progress::Phase { phase, fraction } => {
+            Some((phase.chars().take(PHASE_CHARS_SHOWN).collect(), *fraction))
+        }
+        _ => None,
+    };
+    pieces.filter_map(phase).next_back()
 }
 
 /// The keys of the objects that a run writes where they belong, without staging them.

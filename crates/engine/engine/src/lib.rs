@@ -27,19 +27,20 @@ pub use catalog::{CatalogTool, PROVIDER_PATTERNS_MAX};
 pub use changes::{Change, ChangeFeed, ChangeFrame};
 pub use fresh::Seeded;
 pub use handle::{
-    AcceptedRun, AskCalls, AskFeed, AskNews, AskView, Attempt, AttemptData, AttemptEnd,
-    AttemptOutputs, AttemptRef, AuditCalls, CatalogChanges, Collected, CostReport, CostRequest,
-    EngineOptions, EventKind, FileCalls, FileFeed, FileNews, FilePage, FileTrace, Follow,
-    FollowEvent, Handle, NameLimit, NameLimits, NewFile, NewRun, ProviderCalls, PublicEvent, Reach,
-    Retry, RunCalls, RunRecord, RunSeats, SeatCalls, TrustCalls, UploadRef, UploadView, Watch,
-    WorldCalls, WorldView, WrittenFile, progress_value,
+    AcceptedRun, AgainChanges, AskCalls, AskFeed, AskNews, AskView, Attempt, AttemptData,
+    AttemptEnd, AttemptOutputs, AttemptRef, AttemptSpan, AuditCalls, CatalogChanges, Collected,
+    CostReport, CostRequest, EngineOptions, EventKind, FileCalls, FileFeed, FileNews, FilePage,
+    FileTrace, Follow, FollowEvent, Handle, NameLimit, NameLimits, NewFile, NewRun, ProviderCalls,
+    PublicEvent, Reach, Retry, RunCalls, RunLineage, RunRecord, RunSeats, SeatCalls, TrustCalls,
+    UploadRef, UploadView, Watch, WorldCalls, WorldView, WrittenFile, progress_value,
 };
 pub use redact::Redaction;
 pub use schema::{check_schema, schema_patterns};
 pub use totals::{Durations, RunTotals};
 // What a handle takes and gives.
 pub use wharf_ports::{
-    ByteStream, CostBy, CostKey, CostRow, CostSum, Dispatch, EffectId, FileQuery, FileRecord,
-    HistoryItem, Lifeline, ObjectBody, ObjectError, ObjectErrorKind, ObjectInfo, ProviderSink,
-    RoomFor, RunPage, RunPlace, RunQuery, SealedRecord, UploadPart, WorldSize,
+    AuditPage, AuditQuery, ByteStream, CostBy, CostKey, CostRow, CostSum, Dispatch, EffectId,
+    FileQuery, FileRecord, HistoryItem, Lifeline, ObjectBody, ObjectError, ObjectErrorKind,
+    ObjectInfo, ProviderSink, RoomFor, RunPage, RunPlace, RunQuery, SealedRecord, StatsBy,
+    StatsQuery, StatsRow, UploadPart, WorldSize,
 };

@@ -1,15 +1,17 @@
 //! What can be read of a store in memory.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
-use wharf_domain::{Account, Ask, Entry, Price};
+use wharf_domain::{Account, Ask, Entry, Price, Rights, RunSummary};
 use wharf_vocab::{AccountId, HoldId, Seq, ShardId, StreamId, StreamKind};
 
 use super::MemoryState;
 use super::state::{MemoryStream, StoredRow};
 use wharf_ports::{
-    Body, CostQuery, CostRow, CostSums, History, HistoryItem, HistoryRecord, OpenAsk, RunPage,
-    RunPlace, RunQuery, SealedRecord,
+    AuditPage, AuditQuery, Body, CostQuery, CostRow, CostSums, History, HistoryItem, HistoryRecord,
+    ID_PREFIX_RUNS_MAX, OpenAsk, RunPage, RunPlace, RunQuery, SealedRecord, StatsQuery, StatsRow,
+    StatsSums,
 };
 
 impl MemoryState {
@@ -52,19 +54,14 @@ impl MemoryState {
     /// Runs, newest first.
     pub fn runs(&self, query: &RunQuery) -> RunPage {
         let before = query.before.unwrap_or(u64::MAX);
+        let least = self.least_found(query);
         let mut page = RunPage::default();
         let mut last = None;
         for (position, id) in self.order.range(..before).rev() {
             let Some(run) = self.streams.get(id).and_then(|stream| stream.run.as_ref()) else {
                 continue;
             };
-            let wanted = query.world.as_ref().is_none_or(|world| run.key.world == *world)
-                && query.tool.as_ref().is_none_or(|tool| run.tool == *tool)
-                && query.status.is_none_or(|status| run.status == status)
-                && (query.grant.is_none() || run.grant == query.grant)
-                && query.since.is_none_or(|since| run.created_at >= since)
-                && query.until.is_none_or(|until| run.created_at < until);
-            if !wanted {
+            if !query.wants(run) || least.is_some_and(|least| run.key.run.as_str() < least) {
                 continue;
             }
             if page.runs.len() == query.limit {
@@ -78,12 +75,40 @@ impl MemoryState {
         page
     }
 
+    /// The least id that the beginning of an id finds, if it fits more than it may find.
+    fn least_found(&self, query: &RunQuery) -> Option<&str> {
+        let prefix = query.id_prefix.as_ref()?;
+        let ids = self.summaries().map(|run| run.key.run.as_str());
+        let mut ids: Vec<&str> = ids.filter(|id| id.starts_with(prefix.as_str())).collect();
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        ids.get(ID_PREFIX_RUNS_MAX - 1).copied()
+    }
+
+    /// How many runs the query wants within these rights, up to a number.
+    pub fn count_runs(&self, query: &RunQuery, within: &Rights, up_to: u64) -> u64 {
+        let runs = self.summaries().filter(|run| {
+            query.wants(run)
+                && within.in_world(&run.key.world)
+                && within.check_tool(&run.tool).is_ok()
+        });
+        (runs.count() as u64).min(up_to)
+    }
+
+    /// How many runs were accepted in each piece of a time.
+    pub fn run_stats(&self, query: &StatsQuery) -> Vec<StatsRow> {
+        let mut sums = StatsSums::default();
+        self.summaries().for_each(|run| sums.count(query, run));
+        sums.into_rows()
+    }
+
+    fn summaries(&self) -> impl Iterator<Item = &RunSummary> {
+        self.streams.values().filter_map(|stream| stream.run.as_ref())
+    }
+
     /// What runs have cost.
     pub fn costs(&self, query: &CostQuery) -> Vec<CostRow> {
         let mut sums = CostSums::default();
-        for run in self.streams.values().filter_map(|stream| stream.run.as_ref()) {
-            sums.count(query, run);
-        }
+        self.summaries().for_each(|run| sums.count(query, run));
         sums.into_rows()
     }
 
@@ -91,13 +116,18 @@ impl MemoryState {
     pub fn open_asks(&self, after: u64, limit: usize) -> Vec<OpenAsk> {
         self.open_of(StreamKind::Ask)
             .filter(|(_, stream)| stream.position > after)
-            .filter_map(|(_, stream)| {
-                let entries = stored(stream).entries.into_iter().filter_map(|(at, entry)| {
-                    let Entry::Ask(entry) = entry else { return None };
-                    Some((at, entry))
-                });
-                Some(OpenAsk { position: stream.position, ask: Ask::replay(entries)? })
-            })
+            .filter_map(|(_, stream)| ask_of(stream))
+            .take(limit)
+            .collect()
+    }
+
+    /// Decided asks, newest first.
+    pub fn decided_asks(&self, before: u64, limit: usize) -> Vec<OpenAsk> {
+        let asks = self.order.range(..before).rev().map(|(_, id)| id);
+        asks.filter(|id| id.kind() == StreamKind::Ask)
+            .filter_map(|id| self.streams.get(id))
+            .filter(|stream| !stream.open)
+            .filter_map(|stream| ask_of(stream))
             .take(limit)
             .collect()
     }
@@ -135,6 +165,23 @@ impl MemoryState {
             .collect()
     }
 
+    /// Records of the audit that a query wants.
+    pub fn find_audit(&self, query: &AuditQuery) -> AuditPage {
+        let behind = |record: &&Arc<SealedRecord>| {
+            query.after.is_none_or(|after| match query.newest_first {
+                true => record.id < after,
+                false => record.id > after,
+            })
+        };
+        let all: Vec<_> = self.audit.iter().filter(behind).collect();
+        let read = |record: &&Arc<SealedRecord>| Ok(SealedRecord::clone(record));
+        let page: Result<AuditPage, Infallible> = match query.newest_first {
+            true => query.page(all.iter().rev().map(read)),
+            false => query.page(all.iter().map(read)),
+        };
+        page.unwrap_or_default()
+    }
+
     fn open_of(&self, kind: StreamKind) -> impl Iterator<Item = (&StreamId, &Arc<MemoryStream>)> {
         self.order
             .values()
@@ -142,6 +189,14 @@ impl MemoryState {
             .filter_map(|id| Some((id, self.streams.get(id)?)))
             .filter(|(_, stream)| stream.open)
     }
+}
+
+fn ask_of(stream: &MemoryStream) -> Option<OpenAsk> {
+    let entries = stored(stream).entries.into_iter().filter_map(|(at, entry)| {
+        let Entry::Ask(entry) = entry else { return None };
+        Some((at, entry))
+    });
+    Some(OpenAsk { position: stream.position, ask: Ask::replay(entries)? })
 }
 
 fn stored(stream: &MemoryStream) -> History {

@@ -7,15 +7,15 @@ use futures::FutureExt as _;
 use futures::future::{BoxFuture, ready};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
-use wharf_domain::{Account, Price};
+use wharf_domain::{Account, Price, Rights};
 use wharf_journal::audit::AuditKey;
 use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind, WorldId};
 
 use super::MemoryState;
 use wharf_ports::{
-    Batch, Clock, CommitError, CostQuery, CostRow, FileQuery, FileRecord, History, HistoryRecord,
-    Lease, OpenAsk, RunPage, RunQuery, SealedRecord, Store, StoreError, StoreErrorKind, TraceQuery,
-    WorldSize,
+    AuditPage, AuditQuery, Batch, Clock, CommitError, CostQuery, CostRow, FileQuery, FileRecord,
+    History, HistoryRecord, Lease, OpenAsk, RunPage, RunQuery, SealedRecord, StatsQuery, StatsRow,
+    Store, StoreError, StoreErrorKind, TraceQuery, WorldSize,
 };
 
 /// A store in memory.
@@ -248,6 +248,22 @@ impl Store for MemoryStore {
         self.with(|state| state.runs(&query))
     }
 
+    fn count_runs(
+        &self,
+        query: RunQuery,
+        within: Arc<Rights>,
+        up_to: u64,
+    ) -> BoxFuture<'static, Result<u64, StoreError>> {
+        self.with(|state| state.count_runs(&query, &within, up_to))
+    }
+
+    fn run_stats(
+        &self,
+        query: StatsQuery,
+    ) -> BoxFuture<'static, Result<Vec<StatsRow>, StoreError>> {
+        self.with(|state| state.run_stats(&query))
+    }
+
     fn costs(&self, query: CostQuery) -> BoxFuture<'static, Result<Vec<CostRow>, StoreError>> {
         self.with(|state| state.costs(&query))
     }
@@ -272,6 +288,14 @@ impl Store for MemoryStore {
         self.with(|state| state.open_asks(after, limit))
     }
 
+    fn decided_asks(
+        &self,
+        before: u64,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<OpenAsk>, StoreError>> {
+        self.with(|state| state.decided_asks(before, limit))
+    }
+
     fn account(&self, id: AccountId) -> BoxFuture<'static, Result<Option<Account>, StoreError>> {
         self.with(|state| state.account(&id))
     }
@@ -293,6 +317,10 @@ impl Store for MemoryStore {
         limit: usize,
     ) -> BoxFuture<'static, Result<Vec<SealedRecord>, StoreError>> {
         self.with(|state| state.audit(after, limit))
+    }
+
+    fn find_audit(&self, query: AuditQuery) -> BoxFuture<'static, Result<AuditPage, StoreError>> {
+        self.with(|state| state.find_audit(&query))
     }
 
     fn purge(&self, stream: StreamId) -> BoxFuture<'static, Result<bool, StoreError>> {

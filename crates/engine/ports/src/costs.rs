@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use wharf_domain::RunSummary;
-use wharf_vocab::{Micro, ProviderId, RunStatus, Timestamp, ToolId, WorldId};
+use wharf_vocab::{GrantId, Micro, ProviderId, RunStatus, Timestamp, ToolId, WorldId};
 
 /// How long a day is, in UTC.
 const DAY_MS: u64 = 86_400_000;
+/// How long an hour is.
+const HOUR_MS: u64 = 3_600_000;
 
 /// Which runs to sum up, and by what.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,6 +39,10 @@ pub enum CostBy {
     Agent,
     /// A day in UTC.
     Day,
+    /// An hour in UTC.
+    Hour,
+    /// Whoever called for the runs.
+    Caller,
 }
 
 /// What a row of sums is about.
@@ -50,6 +56,10 @@ pub enum CostKey {
     Agent(ProviderId),
     /// A day in UTC, by its first moment.
     Day(Timestamp),
+    /// An hour in UTC, by its first moment.
+    Hour(Timestamp),
+    /// Whoever called for the runs; of runs of older cores that is not known.
+    Caller(Option<GrantId>),
 }
 
 impl CostKey {
@@ -60,6 +70,8 @@ impl CostKey {
             CostBy::World => Self::World(run.key.world.clone()),
             CostBy::Agent => Self::Agent(run.tool.provider()),
             CostBy::Day => Self::Day(Timestamp(run.created_at.0 / DAY_MS * DAY_MS)),
+            CostBy::Hour => Self::Hour(Timestamp(run.created_at.0 / HOUR_MS * HOUR_MS)),
+            CostBy::Caller => Self::Caller(run.caller.clone()),
         }
     }
 }
@@ -148,11 +160,11 @@ impl CostSums {
         }
     }
 
-    /// The rows: days in their order, all else by what it cost, the dearest first.
+    /// The rows: days and hours in their order, all else by what it cost, the dearest first.
     pub fn into_rows(self) -> Vec<CostRow> {
         let mut rows: Vec<_> = self.0.into_iter().map(|(key, sum)| CostRow { key, sum }).collect();
         // Rows come by key; the sort keeps that order among those that cost the same.
-        if !rows.iter().any(|row| matches!(row.key, CostKey::Day(_))) {
+        if !rows.iter().any(|row| matches!(row.key, CostKey::Day(_) | CostKey::Hour(_))) {
             rows.sort_by_key(|row| std::cmp::Reverse(row.sum.cost_micro));
         }
         rows

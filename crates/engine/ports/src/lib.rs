@@ -5,6 +5,7 @@
 //! [`providers`]) is for edges; the engine uses none of it.
 
 mod artifacts;
+mod audit;
 mod batch;
 mod clock;
 mod costs;
@@ -14,11 +15,13 @@ pub mod logins;
 mod objects;
 mod provider;
 pub mod providers;
+mod stats;
 mod store;
 pub mod vault;
 mod verify;
 
 pub use artifacts::{FileQuery, FileRecord, TraceQuery, WorldSize};
+pub use audit::{AUDIT_LOOKED_AT_MAX, AuditPage, AuditQuery};
 pub use batch::{Append, Batch, Body, Claim, CommitError, Refusal, StreamHead};
 pub use clock::{Clock, ManualClock, Sources, SteadyClock, SystemClock};
 pub use costs::{CostBy, CostKey, CostQuery, CostRow, CostSum, CostSums, wall_ms};
@@ -29,8 +32,9 @@ pub use objects::{
     UploadPart,
 };
 pub use provider::{Dispatch, EffectId, ProviderSink, RoomFor};
+pub use stats::{StatsBy, StatsQuery, StatsRow, StatsSums};
 pub use store::{
-    History, HistoryItem, HistoryRecord, Lease, OpenAsk, RunPage, RunPlace, RunQuery, SealedRecord,
-    Store, StoreError, StoreErrorKind,
+    History, HistoryItem, HistoryRecord, ID_PREFIX_RUNS_MAX, Lease, OpenAsk, RunPage, RunPlace,
+    RunQuery, SealedRecord, Store, StoreError, StoreErrorKind,
 };
 pub use verify::verified;

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use wharf_domain::{Account, Ask, AuditRecord, Entry, Price, Progress, RunSummary};
+use wharf_domain::{Account, Ask, AuditRecord, Entry, Price, Progress, Rights, RunSummary};
 use wharf_vocab::{
-    AccountId, Code, CommitNo, Epoch, Fault, GrantId, HoldId, NodeId, RunStatus, Seq, ShardId,
-    StreamId, StreamKind, Timestamp, ToolId, WorldId,
+    AccountId, Code, CommitNo, Epoch, Fault, GrantId, HoldId, NodeId, RunKey, RunStatus, Seq,
+    ShardId, StreamId, StreamKind, Timestamp, ToolId, WorldId,
 };
 
-use crate::{Batch, CommitError, CostQuery, CostRow, FileQuery, FileRecord, TraceQuery, WorldSize};
+use crate::{
+    AuditPage, AuditQuery, Batch, CommitError, CostQuery, CostRow, FileQuery, FileRecord,
+    StatsQuery, StatsRow, TraceQuery, WorldSize,
+};
 
 /// What the engine needs of a store.
 ///
@@ -55,6 +58,19 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
     /// Runs, newest first.
     fn runs(&self, query: RunQuery) -> BoxFuture<'static, Result<RunPage, StoreError>>;
 
+    /// How many runs the query wants that lie within these rights, counted up to a number. Where
+    /// a page begins and how long it is does not matter.
+    fn count_runs(
+        &self,
+        query: RunQuery,
+        within: Arc<Rights>,
+        up_to: u64,
+    ) -> BoxFuture<'static, Result<u64, StoreError>>;
+
+    /// How many runs were accepted in each piece of a time, by the piece and then by key.
+    fn run_stats(&self, query: StatsQuery)
+    -> BoxFuture<'static, Result<Vec<StatsRow>, StoreError>>;
+
     /// What runs have cost; days in their order, all else with the dearest first.
     fn costs(&self, query: CostQuery) -> BoxFuture<'static, Result<Vec<CostRow>, StoreError>>;
 
@@ -71,6 +87,13 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
     fn open_asks(
         &self,
         after: u64,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<OpenAsk>, StoreError>>;
+
+    /// Asks that were decided, newest first, before a [`OpenAsk::position`].
+    fn decided_asks(
+        &self,
+        before: u64,
         limit: usize,
     ) -> BoxFuture<'static, Result<Vec<OpenAsk>, StoreError>>;
 
@@ -92,6 +115,10 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
         after: u64,
         limit: usize,
     ) -> BoxFuture<'static, Result<Vec<SealedRecord>, StoreError>>;
+
+    /// Records of the audit that a query wants. It looks at a bounded number of records, and says
+    /// how far it came.
+    fn find_audit(&self, query: AuditQuery) -> BoxFuture<'static, Result<AuditPage, StoreError>>;
 
     /// Removes a stream that is not open, with all it holds and the names that were claimed when
     /// it was made; says whether it did. Files that a run wrote stay, and so do the records of
@@ -146,10 +173,20 @@ pub struct RunQuery {
     pub world: Option<WorldId>,
     /// Only of this tool.
     pub tool: Option<ToolId>,
-    /// Only in this status.
-    pub status: Option<RunStatus>,
+    /// Only in one of these; in any when empty.
+    pub statuses: Vec<RunStatus>,
     /// Only those that a client of MCP called for with this grant.
     pub grant: Option<GrantId>,
+    /// Only those that were called for with this grant.
+    pub caller: Option<GrantId>,
+    /// Only those that this run started.
+    pub parent: Option<RunKey>,
+    /// Only those that are part of this.
+    pub correlation_id: Option<String>,
+    /// Only those whose id begins so: of very many, those with the greatest ids.
+    pub id_prefix: Option<String>,
+    /// Only those that have cost more than was held for them.
+    pub over_hold: bool,
     /// Only runs accepted at this moment or later.
     pub since: Option<Timestamp>,
     /// Only runs accepted before this moment.
@@ -161,6 +198,32 @@ pub struct RunQuery {
     /// How many at most.
     pub limit: usize,
 }
+
+impl RunQuery {
+    /// Whether it wants a run, wherever its page begins.
+    pub fn wants(&self, run: &RunSummary) -> bool {
+        let same = |wanted: Option<&GrantId>, has: Option<&GrantId>| {
+            wanted.is_none_or(|wanted| has == Some(wanted))
+        };
+        self.world.as_ref().is_none_or(|world| run.key.world == *world)
+            && self.tool.as_ref().is_none_or(|tool| run.tool == *tool)
+            && (self.statuses.is_empty() || self.statuses.contains(&run.status))
+            && same(self.grant.as_ref(), run.grant.as_ref())
+            && same(self.caller.as_ref(), run.caller.as_ref())
+            && self.parent.as_ref().is_none_or(|parent| run.parent.as_ref() == Some(parent))
+            && self.correlation_id.as_ref().is_none_or(|id| run.correlation_id.as_ref() == Some(id))
+            && self
+                .id_prefix
+                .as_ref()
+                .is_none_or(|it| run.key.run.as_str().starts_with(it.as_str()))
+            && (!self.over_hold || run.over_hold)
+            && self.since.is_none_or(|since| run.created_at >= since)
+            && self.until.is_none_or(|until| run.created_at < until)
+    }
+}
+
+/// Most ids that a beginning of an id finds.
+pub const ID_PREFIX_RUNS_MAX: usize = 1_000;
 
 /// A page of runs.
 #[derive(Debug, Clone, Default, PartialEq)]

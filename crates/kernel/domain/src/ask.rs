@@ -241,12 +241,14 @@ pub struct Ask {
     pub created_at: Timestamp,
     /// How it ended and who ended it.
     pub resolved: Option<(Resolution, Actor)>,
+    /// When it ended.
+    pub resolved_at: Option<Timestamp>,
 }
 
 impl Ask {
     /// An ask that was raised just now.
     pub fn raised(spec: AskSpec, created_at: Timestamp) -> Self {
-        Self { spec, created_at, resolved: None }
+        Self { spec, created_at, resolved: None, resolved_at: None }
     }
 
     /// Reads an ask back from its stream.
@@ -257,6 +259,7 @@ impl Ask {
                 (AskEntry::Raised(spec), None) => ask = Some(Self::raised(*spec, at)),
                 (AskEntry::Resolved { resolution, by }, Some(ask)) => {
                     ask.resolved = Some((resolution, by));
+                    ask.resolved_at = Some(at);
                 }
                 (AskEntry::Raised(_), Some(_)) | (AskEntry::Resolved { .. }, None) => return None,
             }
@@ -278,7 +281,11 @@ impl Ask {
     ) -> Result<(), Fault> {
         let spec = &self.spec;
         if !self.is_open() {
-            return Err(Fault::new(Code::AskDecided, "This ask has been decided already."));
+            let mut fault = Fault::new(Code::AskDecided, "This ask has been decided already.");
+            if let Some((resolution, by)) = &self.resolved {
+                fault = fault.with("decision", resolution.as_str()).with("decided_by", by.as_str());
+            }
+            return Err(fault);
         }
         if !resolution.fits(spec.kind) {
             let message = match spec.kind {

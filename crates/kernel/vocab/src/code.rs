@@ -62,6 +62,8 @@ codes! {
     RunModeUnsupported = "run.mode_unsupported", 422, false;
     /// The run is still going, so it cannot be removed.
     RunStillOpen = "run.still_open", 409, true;
+    /// Some values of a run that is to be run again were not kept whole.
+    RunInputsStripped = "run.inputs_stripped", 422, false;
 
     /// There is no such world.
     WorldNotFound = "world.not_found", 404, false;
@@ -123,6 +125,8 @@ codes! {
     AskNotFound = "ask.not_found", 404, false;
     /// The ask has been decided already.
     AskDecided = "ask.decided", 409, false;
+    /// The ask is about something else than what was shown.
+    AskChanged = "ask.changed", 409, false;
     /// The answer does not fit the question.
     AskAnswerInvalid = "ask.answer_invalid", 422, false;
     /// The ask was denied.

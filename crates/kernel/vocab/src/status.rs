@@ -423,8 +423,10 @@ choices! {
         Withdrawn = "withdrawn",
     }
 
-    /// What a queued run waits for.
+    /// What a run waits for.
     WaitKind {
+        /// An answer or a decision.
+        Ask = "ask",
         /// Room at its provider.
         Room = "room",
         /// Its provider, which is not there.

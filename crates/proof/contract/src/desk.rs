@@ -287,6 +287,8 @@ pub fn summary(key: &RunKey, status: RunStatus) -> RunSummary {
         correlation_id: None,
         parent: None,
         grant: None,
+        caller: None,
+        over_hold: false,
         error: None,
     }
 }

@@ -66,6 +66,8 @@ pub use lineage::{
     t040_writers_and_readers_are_traced_by_file_and_by_run,
 };
 pub use lists::{
+    c010_runs_are_counted_by_pieces_of_time, c011_runs_are_narrowed_as_the_console_does,
+    c013_decided_asks_come_newest_first, c019_the_audit_is_searched,
     m036_runs_are_narrowed_by_grant, open_asks_come_oldest_first, runs_are_filtered,
     runs_are_paged_newest_first, runs_keep_their_pages_while_others_are_added,
     t045_runs_are_narrowed_by_time,
@@ -115,6 +117,10 @@ macro_rules! store_contract {
             audit_comes_in_order_of_commit
             audit_is_one_sealed_chain_per_shard
             a_name_is_claimed_once
+            c010_runs_are_counted_by_pieces_of_time
+            c011_runs_are_narrowed_as_the_console_does
+            c013_decided_asks_come_newest_first
+            c019_the_audit_is_searched
             a_refused_batch_claims_nothing
             a_later_batch_of_a_group_sees_the_earlier
             a_refused_batch_leaves_nothing_behind

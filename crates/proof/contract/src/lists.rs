@@ -1,10 +1,13 @@
 //! Lists of runs and of asks.
 
+use std::sync::Arc;
+
+use wharf_domain::{Actor, AuditEvent, AuditRecord, Rights};
 use wharf_vocab::{AskId, GrantId, RunKey, RunStatus, ShardId, Timestamp, WorldId};
 
 use super::Subject;
 use super::desk::{Desk, key, question, run_key, tool};
-use wharf_ports::RunQuery;
+use wharf_ports::{AuditQuery, RunQuery, StatsBy, StatsQuery};
 
 fn names(runs: &[wharf_domain::RunSummary]) -> Vec<&str> {
     runs.iter().map(|run| run.key.run.as_str()).collect()
@@ -55,22 +58,24 @@ pub async fn runs_are_filtered(subject: Subject) {
     for n in 0..12_u32 {
         let world = if n % 2 == 0 { "even" } else { "odd" };
         let run = run_key(world, &format!("r-{n}"));
-        let mut batch = desk.creates(&run);
-        if n % 3 == 0
-            && let Some(summary) = &mut batch.appends[0].head.run
-        {
-            summary.tool = tool("llm/litellm@1");
-        }
-        desk.put(batch).await;
+        let mut batches = vec![desk.creates(&run)];
         if n < 4 {
-            desk.put(desk.ends(&run, 2)).await;
+            batches.push(desk.ends(&run, 2));
+        }
+        for mut batch in batches {
+            if n % 3 == 0
+                && let Some(summary) = &mut batch.appends[0].head.run
+            {
+                summary.tool = tool("llm/litellm@1");
+            }
+            desk.put(batch).await;
         }
     }
-    let list = async |world: Option<&str>, name: Option<&str>, status, limit| {
+    let list = async |world: Option<&str>, name: Option<&str>, status: Option<RunStatus>, limit| {
         let mut query = RunQuery {
             world: world.map(|world| WorldId::new(world).expect("valid")),
             tool: name.map(tool),
-            status,
+            statuses: status.into_iter().collect(),
             limit,
             ..RunQuery::default()
         };
@@ -87,12 +92,11 @@ pub async fn runs_are_filtered(subject: Subject) {
     };
     for limit in [1, 2, 100] {
         assert_eq!(list(Some("even"), None, None, limit).await, ["10", "8", "6", "4", "2", "0"]);
-        // The tools of runs 0 and 3 were changed back by their end.
         let llm = list(None, Some("llm/litellm@1"), None, limit).await;
-        assert_eq!(llm, ["9", "6"]);
+        assert_eq!(llm, ["9", "6", "3", "0"]);
         let over = Some(RunStatus::Succeeded);
         assert_eq!(list(None, None, over, limit).await, ["3", "2", "1", "0"]);
-        assert_eq!(list(Some("odd"), Some("wharf/echo"), over, limit).await, ["3", "1"]);
+        assert_eq!(list(Some("odd"), Some("wharf/echo"), over, limit).await, ["1"]);
         assert_eq!(list(Some("ev"), None, None, limit).await, [""; 0]);
         assert_eq!(list(None, None, Some(RunStatus::Failed), limit).await, [""; 0]);
     }
@@ -114,8 +118,13 @@ pub async fn m036_runs_are_narrowed_by_grant(subject: Subject) {
             desk.put(batch).await;
         }
     }
-    let list = async |name: &str, status, limit| {
-        let mut query = RunQuery { grant: grant(name), status, limit, ..RunQuery::default() };
+    let list = async |name: &str, status: Option<RunStatus>, limit| {
+        let mut query = RunQuery {
+            grant: grant(name),
+            statuses: status.into_iter().collect(),
+            limit,
+            ..RunQuery::default()
+        };
         let mut found = Vec::new();
         loop {
             let page = desk.store().runs(query.clone()).await.expect("readable");
@@ -185,9 +194,9 @@ pub async fn t045_runs_are_narrowed_by_time(subject: Subject) {
         assert_eq!(list(Some(0), Some(u64::MAX), all.clone()).await, "76543210");
         let even = RunQuery { world: Some(WorldId::new("even").expect("valid")), ..all.clone() };
         assert_eq!(list(Some(20), Some(60), even).await, "642");
-        let over = RunQuery { status: Some(RunStatus::Succeeded), ..all.clone() };
+        let over = RunQuery { statuses: vec![RunStatus::Succeeded], ..all.clone() };
         assert_eq!(list(Some(20), Some(50), over).await, "31");
-        let open = RunQuery { status: Some(RunStatus::Running), ..all };
+        let open = RunQuery { statuses: vec![RunStatus::Running], ..all };
         assert_eq!(list(Some(20), Some(50), open).await, "54");
     }
 }
@@ -223,4 +232,182 @@ pub async fn open_asks_come_oldest_first(subject: Subject) {
     let rest = open(first[1].position, 2).await;
     assert_eq!(ids(&rest), asks[3..]);
     assert_eq!(open(rest[1].position, 2).await, []);
+}
+
+/// Who called for runs, what started them, what they are part of and how their ids begin narrow
+/// the list, alone and together, also across pages; counts say the same.
+pub async fn c011_runs_are_narrowed_as_the_console_does(subject: Subject) {
+    let desk = Desk::open(subject).await;
+    let grant = |name: &str| GrantId::new(name).expect("valid");
+    for n in 0..12_u32 {
+        let run = run_key(if n % 2 == 0 { "even" } else { "odd" }, &format!("r-{n:02}"));
+        let mut batches = vec![desk.creates(&run)];
+        if n < 4 {
+            batches.push(desk.ends(&run, 2));
+        }
+        for mut batch in batches {
+            let summary = batch.appends[0].head.run.as_mut().expect("a run");
+            summary.caller = Some(grant(if n % 3 == 0 { "g-1" } else { "g-2" }));
+            summary.parent = (n > 5).then(|| run_key("even", "r-00"));
+            summary.correlation_id = (n % 4 == 0).then(|| "batch".to_owned());
+            summary.over_hold = n == 2;
+            desk.put(batch).await;
+        }
+    }
+    let all = || RunQuery::default();
+    let prefix = |text: &str| RunQuery { id_prefix: Some(text.to_owned()), ..all() };
+    let even = WorldId::new("even").ok();
+    let statuses = vec![RunStatus::Succeeded, RunStatus::Failed];
+    for (query, expect) in [
+        (RunQuery { caller: Some(grant("g-1")), ..all() }, "09 06 03 00"),
+        (RunQuery { caller: Some(grant("g")), ..all() }, ""),
+        (RunQuery { parent: Some(run_key("even", "r-00")), ..all() }, "11 10 09 08 07 06"),
+        (RunQuery { parent: Some(run_key("odd", "r-00")), ..all() }, ""),
+        (RunQuery { correlation_id: Some("batch".to_owned()), ..all() }, "08 04 00"),
+        (RunQuery { over_hold: true, ..all() }, "02"),
+        (RunQuery { statuses, ..all() }, "03 02 01 00"),
+        (
+            RunQuery { statuses: vec![RunStatus::Running, RunStatus::Failed], ..all() },
+            "11 10 09 08 07 06 05 04",
+        ),
+        (prefix("r-1"), "11 10"),
+        (prefix("r-"), "11 10 09 08 07 06 05 04 03 02 01 00"),
+        (prefix("x"), ""),
+        (RunQuery { world: even.clone(), ..prefix("r-0") }, "08 06 04 02 00"),
+        (RunQuery { caller: Some(grant("g-2")), world: even.clone(), ..prefix("r-0") }, "08 04 02"),
+        (
+            RunQuery { caller: Some(grant("g-1")), statuses: vec![RunStatus::Succeeded], ..all() },
+            "03 00",
+        ),
+    ] {
+        for limit in [1, 5, 100] {
+            let mut query = RunQuery { limit, ..query.clone() };
+            let mut found = Vec::new();
+            loop {
+                let page = desk.store().runs(query.clone()).await.expect("readable");
+                found.extend(page.runs.iter().map(|run| run.key.run.as_str()[2..].to_owned()));
+                if page.next.is_none() {
+                    break;
+                }
+                query.before = page.next;
+            }
+            assert_eq!(found.join(" "), expect, "{query:?}");
+        }
+        let count = async |rights: Rights, up_to| {
+            let rights = Arc::new(rights);
+            desk.store().count_runs(query.clone(), rights, up_to).await.expect("readable")
+        };
+        let expect: Vec<&str> = expect.split_whitespace().collect();
+        assert_eq!(count(Rights::all(), 100).await, expect.len() as u64, "{query:?}");
+        assert_eq!(count(Rights::all(), 2).await, (expect.len() as u64).min(2), "{query:?}");
+        let only = Rights { worlds: Some([run_key("odd", "r").world].into()), ..Rights::all() };
+        let odd = expect.iter().filter(|id| id.ends_with(['1', '3', '5', '7', '9'])).count();
+        assert_eq!(count(only, 100).await, odd as u64, "{query:?}");
+    }
+}
+
+/// Counts of a time say what was accepted in each piece of it, within rights.
+pub async fn c010_runs_are_counted_by_pieces_of_time(subject: Subject) {
+    let desk = Desk::open(subject).await;
+    for (n, at) in [1_000, 1_999, 2_000, 5_500, 9_000].into_iter().enumerate() {
+        let run = run_key(if n == 0 { "lab" } else { "w" }, &format!("r-{n}"));
+        let mut batch = desk.creates(&run);
+        let summary = batch.appends[0].head.run.as_mut().expect("a run");
+        summary.created_at = Timestamp(at);
+        summary.cost_micro = 5;
+        if n == 1 {
+            summary.tool = tool("llm/chat");
+        }
+        desk.put(batch).await;
+    }
+    let stats = async |by, rights: Rights| {
+        let query = StatsQuery {
+            within: Arc::new(rights),
+            world: None,
+            tool: None,
+            since: Timestamp(1_000),
+            until: Timestamp(9_000),
+            step_ms: 1_000,
+            by,
+        };
+        let rows = desk.store().run_stats(query).await.expect("readable");
+        let rows =
+            rows.into_iter().map(|row| (row.at.0, row.key, row.sum.runs, row.sum.cost_micro));
+        rows.collect::<Vec<_>>()
+    };
+    let row = |at: u64, key: &str, runs: u64| (at, key.to_owned(), runs, 5 * runs);
+    let by_status = stats(StatsBy::Status, Rights::all()).await;
+    let status = |at, runs| row(at, "running", runs);
+    assert_eq!(by_status, [status(1_000, 2), status(2_000, 1), status(5_000, 1)]);
+    let by_tool = stats(StatsBy::Tool, Rights::all()).await;
+    assert_eq!(by_tool[..2], [row(1_000, "llm/chat", 1), row(1_000, "wharf/echo", 1)]);
+    let only = Rights { worlds: Some([run_key("lab", "r").world].into()), ..Rights::all() };
+    assert_eq!(stats(StatsBy::World, only).await, [row(1_000, "lab", 1)]);
+}
+
+/// Asks that were decided come newest first, and with when and by whom.
+pub async fn c013_decided_asks_come_newest_first(subject: Subject) {
+    let desk = Desk::open(subject).await;
+    let asks: Vec<_> = (0..4).map(|n| AskId::in_shard(ShardId(n), &format!("q-{n}"))).collect();
+    desk.accept(&[key("r")]).await;
+    for ask in &asks {
+        desk.put(desk.asks(ask)).await;
+    }
+    let mut moments = Vec::new();
+    for ask in [&asks[2], &asks[0], &asks[3]] {
+        let batch = desk.resolves(ask);
+        moments.push(batch.at);
+        desk.put(batch).await;
+    }
+    let decided =
+        async |before, limit| desk.store().decided_asks(before, limit).await.expect("readable");
+    let all = decided(u64::MAX, 10).await;
+    let ids: Vec<_> = all.iter().map(|it| it.ask.spec.ask_id.clone()).collect();
+    assert_eq!(ids, [asks[3].clone(), asks[2].clone(), asks[0].clone()]);
+    assert_eq!(all[0].ask.resolved_at, Some(moments[2]));
+    assert!(all.iter().all(|it| it.ask.resolved.is_some()));
+    let first = decided(u64::MAX, 1).await;
+    let rest = decided(first[0].position, 10).await;
+    assert_eq!(rest, all[1..]);
+}
+
+/// Records of the audit are found by who, what and when, in both directions and page by page.
+pub async fn c019_the_audit_is_searched(subject: Subject) {
+    let desk = Desk::open(subject).await;
+    let runs: Vec<RunKey> = (0..5).map(|n| key(&format!("r-{n}"))).collect();
+    desk.accept(&runs).await;
+    for run in &runs {
+        let mut batch = desk.ends(run, 2);
+        let ended = AuditRecord::new(AuditEvent::named("tool.call_completed"), Actor::CORE, run);
+        batch.audit.push(ended);
+        desk.put(batch).await;
+    }
+    let search = async |query: AuditQuery| {
+        let (mut found, mut query) = (Vec::new(), query);
+        loop {
+            let page = desk.store().find_audit(query.clone()).await.expect("readable");
+            found.extend(page.records.into_iter().map(|it| it.record.subject.to_string()));
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return found,
+            }
+        }
+    };
+    let of = |event: &str| AuditQuery { event: Some(event.to_owned()), ..AuditQuery::default() };
+    let subjects: Vec<String> = runs.iter().map(|run| format!("run:{run}")).collect();
+    let backwards: Vec<String> = subjects.iter().rev().cloned().collect();
+    for limit in [1, 2, 50] {
+        for event in ["tool.call_completed", "tool.call_c*"] {
+            assert_eq!(search(AuditQuery { limit, ..of(event) }).await, subjects);
+            let newest = AuditQuery { limit, newest_first: true, ..of(event) };
+            assert_eq!(search(newest).await, backwards);
+        }
+        let one = AuditQuery { subject: Some(subjects[3].clone()), limit, ..of("tool.*") };
+        assert_eq!(search(one).await, subjects[3..4]);
+        assert_eq!(search(AuditQuery { limit, ..of("tool.call") }).await, [""; 0]);
+        let nobody = AuditQuery { actor: Some("nobody".to_owned()), limit, ..of("tool.*") };
+        assert_eq!(search(nobody).await, [""; 0]);
+        let early = AuditQuery { until: Some(Timestamp(0)), limit, ..of("tool.*") };
+        assert_eq!(search(early).await, [""; 0]);
+    }
 }

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row};
 use wharf_domain::{Account, Price};
 use wharf_journal::audit::SignedHead;
-use wharf_ports::{SealedRecord, StoreError};
+use wharf_ports::{AUDIT_LOOKED_AT_MAX, AuditPage, AuditQuery, SealedRecord, StoreError};
 use wharf_vocab::{AccountId, Digest, HoldId, ShardId, Timestamp, ToolId};
 
 use crate::error::{corrupt, from_sqlite};
@@ -70,6 +70,25 @@ pub(crate) fn audit(
         records.push(record(row)?);
     }
     Ok(records)
+}
+
+/// Records of the audit that a query wants. The index of ids is walked in the order asked for.
+pub(crate) fn find_audit(conn: &Connection, query: &AuditQuery) -> Result<AuditPage, StoreError> {
+    let (compared, order, from) = match query.newest_first {
+        true => ("<", "DESC", query.after.unwrap_or(u64::MAX)),
+        false => (">", "ASC", query.after.unwrap_or(0)),
+    };
+    let sql = format!(
+        "SELECT id, shard, n, at, mac, record FROM audit WHERE id {compared} ?1
+         ORDER BY id {order} LIMIT ?2"
+    );
+    let mut select = conn.prepare_cached(&sql).map_err(from_sqlite)?;
+    let limit = clamp_len(AUDIT_LOOKED_AT_MAX + 1);
+    let mut rows = select.query([clamp(from), limit]).map_err(from_sqlite)?;
+    query.page(std::iter::from_fn(|| match rows.next() {
+        Ok(row) => row.map(record),
+        Err(error) => Some(Err(from_sqlite(error))),
+    }))
 }
 
 fn record(row: &Row<'_>) -> Result<SealedRecord, StoreError> {

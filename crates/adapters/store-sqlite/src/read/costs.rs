@@ -3,7 +3,7 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params_from_iter};
 use wharf_ports::{CostBy, CostKey, CostQuery, CostRow, CostSum, CostSums, StoreError};
-use wharf_vocab::{ProviderId, Timestamp, ToolId, WorldId};
+use wharf_vocab::{GrantId, ProviderId, Timestamp, ToolId, WorldId};
 
 use crate::error::{corrupt, from_sqlite};
 use crate::number::clamp;
@@ -23,7 +23,11 @@ pub(crate) fn costs(conn: &Connection, query: &CostQuery) -> Result<Vec<CostRow>
     Ok(sums.into_rows())
 }
 
-/// The statement adds up the halves of each number apart, since SQLite's sums end at 63 bits.
+/// The halves of each number are added up apart, since SQLite's sums end at 63 bits.
+pub(super) const SUMS: &str = "count(*), count(CASE WHEN status = 'failed' THEN 1 END),
+     sum(cost_micro >> 32 & 4294967295), sum(cost_micro & 4294967295),
+     sum(wall_ms >> 32 & 4294967295), sum(wall_ms & 4294967295)";
+
 /// A beginning is looked up in the index of times; without one all runs are walked, or those of
 /// the worlds.
 fn statement(query: &CostQuery) -> (String, Vec<Value>) {
@@ -32,13 +36,10 @@ fn statement(query: &CostQuery) -> (String, Vec<Value>) {
         CostBy::World => "substr(key, 1, instr(key, '/') - 1)",
         CostBy::Agent => "substr(tool, 1, instr(tool, '/') - 1)",
         CostBy::Day => "created_at / 86400000 * 86400000",
+        CostBy::Hour => "created_at / 3600000 * 3600000",
+        CostBy::Caller => "called_by",
     };
-    let mut sql = format!(
-        "SELECT {group}, count(*), count(CASE WHEN status = 'failed' THEN 1 END),
-                sum(cost_micro >> 32 & 4294967295), sum(cost_micro & 4294967295),
-                sum(wall_ms >> 32 & 4294967295), sum(wall_ms & 4294967295)
-         FROM streams"
-    );
+    let mut sql = format!("SELECT {group}, {SUMS} FROM streams");
     let mut values: Vec<Value> = Vec::new();
     let plus = match query.since {
         Some(since) => {
@@ -71,21 +72,26 @@ fn statement(query: &CostQuery) -> (String, Vec<Value>) {
 }
 
 fn key(by: CostBy, row: &Row<'_>) -> Result<CostKey, StoreError> {
-    if by == CostBy::Day {
+    if let CostBy::Day | CostBy::Hour = by {
         let at: i64 = row.get(0).map_err(from_sqlite)?;
-        return Ok(CostKey::Day(Timestamp(at.cast_unsigned())));
+        let at = Timestamp(at.cast_unsigned());
+        return Ok(if by == CostBy::Day { CostKey::Day(at) } else { CostKey::Hour(at) });
     }
     let name: Option<String> = row.get(0).map_err(from_sqlite)?;
     let name = name.unwrap_or_default();
     let key = match by {
         CostBy::World => WorldId::new(name.as_str()).ok().map(CostKey::World),
         CostBy::Agent => ProviderId::new(name.as_str()).ok().map(CostKey::Agent),
-        CostBy::Tool | CostBy::Day => ToolId::new(name.as_str()).ok().map(CostKey::Tool),
+        CostBy::Caller => Some(CostKey::Caller(GrantId::new(name.as_str()).ok())),
+        CostBy::Tool | CostBy::Day | CostBy::Hour => {
+            ToolId::new(name.as_str()).ok().map(CostKey::Tool)
+        }
     };
     key.ok_or_else(|| corrupt(format!("a run's tool or world is damaged: {name:?}")))
 }
 
-fn sum(row: &Row<'_>) -> rusqlite::Result<CostSum> {
+/// The sums of a row, from its second column on.
+pub(super) fn sum(row: &Row<'_>) -> rusqlite::Result<CostSum> {
     let count = |at| row.get(at).map(i64::cast_unsigned);
     // A run whose numbers could not be read when the schema was brought up has none.
     let whole = |at: usize| -> rusqlite::Result<u128> {
@@ -115,7 +121,7 @@ mod tests {
         let mut conn = Connection::open_in_memory().expect("opens");
         migrations::bring_up(&mut conn).expect("climbs");
         let world = WorldId::new("w").expect("valid");
-        for by in [CostBy::Tool, CostBy::World, CostBy::Agent, CostBy::Day] {
+        for by in [CostBy::Tool, CostBy::World, CostBy::Agent, CostBy::Day, CostBy::Hour] {
             for worlds in [None, Some(vec![world.clone()]), Some(vec![world.clone(); 3])] {
                 let query =
                     CostQuery { worlds, since: Some(Timestamp(5)), until: Some(Timestamp(9)), by };

@@ -5,11 +5,13 @@ mod books;
 mod costs;
 mod files;
 mod runs;
+mod stats;
 mod streams;
 
-pub(crate) use asks::open_asks;
-pub(crate) use books::{account, audit, heads, holds, prices};
+pub(crate) use asks::{decided_asks, open_asks};
+pub(crate) use books::{account, audit, find_audit, heads, holds, prices};
 pub(crate) use costs::costs;
 pub(crate) use files::{all_files, files, trace, usage};
-pub(crate) use runs::runs;
+pub(crate) use runs::{count_runs, runs};
+pub(crate) use stats::run_stats;
 pub(crate) use streams::{history, load, load_open};

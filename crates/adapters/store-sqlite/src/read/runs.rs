@@ -1,9 +1,10 @@
-//! The list of runs.
+//! The list of runs, and how many there are.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
-use wharf_ports::{RunPage, RunPlace, RunQuery, StoreError};
-use wharf_vocab::RunStatus;
+use wharf_domain::Rights;
+use wharf_ports::{ID_PREFIX_RUNS_MAX, RunPage, RunPlace, RunQuery, StoreError};
+use wharf_vocab::{RunStatus, ToolId, WorldId};
 
 use crate::error::{corrupt, from_sqlite};
 use crate::number::{clamp, clamp_len};
@@ -11,7 +12,7 @@ use crate::number::{clamp, clamp_len};
 /// A page of runs, newest first.
 pub(crate) fn runs(conn: &Connection, query: &RunQuery) -> Result<RunPage, StoreError> {
     let Some(span) = span(conn, query).map_err(from_sqlite)? else { return Ok(RunPage::default()) };
-    let (sql, values) = statement(query, span);
+    let (sql, values) = statement(query, span, "id, summary", query.limit);
     let mut select = conn.prepare_cached(&sql).map_err(from_sqlite)?;
     let mut rows = select.query(params_from_iter(values)).map_err(from_sqlite)?;
     let mut page = RunPage::default();
@@ -33,21 +34,77 @@ pub(crate) fn runs(conn: &Connection, query: &RunQuery) -> Result<RunPage, Store
     Ok(page)
 }
 
+/// How many runs there are within these rights, up to a number.
+pub(crate) fn count_runs(
+    conn: &Connection,
+    query: &RunQuery,
+    within: &Rights,
+    up_to: u64,
+) -> Result<u64, StoreError> {
+    let query = RunQuery { before: None, ..query.clone() };
+    let Some(span) = span(conn, &query).map_err(from_sqlite)? else { return Ok(0) };
+    if within.worlds.is_none() && within.tools.is_empty() {
+        let limit = usize::try_from(up_to).unwrap_or(usize::MAX);
+        let (sql, values) = statement(&query, span, "1", limit.saturating_sub(1));
+        let count = conn
+            .prepare_cached(&format!("SELECT count(*) FROM ({sql})"))
+            .and_then(|mut select| select.query_row(params_from_iter(values), |row| row.get(0)));
+        return count.map(i64::cast_unsigned).map_err(from_sqlite);
+    }
+    let (sql, values) = statement(&query, span, "key, tool", usize::MAX);
+    let mut select = conn.prepare_cached(&sql).map_err(from_sqlite)?;
+    let mut rows = select.query(params_from_iter(values)).map_err(from_sqlite)?;
+    let mut count = 0;
+    while count < up_to
+        && let Some(row) = rows.next().map_err(from_sqlite)?
+    {
+        let key = row.get_ref(0).map_err(from_sqlite)?.as_str().unwrap_or_default();
+        let tool = row.get_ref(1).map_err(from_sqlite)?.as_str().unwrap_or_default();
+        count += u64::from(is_within(within, key, tool));
+    }
+    Ok(count)
+}
+
+/// Whether the run with this key and of this tool lies within rights.
+pub(super) fn is_within(within: &Rights, key: &str, tool: &str) -> bool {
+    let world = key.split_once('/').and_then(|(world, _)| WorldId::new(world).ok());
+    let tool = ToolId::new(tool).ok();
+    world.is_some_and(|world| within.in_world(&world))
+        && tool.is_some_and(|tool| within.check_tool(&tool).is_ok())
+}
+
 /// Where the wanted runs can be: behind the first number and before the second.
 type Span = (i64, i64);
 
+/// Runs newer than a moment that are rather walked over than jumped over.
+const WALKED_OVER_MAX: i64 = 5_000;
+
 /// How far a page has to walk; `None` if there is nothing on the way. Runs are listed in the
 /// order they were made, which is not quite the order of their times. So the index of times is
-/// asked for the first and the last run since a moment, instead of walking to the oldest run.
+/// asked for the first and the last run of a time, instead of walking to the oldest run, or over
+/// all that came later.
 fn span(conn: &Connection, query: &RunQuery) -> rusqlite::Result<Option<Span>> {
     let before = clamp(query.before.unwrap_or(u64::MAX));
-    let Some(since) = query.since.filter(|_| walks_all(query)) else {
-        return Ok(Some((0, before)));
-    };
+    let all = Some((0, before));
+    if !walks_all(query) {
+        return Ok(all);
+    }
     let until = query.until.map_or(i64::MAX, |until| clamp(until.0));
+    let since = match query.since {
+        Some(since) => clamp(since.0),
+        None if query.until.is_none() => return Ok(all),
+        None => {
+            let mut later = conn.prepare_cached(LATER)?;
+            let later: i64 = later.query_row([until, before, WALKED_OVER_MAX], |row| row.get(0))?;
+            if later < WALKED_OVER_MAX {
+                return Ok(all);
+            }
+            0
+        }
+    };
     let ends: (Option<i64>, Option<i64>) = conn
         .prepare_cached(SPAN)?
-        .query_row([clamp(since.0), until, before], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        .query_row([since, until, before], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (Some(first), Some(last)) = ends else { return Ok(None) };
     Ok(Some((first - 1, last.saturating_add(1))))
 }
@@ -55,44 +112,132 @@ fn span(conn: &Connection, query: &RunQuery) -> rusqlite::Result<Option<Span>> {
 const SPAN: &str = "SELECT min(id), max(id) FROM streams INDEXED BY runs_by_time
                     WHERE created_at >= ?1 AND created_at < ?2 AND id < ?3";
 
+const LATER: &str = "SELECT count(*) FROM (SELECT 1 FROM streams INDEXED BY runs_by_time
+                     WHERE created_at >= ?1 AND id < ?2 LIMIT ?3)";
+
 /// Whether no small index has the wanted runs.
 fn walks_all(query: &RunQuery) -> bool {
-    query.grant.is_none() && matches!(query.status, None | Some(RunStatus::Succeeded))
+    matches!(RunIndex::of(query), RunIndex::All)
 }
 
-/// The statement walks streams from the newest to the oldest, over the smallest index that has
-/// all of the wanted ones. It names the index, or hides a column behind `+`, so that SQLite never
-/// gathers and sorts instead. A partial index is only used when its condition stands here too.
-fn statement(query: &RunQuery, (behind, before): Span) -> (String, Vec<Value>) {
-    let from = match query.status {
-        _ if query.grant.is_some() => "streams INDEXED BY runs_by_caller WHERE caller IS NOT NULL",
-        None | Some(RunStatus::Succeeded) => "streams WHERE +kind = 'run'",
-        Some(RunStatus::Queued | RunStatus::Waiting | RunStatus::Running) => {
-            "streams INDEXED BY streams_open WHERE open = 1 AND kind = 'run'"
+/// What a list walks over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RunIndex {
+    Id,
+    Grant,
+    Parent,
+    Caller,
+    Correlation,
+    OverHold,
+    Open,
+    Unhappy,
+    NotSucceeded,
+    Tool,
+    All,
+}
+
+impl RunIndex {
+    /// The smallest index that has all of the wanted runs.
+    fn of(query: &RunQuery) -> Self {
+        let unhappy = |status: &RunStatus| status.is_terminal() && !is_success(status);
+        match &query.statuses[..] {
+            _ if query.id_prefix.is_some() => Self::Id,
+            _ if query.grant.is_some() => Self::Grant,
+            _ if query.parent.is_some() => Self::Parent,
+            _ if query.correlation_id.is_some() => Self::Correlation,
+            _ if query.over_hold => Self::OverHold,
+            [status] if unhappy(status) => Self::Unhappy,
+            statuses if !statuses.is_empty() && !statuses.iter().any(|it| it.is_terminal()) => {
+                Self::Open
+            }
+            _ if query.caller.is_some() => Self::Caller,
+            statuses if !statuses.is_empty() && !statuses.iter().any(is_success) => {
+                Self::NotSucceeded
+            }
+            _ if query.tool.is_some() => Self::Tool,
+            _ => Self::All,
         }
-        Some(RunStatus::Failed | RunStatus::Refused | RunStatus::Canceled) => {
-            "streams INDEXED BY runs_unhappy WHERE status IN ('failed', 'refused', 'canceled')"
-        }
-    };
-    let mut sql = format!("SELECT id, summary FROM {from}");
-    if let Some(status) = query.status {
-        sql.push_str(&format!(" AND status = '{status}'"));
     }
+
+    /// A partial index is only used when its condition stands in the statement, too.
+    fn table(self) -> &'static str {
+        match self {
+            Self::Id | Self::All => "streams WHERE +kind = 'run'",
+            Self::Grant => "streams INDEXED BY runs_by_caller WHERE caller IS NOT NULL",
+            Self::Parent => "streams INDEXED BY runs_by_parent WHERE parent IS NOT NULL",
+            Self::Caller => "streams INDEXED BY runs_by_called_by WHERE called_by IS NOT NULL",
+            Self::Correlation => {
+                "streams INDEXED BY runs_by_correlation WHERE correlation IS NOT NULL"
+            }
+            Self::OverHold => "streams INDEXED BY runs_over_hold WHERE over_hold = 1",
+            Self::Open => "streams INDEXED BY streams_open WHERE open = 1 AND kind = 'run'",
+            Self::Unhappy => {
+                "streams INDEXED BY runs_unhappy WHERE status IN ('failed', 'refused', 'canceled')"
+            }
+            Self::NotSucceeded => {
+                "streams INDEXED BY runs_not_succeeded WHERE status <> 'succeeded' AND kind = 'run'"
+            }
+            Self::Tool => "streams INDEXED BY runs_by_tool WHERE tool IS NOT NULL",
+        }
+    }
+}
+
+fn is_success(status: &RunStatus) -> bool {
+    *status == RunStatus::Succeeded
+}
+
+/// The statement walks streams from the newest to the oldest. It names the index, or hides a
+/// column behind `+`, so that SQLite never gathers and sorts instead.
+fn statement(
+    query: &RunQuery,
+    (behind, before): Span,
+    columns: &str,
+    limit: usize,
+) -> (String, Vec<Value>) {
+    let index = RunIndex::of(query);
+    let mut sql = format!("SELECT {columns} FROM {}", index.table());
     let mut values = vec![Value::from(behind), before.into()];
-    sql.push_str(" AND id > ?1 AND id < ?2 AND summary IS NOT NULL");
+    sql.push_str(" AND id > ?1 AND id < ?2");
+    if matches!(index, RunIndex::Id | RunIndex::All | RunIndex::Open) {
+        // The other indices have nothing but runs, and a count need not look at the rows.
+        sql.push_str(" AND summary IS NOT NULL");
+    }
+    if let Some(prefix) = &query.id_prefix {
+        sql.push_str(&found_by_id(query.world.as_ref(), prefix, &mut values));
+    }
+    match &query.statuses[..] {
+        [] => {}
+        [status] if index == RunIndex::Unhappy => {
+            sql.push_str(&format!(" AND status = '{status}'"))
+        }
+        statuses => {
+            let words: Vec<String> = statuses.iter().map(|it| format!("'{it}'")).collect();
+            sql.push_str(&format!(" AND +status IN ({})", words.join(", ")));
+        }
+    }
     if let Some(world) = &query.world {
         // A run's key begins with its world and a slash; the next character after it is "0".
         values.push(format!("{world}/").into());
         values.push(format!("{world}0").into());
-        sql.push_str(" AND +key >= ?3 AND +key < ?4");
+        let (from, to) = (values.len() - 1, values.len());
+        sql.push_str(&format!(" AND +key >= ?{from} AND +key < ?{to}"));
     }
-    if let Some(tool) = &query.tool {
-        values.push(tool.as_str().to_owned().into());
-        sql.push_str(&format!(" AND tool = ?{}", values.len()));
+    let parent = query.parent.as_ref().map(ToString::to_string);
+    for (column, wanted, own) in [
+        ("tool", query.tool.as_ref().map(ToolId::as_str), RunIndex::Tool),
+        ("caller", query.grant.as_ref().map(|it| it.as_str()), RunIndex::Grant),
+        ("called_by", query.caller.as_ref().map(|it| it.as_str()), RunIndex::Caller),
+        ("parent", parent.as_deref(), RunIndex::Parent),
+        ("correlation", query.correlation_id.as_deref(), RunIndex::Correlation),
+    ] {
+        if let Some(wanted) = wanted {
+            values.push(wanted.to_owned().into());
+            let plus = if index == own { "" } else { "+" };
+            sql.push_str(&format!(" AND {plus}{column} = ?{}", values.len()));
+        }
     }
-    if let Some(grant) = &query.grant {
-        values.push(grant.as_str().to_owned().into());
-        sql.push_str(&format!(" AND caller = ?{}", values.len()));
+    if query.over_hold && index != RunIndex::OverHold {
+        sql.push_str(" AND +over_hold = 1");
     }
     for (moment, compared) in [(query.since, ">="), (query.until, "<")] {
         if let Some(moment) = moment {
@@ -100,9 +245,31 @@ fn statement(query: &RunQuery, (behind, before): Span) -> (String, Vec<Value>) {
             sql.push_str(&format!(" AND +created_at {compared} ?{}", values.len()));
         }
     }
-    values.push(clamp_len(query.limit.saturating_add(1)).into());
+    values.push(clamp_len(limit.saturating_add(1)).into());
     sql.push_str(&format!(" ORDER BY id DESC LIMIT ?{}", values.len()));
     (sql, values)
+}
+
+/// Runs whose id begins so. Ids that the core makes begin with their time, so a short beginning
+/// fits very many: only the greatest are taken.
+fn found_by_id(world: Option<&WorldId>, prefix: &str, values: &mut Vec<Value>) -> String {
+    let (from, table, column) = match world {
+        Some(world) => (format!("{world}/{prefix}"), "streams INDEXED BY streams_by_key", "key"),
+        None => {
+            let column = "substr(key, instr(key, '/') + 1)";
+            (prefix.to_owned(), "streams INDEXED BY runs_by_id", column)
+        }
+    };
+    // No id has a character as great as this one.
+    let to = format!("{from}\u{7f}");
+    values.extend([from.into(), to.into(), clamp_len(ID_PREFIX_RUNS_MAX).into()]);
+    let at = values.len();
+    format!(
+        " AND id IN (SELECT id FROM {table} WHERE kind = 'run' AND {column} >= ?{}
+           AND {column} < ?{} ORDER BY {column} DESC LIMIT ?{at})",
+        at - 2,
+        at - 1
+    )
 }
 
 #[cfg(test)]
@@ -122,35 +289,86 @@ mod tests {
             for narrow in [false, true] {
                 let query = RunQuery {
                     world: narrow.then(|| WorldId::new("w").expect("valid")),
-                    tool: narrow.then(|| ToolId::new("a/b").expect("valid")),
-                    status,
-                    grant: None,
                     since: narrow.then_some(Timestamp(1)),
                     until: narrow.then_some(Timestamp(2)),
+                    statuses: status.into_iter().collect(),
                     before: Some(9),
-                    memory_before: None,
                     limit: 5,
+                    ..RunQuery::default()
                 };
-                let (sql, values) = statement(&query, (0, 9));
-                let plan = plan(&conn, &sql, values);
-                assert_eq!(plan.len(), 1, "{status:?} {narrow}: {plan:?}");
                 let index = match status {
                     Some(RunStatus::Failed | RunStatus::Refused | RunStatus::Canceled) => {
-                        "runs_unhappy"
+                        "runs_unhappy (status=? AND rowid>? AND rowid<?)"
                     }
                     Some(RunStatus::Succeeded) | None => "PRIMARY KEY",
                     Some(_) => "streams_open",
                 };
-                assert!(plan[0].contains(index), "{status:?} {narrow}: {plan:?}");
+                walks(&conn, &query, index);
                 let grant = Some(GrantId::new("g").expect("valid"));
-                let (sql, values) = statement(&RunQuery { grant, ..query }, (0, 9));
-                let plan = self::plan(&conn, &sql, values);
-                assert_eq!(plan.len(), 1, "{status:?} {narrow}: {plan:?}");
-                let found = plan[0].contains("runs_by_caller (caller=? AND rowid>? AND rowid<?)");
-                assert!(found, "{status:?} {narrow}: {plan:?}");
+                let by_grant = "runs_by_caller (caller=? AND rowid>? AND rowid<?)";
+                walks(&conn, &RunQuery { grant, ..query }, by_grant);
             }
         }
     }
+
+    /// What the console narrows a list by has an index each.
+    #[test]
+    fn c045_no_narrowed_page_is_sorted() {
+        let mut conn = Connection::open_in_memory().expect("opens");
+        migrations::bring_up(&mut conn).expect("climbs");
+        let base = RunQuery { since: Some(Timestamp(1)), limit: 5, ..RunQuery::default() };
+        let grant = || Some(GrantId::new("g").expect("valid"));
+        let tool = || Some(ToolId::new("a/b").expect("valid"));
+        let all = RunQuery { tool: tool(), caller: grant(), over_hold: true, ..base.clone() };
+        let parent = wharf_vocab::RunKey {
+            world: WorldId::new("w").expect("valid"),
+            run: wharf_vocab::RunId::new("r").expect("valid"),
+        };
+        walks(&conn, &RunQuery { tool: tool(), ..base.clone() }, "runs_by_tool (tool=?");
+        walks(
+            &conn,
+            &RunQuery { caller: grant(), ..base.clone() },
+            "runs_by_called_by (called_by=?",
+        );
+        walks(&conn, &all, "runs_over_hold (over_hold=?");
+        let query = RunQuery { parent: Some(parent), ..all.clone() };
+        walks(&conn, &query, "runs_by_parent (parent=?");
+        let query = RunQuery { correlation_id: Some("c".to_owned()), ..all };
+        walks(&conn, &query, "runs_by_correlation (correlation=?");
+        let statuses = vec![RunStatus::Running, RunStatus::Failed, RunStatus::Refused];
+        let query = RunQuery { statuses, tool: tool(), ..base.clone() };
+        walks(&conn, &query, "runs_not_succeeded (kind=?");
+        for (world, index) in [(None, "runs_by_id"), (WorldId::new("w").ok(), "streams_by_key")] {
+            let query = RunQuery { id_prefix: Some("01".to_owned()), world, ..base.clone() };
+            let (sql, values) = statement(&query, (0, 9), "id", 5);
+            let plan = plan(&conn, &sql, values);
+            assert!(plan.iter().any(|step| step.contains(index)), "{plan:?}");
+            assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:?}");
+        }
+    }
+
+    /// What can be counted without looking at the rows is.
+    #[test]
+    fn c045_counts_of_a_tool_or_a_status_read_an_index_only() {
+        let mut conn = Connection::open_in_memory().expect("opens");
+        migrations::bring_up(&mut conn).expect("climbs");
+        let tool = RunQuery { tool: ToolId::new("a/b").ok(), ..RunQuery::default() };
+        let failed = RunQuery { statuses: vec![RunStatus::Failed], ..RunQuery::default() };
+        for query in [tool, failed] {
+            let (sql, values) = statement(&query, (0, 9), "1", 5);
+            let plan = plan(&conn, &sql, values);
+            assert!(plan[0].contains("USING COVERING INDEX"), "{query:?}: {plan:?}");
+        }
+    }
+
+    #[track_caller]
+    fn walks(conn: &Connection, query: &RunQuery, index: &str) {
+        let (sql, values) = statement(query, (0, 9), "id, summary", 5);
+        let plan = plan(conn, &sql, values);
+        assert_eq!(plan.len(), 1, "{query:?}: {plan:?}");
+        assert!(plan[0].contains(index), "{query:?}: {plan:?}");
+    }
+
     /// Runs of the last days must not grow with all the runs there ever were.
     #[test]
     fn t045_a_page_since_a_moment_is_bounded_by_the_index_of_times() {

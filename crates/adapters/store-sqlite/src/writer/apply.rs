@@ -242,12 +242,14 @@ fn write_stream(
     let summary = run.map(|run| run.summary.as_str());
     let cost = run.map(|run| run.cost_micro);
     let wall = run.map(|run| run.wall_ms);
+    let over_hold = run.map(|run| run.over_hold);
     let seq = place.seq.cast_signed();
     if *is_new {
         conn.prepare_cached(
             "INSERT INTO streams (id, shard, kind, key, seq, open, status, tool, summary,
-                                  cost_micro, wall_ms, created_at, caller)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                                  cost_micro, wall_ms, created_at, caller,
+                                  called_by, parent, correlation, over_hold)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         )?
         .execute(params![
             place.id,
@@ -262,13 +264,18 @@ fn write_stream(
             cost,
             wall,
             run.map(|run| run.created_at),
-            run.and_then(|run| run.caller.as_deref())
+            run.and_then(|run| run.caller.as_deref()),
+            run.and_then(|run| run.called_by.as_deref()),
+            run.and_then(|run| run.parent.as_deref()),
+            run.and_then(|run| run.correlation.as_deref()),
+            over_hold
         ])?;
     } else {
-        // When it was made and for whom stays as it is, so that their indices are left alone.
+        // What a run is and for whom it was made stays as it is, so that those indices are left
+        // alone.
         conn.prepare_cached(
-            "UPDATE streams SET seq = ?2, open = ?3, status = ?4, tool = ?5, summary = ?6,
-                                cost_micro = ?7, wall_ms = ?8
+            "UPDATE streams SET seq = ?2, open = ?3, status = ?4, summary = ?5, cost_micro = ?6,
+                                wall_ms = ?7, over_hold = ?8
              WHERE id = ?1",
         )?
         .execute(params![
@@ -276,10 +283,10 @@ fn write_stream(
             seq,
             append.open,
             status,
-            tool,
             summary,
             cost,
-            wall
+            wall,
+            over_hold
         ])?;
     }
     Ok(())

@@ -295,15 +295,15 @@ async fn told(store: &dyn Store) -> Vec<String> {
     let mut queries = vec![base.clone(), RunQuery { limit: 9, ..base.clone() }];
     queries.push(RunQuery { world: Some(WorldId::new("w").expect("valid")), ..base.clone() });
     queries.extend(
-        RunStatus::ALL.iter().map(|status| RunQuery { status: Some(*status), ..base.clone() }),
+        RunStatus::ALL.iter().map(|status| RunQuery { statuses: vec![*status], ..base.clone() }),
     );
     queries.extend((0..5).map(|before| RunQuery { before: Some(before), ..base.clone() }));
     for (since, until) in [(Some(10), None), (Some(11), Some(30)), (None, Some(30))] {
         let (since, until) = (since.map(Timestamp), until.map(Timestamp));
         let timed = RunQuery { since, until, ..base.clone() };
         queries.push(RunQuery { before: Some(3), ..timed.clone() });
-        queries.push(RunQuery { status: Some(RunStatus::Succeeded), ..timed.clone() });
-        queries.push(RunQuery { status: Some(RunStatus::Failed), ..timed.clone() });
+        queries.push(RunQuery { statuses: vec![RunStatus::Succeeded], ..timed.clone() });
+        queries.push(RunQuery { statuses: vec![RunStatus::Failed], ..timed.clone() });
         queries.push(timed);
     }
     for query in queries {

@@ -11,7 +11,7 @@ use wharf_vocab::{RunStatus, Seq, StreamKind, Timestamp};
 async fn told(store: &SqliteStore) -> String {
     let all: Vec<_> = wharf_vocab::ShardId::all().collect();
     let query = RunQuery { limit: 100, ..RunQuery::default() };
-    let failed = RunQuery { status: Some(RunStatus::Failed), ..query.clone() };
+    let failed = RunQuery { statuses: vec![RunStatus::Failed], ..query.clone() };
     let world = key("r").world;
     let files = FileQuery { unused_since: Some(Timestamp(1_003)), ..FileQuery::new(world, 9) };
     let world = files.world.clone();

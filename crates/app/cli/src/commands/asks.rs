@@ -75,6 +75,10 @@ mod tests {
             audience: "person".into(),
             deadline: wharf_vocab::DateTime::default(),
             created_at: wharf_vocab::DateTime::default(),
+            decision: None,
+            decided_by: None,
+            decided_at: None,
+            reason: None,
         }
     }
 

@@ -29,7 +29,13 @@ pub(crate) struct ApproveArgs {
 /// Allows what waits for the approval.
 pub(crate) async fn approve(args: ApproveArgs, context: &Context) -> Result<Exit> {
     let scope = args.for_parent.then_some(AllowScope::Parent);
-    let decision = DecideApproval { decision: Decision::Allow, scope, reason: args.reason };
+    let decision = DecideApproval {
+        decision: Decision::Allow,
+        scope,
+        reason: args.reason,
+        args_digest: None,
+        tool_hash: None,
+    };
     decide(&args.id, &decision, context).await
 }
 
@@ -51,7 +57,13 @@ pub(crate) struct DenyArgs {
 /// Denies what waits for the approval; its run ends refused.
 pub(crate) async fn deny(args: DenyArgs, context: &Context) -> Result<Exit> {
     let reason = Some(args.reason);
-    let decision = DecideApproval { decision: Decision::Deny, scope: None, reason };
+    let decision = DecideApproval {
+        decision: Decision::Deny,
+        scope: None,
+        reason,
+        args_digest: None,
+        tool_hash: None,
+    };
     decide(&args.id, &decision, context).await
 }
 

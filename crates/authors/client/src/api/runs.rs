@@ -23,8 +23,20 @@ pub struct RunFilter<'a> {
     pub world: Option<&'a str>,
     /// Only runs of this tool.
     pub tool: Option<&'a str>,
-    /// Only runs with this status.
-    pub status: Option<RunStatus>,
+    /// Only runs with one of these statuses; with any when empty.
+    pub status: &'a [RunStatus],
+    /// Only runs that this token started.
+    pub caller: Option<&'a str>,
+    /// Only runs that this run started, `world/run_id`.
+    pub parent: Option<&'a str>,
+    /// Only runs that are part of this.
+    pub correlation_id: Option<&'a str>,
+    /// Only runs whose id begins so.
+    pub id_prefix: Option<&'a str>,
+    /// Only runs accepted at or after this time: an RFC 3339 time, or an age such as `7d`.
+    pub since: Option<&'a str>,
+    /// Only runs accepted before this time, written like `since`.
+    pub until: Option<&'a str>,
 }
 
 /// Runs, as [`Client::runs`] gives them.
@@ -86,10 +98,18 @@ impl Runs<'_> {
 
     /// Runs, the newest first.
     pub fn list(&self, filter: &RunFilter<'_>) -> List<Run> {
+        let words: Vec<&str> = filter.status.iter().map(|status| status.as_str()).collect();
+        let statuses = (!words.is_empty()).then(|| words.join(","));
         List::new(self.0, &["v1", "runs"])
             .query("world", filter.world)
             .query("tool", filter.tool)
-            .query("status", filter.status.map(RunStatus::as_str))
+            .query("status", statuses.as_deref())
+            .query("caller", filter.caller)
+            .query("parent", filter.parent)
+            .query("correlation_id", filter.correlation_id)
+            .query("id_prefix", filter.id_prefix)
+            .query("since", filter.since)
+            .query("until", filter.until)
     }
 
     /// Follows a run from the event after number `after`.

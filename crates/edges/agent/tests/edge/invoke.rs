@@ -316,7 +316,7 @@ async fn r115_r116_an_agent_that_reads_slowly_delays_nobody_and_gets_bounded_out
     loop {
         let query = wharf_engine::RunQuery {
             tool: Some(ToolId::new("talk/much").expect("valid")),
-            status: Some(RunStatus::Succeeded),
+            statuses: vec![RunStatus::Succeeded],
             limit: 10,
             ..wharf_engine::RunQuery::default()
         };

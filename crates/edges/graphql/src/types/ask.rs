@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::AskKind;
+use super::mcp::AgentPermission;
 use super::view::view;
+use super::{AskKind, RunStatus};
 use crate::scalars::{DateTime, Int64};
 
 view! {
@@ -55,5 +56,97 @@ view! {
         deadline: DateTime,
         /// When it was raised.
         created_at: DateTime,
+        /// How it was decided, once it was.
+        decision: Option<String>,
+        /// Who decided it: a token, or the core.
+        decided_by: Option<String>,
+        /// When it was decided.
+        decided_at: Option<DateTime>,
+        /// Why it was denied, or what was said instead of an answer.
+        reason: Option<String>,
+    }
+}
+
+view! {
+    /// An ask with all that helps to decide it.
+    AskDetail of AskDetail {
+        /// The ask.
+        ask: Ask,
+        /// The inputs of the run that waits.
+        inputs: Value,
+        /// The tool's definition now, if the tool is known.
+        definition: Option<ToolDefinition>,
+        /// Whether the definition is the one the ask is for.
+        same_definition: bool,
+        /// What the tool's provider is permitted.
+        permissions: Vec<AgentPermission>,
+        /// The runs that led to it, the first one first.
+        chain: Vec<AskLink>,
+        /// The latest decisions about approvals of the same tool, newest first.
+        previous: Vec<Ask>,
+        /// The latest earlier run of the same tool in the same world that succeeded.
+        similar_run: Option<SimilarRun>,
+    }
+}
+
+view! {
+    /// A run that led to an ask.
+    AskLink of AskLink {
+        /// The run.
+        run_id: String,
+        /// Its world.
+        world: String,
+        /// Its tool.
+        tool: String,
+        /// Where it stands.
+        status: RunStatus,
+        /// The token that started it.
+        caller: Option<String>,
+    }
+}
+
+view! {
+    /// An earlier run to compare with.
+    SimilarRun of SimilarRun {
+        /// The run.
+        run_id: String,
+        /// Its world.
+        world: String,
+        /// Where it stands.
+        status: RunStatus,
+        /// When it was accepted.
+        created_at: DateTime,
+        /// Its inputs.
+        inputs: Value,
+    }
+}
+
+view! {
+    /// A tool's definition: everything an approval covers.
+    ToolDefinition of ToolDefinition {
+        /// Hash of the whole definition.
+        hash: String,
+        /// What it does.
+        description: String,
+        /// JSON Schema of the inputs.
+        input_schema: Value,
+        /// JSON Schema of the outputs.
+        output_schema: Option<Value>,
+        /// Whether it acts on the world; null when it does not say.
+        side_effects: Option<bool>,
+        /// Whether each run needs an approval.
+        requires_directive: bool,
+        /// Whether it supports mock runs.
+        mock: bool,
+        /// Whether its provider honours idempotency keys.
+        idempotency: bool,
+        /// Longest running time of an attempt in milliseconds.
+        timeout_ms: Option<Int64>,
+        /// The most an attempt costs in micro-dollars, according to its author.
+        max_cost_micro: Option<Int64>,
+        /// Whether it is declared free.
+        free: bool,
+        /// What else its MCP server says of it, if it comes from one.
+        mcp: Option<Value>,
     }
 }

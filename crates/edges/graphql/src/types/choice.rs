@@ -137,6 +137,22 @@ choice! {
         Agent = "agent",
         /// A day in UTC.
         Day = "day",
+        /// An hour in UTC.
+        Hour = "hour",
+        /// Whoever called for the runs.
+        Caller = "caller",
+    }
+}
+
+choice! {
+    /// What makes a row of counts.
+    StatsBy of wharf_engine::StatsBy {
+        /// A status.
+        Status = "status",
+        /// A tool.
+        Tool = "tool",
+        /// A world.
+        World = "world",
     }
 }
 

@@ -4,30 +4,37 @@ mod agent;
 mod ask;
 mod change;
 mod choice;
+mod console;
 mod cost;
 mod event;
 mod file;
 mod mcp;
 pub(crate) mod page;
 mod run;
+mod runs;
 mod system;
 mod tool;
 pub(crate) mod view;
 mod world;
 
 pub(crate) use agent::Agent;
-pub(crate) use ask::Ask;
+pub(crate) use ask::{Ask, AskDetail};
 pub(crate) use change::Changes;
 pub(crate) use choice::{
     AllowScope, AskKind, ChangeKind, CostBy, Direction, Durability, Mode, Publish, RunStatus,
-    UnknownCost,
+    StatsBy, UnknownCost,
 };
+pub(crate) use console::{Account, Search};
 pub(crate) use cost::Costs;
 pub(crate) use event::RunEvent;
-pub(crate) use file::{Artifact, Trace, Usage};
+pub(crate) use file::{Artifact, Trace, TraceStep, Usage};
 pub(crate) use mcp::McpServer;
 pub(crate) use page::{Connection, Edge, by_name, limit};
 pub(crate) use run::{Run, RunSummary};
+pub(crate) use runs::{
+    CancelRunsInput, CanceledRuns, RunAgainInput, RunCount, RunFilterInput, RunLineage, RunStats,
+    RunTree,
+};
 pub(crate) use system::{System, SystemSeries};
 pub(crate) use tool::Tool;
 pub(crate) use world::World;

@@ -12,7 +12,9 @@ const fn list(letter: u8) -> CursorList {
 }
 
 pub(crate) const RUNS: CursorList = list(b'R');
+pub(crate) const TREE: CursorList = list(b'C');
 pub(crate) const INBOX: CursorList = list(b'I');
+pub(crate) const ASKS: CursorList = list(b'D');
 pub(crate) const TOOLS: CursorList = list(b'T');
 pub(crate) const AGENTS: CursorList = list(b'G');
 pub(crate) const MCP: CursorList = list(b'M');

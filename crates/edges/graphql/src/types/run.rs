@@ -42,10 +42,20 @@ view! {
         correlation_id: Option<String>,
         /// The run that started it, as `world/run`.
         parent: Option<String>,
+        /// The token that started it; unknown of runs of older cores.
+        caller: Option<String>,
+        /// What it is doing, as its provider last said, while it is under way.
+        phase: Option<String>,
+        /// How much of that is done, 0 to 1.
+        fraction: Option<f64>,
+        /// Whether it has cost more than was set aside for it.
+        over_hold: bool,
+        /// What it waits for while it is queued or an ask is open.
+        waiting_for: Option<WaitingFor>,
     // Only a run in full has these.
     } without {
         inputs, outputs, artifacts, continues, would_cost_micro, hold_micro, held_micro, receipt,
-        ask, waiting_for,
+        ask, attempts,
     }
 }
 
@@ -74,14 +84,15 @@ pub(crate) struct Run {
     /// The open asks it waits for.
     #[graphql(complexity = "5 * child_complexity")]
     asks: Vec<Ask>,
-    /// What it waits for while it is queued.
-    waiting_for: Option<WaitingFor>,
+    /// Its attempts, oldest first.
+    #[graphql(complexity = "5 * child_complexity")]
+    attempts: Vec<RunAttempt>,
 }
 
 view! {
-    /// What a run waits for while it is queued.
+    /// What a run waits for while it is queued or an ask is open.
     WaitingFor of WaitingFor {
-        /// `room` at its provider, its `provider` itself, or a `retry`.
+        /// An `ask`, `room` at its provider, its `provider` itself, or a `retry`.
         kind: String,
         /// Why, for people.
         message: String,
@@ -89,6 +100,22 @@ view! {
         since: Option<DateTime>,
         /// When the waiting ends at the latest.
         until: DateTime,
+        /// The ask, if it waits for one.
+        ask_id: Option<String>,
+    }
+}
+
+view! {
+    /// An attempt of a run.
+    RunAttempt of RunAttempt {
+        /// Its number, from 1.
+        attempt: u32,
+        /// When it began.
+        started_at: DateTime,
+        /// When it ended.
+        ended_at: Option<DateTime>,
+        /// Why it ended, if it did not succeed.
+        error: Option<ErrorInfo>,
     }
 }
 
@@ -132,14 +159,15 @@ view! {
 impl Run {
     /// A run with its inputs, wherever they are kept.
     pub(crate) async fn shown(handle: &Handle, run: Arc<wharf_domain::Run>) -> Result<Self, Fault> {
-        Ok(Self::from(&*handle.runs().with_inputs(run).await?))
+        let asks = run.open_asks().map(|raised| View::view(wharf_views::ask(&raised.ask)));
+        let asks = asks.collect();
+        Ok(Self::with(wharf_views::run_in_full(handle, run).await?, asks))
     }
 }
 
-/// A run as REST shows it, and all asks it waits for instead of the oldest.
-impl From<&wharf_domain::Run> for Run {
-    fn from(run: &wharf_domain::Run) -> Self {
-        let mut of = wharf_views::run(run);
+impl Run {
+    /// A run as REST shows it, and all asks it waits for instead of the oldest.
+    fn with(mut of: wharf_wire::rest_v1::Run, asks: Vec<Ask>) -> Self {
         let mut written = of.artifacts.take().unwrap_or_default();
         written.retain(|file| file.direction == Direction::Out);
         Self {
@@ -151,9 +179,17 @@ impl From<&wharf_domain::Run> for Run {
             hold_micro: Int64(of.hold_micro.unwrap_or_default()),
             held_micro: Int64(of.held_micro.unwrap_or_default()),
             receipt: View::view(of.receipt.take()),
-            asks: run.open_asks().map(|raised| View::view(wharf_views::ask(&raised.ask))).collect(),
-            waiting_for: View::view(of.waiting_for.take()),
+            asks,
+            attempts: View::view(of.attempts.take().unwrap_or_default()),
             summary: View::view(of),
         }
+    }
+}
+
+/// A run as its last event shows it.
+impl From<&wharf_domain::Run> for Run {
+    fn from(run: &wharf_domain::Run) -> Self {
+        let asks = run.open_asks().map(|raised| View::view(wharf_views::ask(&raised.ask)));
+        Self::with(wharf_views::run(run), asks.collect())
     }
 }

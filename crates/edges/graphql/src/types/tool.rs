@@ -5,7 +5,7 @@ use wharf_domain::ToolDef;
 use wharf_engine::CatalogTool;
 
 use super::Durability;
-use super::view::{View, view};
+use super::view::{View as _, view};
 use crate::scalars::Int64;
 
 view! {
@@ -37,12 +37,14 @@ view! {
         state: String,
         /// Why it is not available.
         state_reason: Option<String>,
+        /// The most an attempt costs in micro-dollars, as far as its author knows.
+        max_cost_micro: Option<Int64>,
+        /// Whether it is declared free.
+        free: bool,
+        /// Hash of its whole definition.
+        definition_hash: Option<String>,
     // Who steers servers is known to the HTTP edge only.
     } without { server } with def: &ToolDef {
-        /// The most an attempt costs in micro-dollars, as far as its author knows.
-        max_cost_micro: Option<Int64> = View::view(def.max_cost_micro),
-        /// Whether it is declared free.
-        free: bool = def.free,
         /// Whether runs are written down unless the caller says otherwise.
         durability: Durability = def.durability.into(),
     }

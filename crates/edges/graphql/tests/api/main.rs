@@ -1,6 +1,7 @@
 //! GraphQL over real sockets, behind the HTTP edge, with the memory store behind it.
 
 mod client;
+mod console;
 mod events;
 mod files;
 mod flood;

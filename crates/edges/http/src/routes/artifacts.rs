@@ -4,7 +4,7 @@ use wharf_domain::scope::WorldPath;
 use wharf_engine::FileQuery;
 use wharf_vocab::limits::PATH_BYTES_MAX;
 use wharf_vocab::{Fault, Verb};
-use wharf_wire::rest_v1::{self as wire, Page};
+use wharf_wire::rest_v1 as wire;
 
 use super::table::{ApiCall, get, post, routes};
 use super::to_its_end;
@@ -20,7 +20,11 @@ routes! {
     list_artifacts => get("/v1/worlds/{world}/artifacts", Need::READ, list)
         .query::<String>("prefix", "Only paths that begin with this text.")
         .query::<bool>("local", "Whether to list local files of runs, below `/@run/`, too.")
-        .page::<wire::Artifact>("A page of files.")
+        .query::<String>("delimiter",
+            "With `/`: only what lies directly below the prefix, files and folders.")
+        .query::<u32>("limit", "Items on a page, 1 to 200.")
+        .query::<String>("cursor", "`next_cursor` of the previous page.")
+        .gives::<wire::ArtifactPage>(200, "A page of files, and of folders with `delimiter`.")
         .missing("world");
     /// Shows which runs wrote and read a file, and from and into which files.
     trace_file => get("/v1/worlds/{world}/trace", Need::READ, trace)
@@ -43,7 +47,13 @@ async fn list(ApiCall { app, caller }: ApiCall, segments: Segments, params: Para
     let (prefix, locals) = (prefix(&params)?, params.is_on("local")?);
     let name = world.to_string();
     let start = prefix.clone().unwrap_or_default();
-    let question = [name.as_bytes(), start.as_bytes(), &[u8::from(locals)]];
+    let delimited = params.parsed("delimiter", "`/`", |text| match text {
+        "/" => Ok(true),
+        _ => Err(()),
+    })?;
+    let delimited = delimited.unwrap_or(false);
+    let question =
+        [name.as_bytes(), start.as_bytes(), &[u8::from(locals) + 2 * u8::from(delimited)]];
     let after = params.text("cursor").map(|text| cursor::read_asked(page::FILES, &question, text));
     let query = FileQuery {
         prefix,
@@ -51,11 +61,19 @@ async fn list(ApiCall { app, caller }: ApiCall, segments: Segments, params: Para
         after: after.transpose()?.and_then(|path| WorldPath::try_from(path).ok()),
         ..FileQuery::new(world, params.limit()?)
     };
-    let page = app.handle.files().list(&caller, query).await?;
-    let next = page.next.map(String::from);
-    let next = next.map(|path| cursor::write_asked(page::FILES, &question, &path));
-    let items = page.files.iter().map(wharf_views::file).collect();
-    answer::ok(&Page { items, next_cursor: next })
+    let (files, folders, next) = if delimited {
+        let (files, folders, next) = wharf_views::folder_page(&app.handle, &caller, query).await?;
+        (files, Some(folders), next)
+    } else {
+        let page = app.handle.files().list(&caller, query).await?;
+        (page.files, None, page.next)
+    };
+    let next = next.map(String::from);
+    let next_cursor = next.map(|path| cursor::write_asked(page::FILES, &question, &path));
+    let items = files.iter().map(wharf_views::file).collect();
+    let folder = |path| wire::Folder { path };
+    let folders = folders.map(|folders| folders.into_iter().map(folder).collect());
+    answer::ok(&wire::ArtifactPage { items, folders, next_cursor })
 }
 
 fn prefix(params: &Params) -> Result<Option<String>, Fault> {

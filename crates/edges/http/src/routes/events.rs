@@ -37,6 +37,8 @@ routes! {
     run_trace => get("/v1/runs/{run_id}/trace", Need::READ, trace)
         .of_run()
         .query::<u64>("latest", "How many events; 100 when absent, at most 1000.")
+        .query::<u64>("before", "Only events before this number.")
+        .query::<String>("types", "Only events of these names, with commas between: `text,log`.")
         .lists::<Event>("The events.")
         .missing("run");
 }
@@ -86,12 +88,21 @@ async fn trace(ApiCall { app, caller }: ApiCall, segments: Segments, params: Par
     let key = from_wire::run_key(&segments, &params)?;
     access::world(&caller, Verb::Read, &key.world)?;
     let latest = params.number("latest")?.unwrap_or(TRACE_DEFAULT).clamp(1, TRACE_MAX);
+    let before = params.number("before")?.unwrap_or(u64::MAX);
+    let types: Option<Vec<&str>> = params.text("types").map(|text| text.split(',').collect());
     access::run(&app.handle, &caller, Verb::Read, &key).await?;
     let mut watch = app.handle.runs().watch(&key, Seq(0)).await?;
     let mut items = VecDeque::new();
     while let Some(event) = watch.next_known().await {
         let Some(event) = event?.public(&key.run) else { continue };
-        items.push_back(wharf_views::event(event));
+        if event.seq.0 >= before {
+            break;
+        }
+        let event = wharf_views::event(event);
+        if types.as_ref().is_some_and(|types| !types.contains(&event.name())) {
+            continue;
+        }
+        items.push_back(event);
         if items.len() as u64 > latest {
             items.pop_front();
         }

@@ -3,6 +3,7 @@
 mod agents;
 mod artifacts;
 mod asks;
+mod audit;
 mod changes;
 mod console;
 mod costs;
@@ -11,8 +12,10 @@ mod events;
 mod file_tickets;
 mod files;
 mod logs;
+mod many_runs;
 mod mcp;
 mod mcp_login;
+mod providers;
 mod runs;
 mod secrets;
 mod status;
@@ -43,9 +46,11 @@ pub(crate) use table::Route;
 pub(crate) fn all() -> Vec<Route> {
     let files = [
         system::routes,
+        audit::routes,
         doctor::routes,
         status::routes,
         runs::routes,
+        many_runs::routes,
         events::routes,
         costs::routes,
         asks::routes,
@@ -61,6 +66,7 @@ pub(crate) fn all() -> Vec<Route> {
         agents::routes,
         mcp::routes,
         mcp_login::routes,
+        providers::routes,
         tickets::routes,
         tokens::routes,
         console::routes,

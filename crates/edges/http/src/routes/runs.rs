@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode};
-use wharf_domain::{Rights, Run, RunSummary};
-use wharf_engine::{RunPage, RunPlace, RunQuery};
-use wharf_vocab::{Fault, RunStatus, ToolId, Verb, WorldId};
+use wharf_domain::{Caller, Run};
+use wharf_engine::{NewRun, RunPlace, RunQuery};
+use wharf_vocab::{Fault, Verb};
 use wharf_wire::rest_v1::{self as wire, CancelRun, CreateRun, RunAccepted};
 
 use super::table::{ApiCall, delete, get, post, routes};
@@ -14,7 +14,7 @@ use crate::access::Need;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::{JsonBody, OptionalJsonBody};
-use crate::cursor::{self, Position};
+use crate::cursor::{self, CursorList, Position};
 use crate::params::{Params, Segments};
 use crate::{access, from_wire, page};
 
@@ -23,10 +23,7 @@ routes! {
     /// Lists runs, newest first. Inputs, outputs and asks are left out, and so are runs of tools that
     /// the token does not cover.
     list_runs => get("/v1/runs", Need::READ, list)
-        .query::<String>("world", "Only runs of this world.")
-        .query::<String>("tool", "Only runs of this tool.")
-        .query::<String>("status", "Only runs in this status.")
-        .of_time()
+        .of_runs()
         .page::<wire::Run>("A page of runs.");
     /// Starts a run. Repeating a request with the same key returns the same run.
     create_run => post("/v1/runs", Need::RUN, create)
@@ -72,16 +69,26 @@ async fn create(
     let mut new = wharf_views::new_run(request)?;
     let trace = headers.get("traceparent").and_then(|value| value.to_str().ok());
     new.traceparent = trace.map(str::to_owned);
-    let mut run = app.handle.runs().create(&caller, new).await?.run;
+    begin(&app, &caller, new, wait).await
+}
+
+/// Starts a run, and waits for its end if that is wanted.
+pub(super) async fn begin(
+    app: &App,
+    caller: &Caller,
+    new: NewRun,
+    wait: Option<Duration>,
+) -> Answer {
+    let mut run = app.handle.runs().create(caller, new).await?.run;
     if let Some(wait) = wait
         && !run.is_over()
     {
-        run = over_or_as_it_is(&app, &run, wait).await?;
+        run = over_or_as_it_is(app, &run, wait).await?;
     }
     Ok(match wait {
         Some(_) if run.is_over() => {
-            let run = app.handle.runs().with_inputs(run).await?;
-            answer::json(StatusCode::OK, &wharf_views::run(&run))
+            let run = wharf_views::run_in_full(&app.handle, run).await?;
+            answer::json(StatusCode::OK, &run)
         }
         _ => answer::json(StatusCode::ACCEPTED, &wharf_views::accepted(&run)),
     })
@@ -98,8 +105,7 @@ async fn over_or_as_it_is(app: &App, run: &Run, wait: Duration) -> Result<Arc<Ru
 async fn show(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
     let key = from_wire::run_key(&segments, &params)?;
     let run = access::run(&app.handle, &caller, Verb::Read, &key).await?;
-    let run = app.handle.runs().with_inputs(run).await?;
-    answer::ok(&wharf_views::run(&run))
+    answer::ok(&wharf_views::run_in_full(&app.handle, run).await?)
 }
 
 async fn cancel(
@@ -123,56 +129,26 @@ async fn remove(ApiCall { app, caller }: ApiCall, segments: Segments, params: Pa
 }
 
 async fn list(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
-    let worlds = access::worlds(&caller, params.world()?.as_ref())?;
-    let (since, until) = from_wire::span(&params, app.handle.now())?;
-    let after = match params.cursor(page::RUNS)? {
+    let filter = from_wire::run_filter(&params, app.handle.now())?;
+    let worlds = access::worlds(&caller, filter.world.as_ref())?;
+    let mut query = RunQuery { limit: params.limit()?, ..filter.query()? };
+    if let Some(place) = run_place(&params, page::RUNS)? {
+        wharf_views::go_on(&mut query, place);
+    }
+    let within = (worlds.as_deref(), &*caller.rights);
+    let (runs, next) = wharf_views::runs_within(&app.handle, query, within).await?;
+    let last = next.map(|place| Position::Name(place.to_string()));
+    let items = runs.iter().map(|run| wharf_views::listed(&app.handle, run)).collect();
+    Ok(page::answer(page::RUNS, items, last))
+}
+
+/// Where the page of a list of runs begins.
+pub(super) fn run_place(params: &Params, list: CursorList) -> Result<Option<RunPlace>, Fault> {
+    Ok(match params.cursor(list)? {
         Some(Position::Name(place)) => {
-            Some(RunPlace::parse(&place).ok_or_else(|| cursor::foreign(page::RUNS))?)
+            Some(RunPlace::parse(&place).ok_or_else(|| cursor::foreign(list))?)
         }
         Some(Position::Number(stored)) => Some(RunPlace { stored, ..RunPlace::FIRST }),
         None => None,
-    };
-    let query = RunQuery {
-        // Several worlds are sorted out below.
-        world: worlds.as_ref().filter(|worlds| worlds.len() == 1).map(|worlds| worlds[0].clone()),
-        tool: params.parsed("tool", "a tool id of the form provider/name", |t| ToolId::new(t))?,
-        status: params
-            .parsed("status", "the status of a run", |text| RunStatus::parse(text).ok_or(()))?,
-        before: after.map(|place| place.stored),
-        memory_before: after.map(|place| place.memory),
-        since,
-        until,
-        grant: None,
-        limit: params.limit()?,
-    };
-    let (runs, next) = page_within(&app, query, (worlds.as_deref(), &caller.rights)).await?;
-    let last = next.map(|place| Position::Name(place.to_string()));
-    Ok(page::answer(page::RUNS, runs.iter().map(wharf_views::summary).collect(), last))
-}
-
-/// A page with runs of these worlds and of tools within these rights only. It may be shorter than
-/// asked for; it is empty only if there is nothing more.
-async fn page_within(
-    app: &App,
-    mut query: RunQuery,
-    (worlds, rights): (Option<&[WorldId]>, &Rights),
-) -> Result<(Vec<RunSummary>, Option<RunPlace>), Fault> {
-    if worlds.is_some_and(<[WorldId]>::is_empty) {
-        return Ok((Vec::new(), None));
-    }
-    loop {
-        let RunPage { mut runs, places, next } = app.handle.runs().list(query.clone()).await?;
-        runs.retain(|run| {
-            worlds.is_none_or(|worlds| worlds.contains(&run.key.world))
-                && rights.check_tool(&run.tool).is_ok()
-        });
-        let next = next.and(places.last().copied());
-        match next {
-            Some(place) if runs.is_empty() => {
-                query.before = Some(place.stored);
-                query.memory_before = Some(place.memory);
-            }
-            _ => return Ok((runs, next)),
-        }
-    }
+    })
 }

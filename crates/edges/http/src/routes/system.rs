@@ -1,4 +1,4 @@
-//! Liveness, readiness, metrics, the API document, and the audit, oldest first.
+//! Liveness, readiness, metrics, and the API document.
 
 use std::sync::Arc;
 
@@ -8,16 +8,12 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use wharf_vocab::{Code, Fault};
-use wharf_wire::rest_v1::{self as wire};
 
 use super::table::{get, routes};
 use crate::access::Need;
 use crate::answer::{self, Answer};
 use crate::app::App;
-use crate::cursor::Position;
 use crate::metrics;
-use crate::page;
-use crate::params::Params;
 
 routes! {
     "system";
@@ -42,12 +38,6 @@ routes! {
     openapi => get("/openapi.json", Need::READ, openapi)
         .says(200, "The API as an OpenAPI 3.1 document.")
         .common_errors();
-
-    "audit";
-    /// Lists audit records in the order they were written.
-    list_audit => get("/v1/audit", Need::ADMIN_EVERYWHERE, audit)
-        .query::<u64>("after", "Only records after the one with this id.")
-        .page::<wire::AuditRecord>("A page of records.");
 }
 
 async fn healthz() -> Response {
@@ -73,20 +63,4 @@ async fn metrics(State(app): State<Arc<App>>) -> Response {
 
 async fn openapi(State(app): State<Arc<App>>) -> Response {
     ([(CONTENT_TYPE, "application/json")], app.document.clone()).into_response()
-}
-
-async fn audit(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let limit = params.limit()?;
-    let after = match params.cursor(page::AUDIT)? {
-        Some(Position::Number(after)) => after,
-        Some(Position::Name(_)) | None => params.number("after")?.unwrap_or(0),
-    };
-    // Ids are signed numbers in the store; behind the largest there is nothing.
-    let after = after.min(i64::MAX as u64);
-    let mut records = app.handle.audit().list(after, limit + 1).await?;
-    let more = records.len() > limit;
-    records.truncate(limit);
-    let last = records.last().filter(|_| more).map(|last| Position::Number(last.id));
-    let items = records.iter().map(wharf_views::audit).collect();
-    Ok(page::answer(page::AUDIT, items, last))
 }

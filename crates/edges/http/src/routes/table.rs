@@ -150,6 +150,28 @@ impl Route {
         self.query::<String>("world", "The run's world; `default` when absent.")
     }
 
+    /// Only runs that fit.
+    pub(super) fn of_runs(self) -> Self {
+        self.query::<String>("world", "Only runs of this world.")
+            .query::<String>("tool", "Only runs of this tool.")
+            .query::<String>(
+                "status",
+                "Only runs in this status, or in one of several: `failed,refused`.",
+            )
+            .query::<String>("caller", "Only runs that this token started.")
+            .query::<String>("parent", "Only runs that this run started, `world/run_id`.")
+            .query::<String>("correlation_id", "Only runs that are part of this.")
+            .query::<String>(
+                "id_prefix",
+                "Only runs whose id begins so; of very many, 1,000 with the greatest ids.",
+            )
+            .query::<bool>(
+                "over_hold",
+                "Only runs that have cost more than was set aside for them.",
+            )
+            .of_time()
+    }
+
     /// Only runs of a time.
     pub(super) fn of_time(self) -> Self {
         let since = "Only runs accepted at or after this time: an RFC 3339 time, or an age such as \

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use wharf_domain::{AuditEvent, AuditRecord, Subject};
-use wharf_vocab::{Code, Fault, StreamId};
+use wharf_vocab::{Code, Fault, StreamId, Verb};
 use wharf_wire::rest_v1::{CreateToken, Keys, RotateKeys, Token};
 
 use super::secrets::vault;
@@ -18,7 +18,9 @@ routes! {
     "tokens";
     /// Lists tokens, oldest first, without their text. A token limited to some worlds sees only tokens
     /// limited to the same or fewer.
-    list_tokens => get("/v1/tokens", Need::ADMIN, list).page::<Token>("A page of tokens.");
+    list_tokens => get("/v1/tokens", Need::ADMIN, list)
+        .query::<String>("world", "Only tokens that cover this world.")
+        .page::<Token>("A page of tokens.");
     /// Creates a token. Only this response ever shows it.
     create_token => post("/v1/tokens", Need::ADMIN, create)
         .takes::<CreateToken>()
@@ -50,7 +52,13 @@ async fn create(
 async fn list(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
     let now = app.handle.now();
     let mut grants = app.handle.trust().grants();
-    grants.retain(|grant| access::knows(&caller, grant));
+    let world = params.world()?;
+    if let Some(world) = &world {
+        access::world(&caller, Verb::Admin, world)?;
+    }
+    grants.retain(|grant| {
+        access::knows(&caller, grant) && world.as_ref().is_none_or(|it| grant.rights.in_world(it))
+    });
     // Ids begin with the time they were made at, so this is oldest first.
     page::by_name(
         &params,

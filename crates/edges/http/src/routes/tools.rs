@@ -7,7 +7,7 @@ use axum::extract::State;
 use wharf_domain::Caller;
 use wharf_engine::CatalogTool;
 use wharf_ports::providers::ProviderView;
-use wharf_vocab::{Fault, ToolId};
+use wharf_vocab::{Fault, ToolId, ToolState};
 use wharf_wire::rest_v1 as wire;
 
 use super::table::{ApiCall, get, routes};
@@ -21,7 +21,11 @@ use crate::{access, from_wire, page};
 routes! {
     "tools";
     /// Lists all tools by name, including those whose servers are not approved yet.
-    list_tools => get("/v1/tools", Need::READ, list).page::<wire::Tool>("A page of tools.");
+    list_tools => get("/v1/tools", Need::READ, list)
+        .query::<String>("q", "Only tools whose id, description or tags contain this text.")
+        .query::<String>("provider", "Only tools of this provider.")
+        .query::<String>("state", "Only tools in this state.")
+        .page::<wire::Tool>("A page of tools.");
     /// Shows a tool with its schemas, and its server if it has one of its own.
     show_tool => get("/v1/tools/{provider}/{name}", Need::READ, show)
         .gives::<wire::Tool>(200, "The tool.")
@@ -39,8 +43,22 @@ async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
         known.server = Some(view);
     }
     all.retain(|_, known| known.is_one());
-    let all = all.into_iter().collect();
-    page::by_name(&params, page::TOOLS, all, |(id, _)| id, |(_, known)| known.tool())
+    let state = |text: &str| ToolState::parse(text).ok_or(());
+    let state = params.parsed("state", "the state of a tool", state)?;
+    let filter = wharf_views::ToolFilter {
+        q: params.text("q").map(str::to_owned),
+        provider: params.text("provider").map(str::to_owned),
+        state,
+    };
+    let all = all.into_values().filter_map(|known| known.tool());
+    let all = all.filter(|tool| filter.wants(tool)).collect();
+    page::by_name(
+        &params,
+        page::TOOLS,
+        all,
+        |tool: &wire::Tool| tool.tool_id.as_str(),
+        Clone::clone,
+    )
 }
 
 async fn show(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {

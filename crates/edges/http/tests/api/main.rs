@@ -6,6 +6,8 @@ mod agents;
 mod asks;
 mod canary;
 mod console;
+mod console_runs;
+mod console_things;
 mod costs;
 mod document;
 mod events;

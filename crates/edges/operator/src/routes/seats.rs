@@ -14,11 +14,12 @@ use wharf_domain::Caller;
 use wharf_vocab::limits::SOCKET_READ_BYTES;
 use wharf_vocab::{Code, Digest, Fault, SeatId, Verb};
 use wharf_web::token;
-use wharf_wire::operator_v1::{NewSeat, Seat, SeatList, SeatMade};
+use wharf_wire::operator_v1::{NewSeat, Seat, SeatList, SeatMade, SeatWait};
 use wharf_wire::ws::{BEARER_SUBPROTOCOL, BROWSER_SUBPROTOCOL, close};
 
 use super::{Answer, bearer, caller, read};
-use crate::desk::Desk;
+use crate::desk::{Desk, SeatItem};
+use crate::request::RequestId;
 use crate::shared::SeatHub;
 use crate::{from_wire, socket};
 
@@ -104,7 +105,8 @@ pub(super) async fn show(
     headers: HeaderMap,
 ) -> Answer {
     let (desk, _) = desk_of(&shared, &sid, offered, &headers)?;
-    Ok(Json(seat(&desk)).into_response())
+    let waiting = desk.waiting().iter().map(wait).collect();
+    Ok(Json(Seat { waiting, ..seat(&desk) }).into_response())
 }
 
 pub(super) async fn close(
@@ -187,5 +189,24 @@ fn seat(desk: &Arc<Desk>) -> Seat {
         last_seen,
         pending: desk.pending(),
         person: desk.caller.person,
+        waiting: Vec::new(),
+    }
+}
+
+fn wait((id, item, taken): &(RequestId, SeatItem, bool)) -> SeatWait {
+    let run = item.run();
+    let (kind, tool, ask) = match item {
+        SeatItem::Ask(ask) => (ask.spec.kind.as_str(), ask.spec.tool.to_string(), Some(ask)),
+        SeatItem::Spawn(task) => ("task", task.tool().to_string(), None),
+    };
+    SeatWait {
+        req_id: id.to_string(),
+        kind: kind.to_owned(),
+        ask_id: ask.map(|ask| ask.spec.ask_id.to_string()),
+        run_id: run.run.to_string(),
+        world: run.world.to_string(),
+        tool,
+        title: ask.map(|ask| ask.spec.title.clone()),
+        taken: *taken,
     }
 }

@@ -115,6 +115,22 @@ async fn o003_a_seat_sees_itself_and_others_need_a_grant() {
 }
 
 #[tokio::test]
+async fn c018_a_seat_shows_what_waits_for_it() {
+    let stage = Stage::start().await;
+    let (key, mut seat) = stage.sit().await;
+    let run = stage.task(&key.sid, json!({})).await;
+    let spawn = seat.hear("spawn").await;
+    let line = format!("GET /v1/operators/{}", key.sid);
+    let shown = stage.call(&line, &Value::Null).await.body;
+    let waiting = &shown["waiting"][0];
+    assert_eq!((&waiting["kind"], &waiting["run_id"]), (&json!("task"), &json!(run)), "{shown}");
+    assert_eq!((&waiting["req_id"], &waiting["taken"]), (&spawn["req_id"], &json!(false)));
+    assert_eq!(shown["waiting"].as_array().map(Vec::len), Some(1));
+    let all = stage.call("GET /v1/operators", &Value::Null).await.body;
+    assert_eq!(all["items"][0].get("waiting"), None, "lists leave it out");
+}
+
+#[tokio::test]
 async fn o003_giving_a_seat_up_closes_its_socket_and_fails_what_waited() {
     let stage = Stage::start().await;
     let (key, mut seat) = stage.sit().await;

@@ -54,6 +54,24 @@ impl AskCalls<'_> {
         Ok(views)
     }
 
+    /// Decided asks, newest first, before a place; those of runs in memory are not kept.
+    pub async fn decided(self, before: Option<u64>, limit: usize) -> Result<Vec<AskView>, Fault> {
+        let before = before.unwrap_or(u64::MAX);
+        let stored = self.0.inner.store.decided_asks(before, limit).await?.into_iter();
+        Ok(stored.map(|it| AskView { position: Some(it.position), ask: it.ask }).collect())
+    }
+
+    /// Whether an ask could be decided so by a caller, without deciding it.
+    pub async fn try_resolve(
+        self,
+        caller: &Caller,
+        ask: &Ask,
+        resolution: &Resolution,
+    ) -> Result<(), Fault> {
+        self.may_resolve(caller, ask, resolution)?;
+        check_resolution(ask, resolution).await
+    }
+
     /// Open asks of a run and of all that it started, at any depth, oldest first.
     pub fn open_of(self, run: &RunKey) -> Vec<Ask> {
         self.0.inner.hub.open_asks_of(run)

@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 use wharf_domain::{AuditRecord, Severity};
-use wharf_ports::SealedRecord;
+use wharf_ports::{AuditPage, AuditQuery, SealedRecord};
 use wharf_vocab::{Fault, ShardId, StreamId, Timestamp};
 
 use super::AuditCalls;
@@ -51,6 +51,11 @@ impl AuditCalls<'_> {
     /// Records of the audit behind `after`, in the order of commit.
     pub async fn list(self, after: u64, limit: usize) -> Result<Vec<SealedRecord>, Fault> {
         Ok(self.0.inner.store.audit(after, limit).await?)
+    }
+
+    /// Records of the audit that a query wants, and how far it came.
+    pub async fn find(self, query: AuditQuery) -> Result<AuditPage, Fault> {
+        Ok(self.0.inner.store.find_audit(query).await?)
     }
 
     /// Audits that somebody was refused. A flood of refusals is counted, not written one by one,

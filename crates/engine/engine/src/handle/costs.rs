@@ -84,6 +84,10 @@ fn check_tools(caller: &Caller, by: CostBy) -> Result<(), Fault> {
 fn may_know(caller: &Caller, key: &CostKey) -> bool {
     match key {
         CostKey::Tool(tool) => caller.rights.check_tool(tool).is_ok(),
-        CostKey::World(_) | CostKey::Agent(_) | CostKey::Day(_) => true,
+        CostKey::World(_)
+        | CostKey::Agent(_)
+        | CostKey::Day(_)
+        | CostKey::Hour(_)
+        | CostKey::Caller(_) => true,
     }
 }

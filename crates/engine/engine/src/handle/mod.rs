@@ -1,5 +1,6 @@
 //! The handle that edges hold: the one way in and out of the engine.
 
+mod again;
 mod agree;
 mod asks;
 mod attempt;
@@ -45,6 +46,7 @@ use wharf_ports::{Clock, ObjectStore, Store, StoreError};
 use wharf_vocab::limits::{HELD_BYTES_MAX, MESSAGES_BYTES_MAX};
 use wharf_vocab::{Code, Fault, NodeId, ShardId, Timestamp, WorldId};
 
+pub use again::{AgainChanges, AttemptSpan};
 pub use asks::{AskFeed, AskNews, AskView};
 pub use attempt::{Attempt, AttemptRef};
 pub use collect::Collected;
@@ -58,7 +60,7 @@ pub use outputs::{AttemptEnd, AttemptOutputs, WrittenFile};
 pub use providers::CatalogChanges;
 pub use request::{NewRun, RunSeats};
 pub use runs::AcceptedRun;
-pub use trace::FileTrace;
+pub use trace::{FileTrace, RunLineage};
 pub use uploads::{UploadRef, UploadView};
 pub use watch::Watch;
 pub use worlds::WorldView;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use uuid::Uuid;
 use wharf_domain::run::RunInput;
 use wharf_domain::{Actor, AuditEvent, AuditRecord, Caller, Run, RunSummary};
-use wharf_ports::{RunPage, RunPlace, RunQuery};
+use wharf_ports::{RunPage, RunPlace, RunQuery, StatsQuery, StatsRow, StatsSums};
 use wharf_vocab::limits::REASON_BYTES_MAX;
 use wharf_vocab::{Code, Fault, RunId, RunKey, StreamId, ToolId, Verb, WorldId};
 
@@ -118,22 +118,47 @@ impl RunCalls<'_> {
     /// Runs, newest first, whether they are stored or kept in memory only.
     pub async fn list(self, query: RunQuery) -> Result<RunPage, Fault> {
         let before = query.memory_before.unwrap_or(RunPlace::FIRST.memory);
-        let fits = |run: &Run| {
-            query.world.as_ref().is_none_or(|world| run.key.world == *world)
-                && query.tool.as_ref().is_none_or(|tool| run.spec.tool == *tool)
-                && query.status.is_none_or(|status| run.status() == status)
-                && (query.grant.is_none() || run.called_by() == query.grant.as_ref())
-                && query.since.is_none_or(|since| run.created_at >= since)
-                && query.until.is_none_or(|until| run.created_at < until)
-        };
-        let memory = self.0.inner.hub.memory_runs();
-        let memory = memory.into_iter().filter(|(number, run)| *number < before && fits(run));
-        let memory: Vec<_> = memory.map(|(number, run)| (number, run.summary())).collect();
+        let memory = self.0.inner.hub.memory_runs().into_iter();
+        let memory = memory.filter(|(number, _)| *number < before);
+        let memory = memory.map(|(number, run)| (number, run.summary()));
+        let memory: Vec<_> = memory.filter(|(_, run)| query.wants(run)).collect();
         let (from, limit) = (query.before, query.limit);
         let stored = self.0.inner.store.runs(query).await?;
         let stored_from = from.unwrap_or(RunPlace::FIRST.stored);
         let at = RunPlace { stored: stored_from, memory: before };
         Ok(merged(stored, memory, at, limit))
+    }
+
+    /// How many runs there are within a caller's rights, counted up to a number, whether they are
+    /// stored or kept in memory only.
+    pub async fn count(self, caller: &Caller, query: RunQuery, up_to: u64) -> Result<u64, Fault> {
+        let within = Arc::clone(&caller.rights);
+        let memory = self.0.inner.hub.memory_runs().into_iter();
+        let memory = memory.map(|(_, run)| run.summary()).filter(|run| {
+            query.wants(run)
+                && within.in_world(&run.key.world)
+                && within.check_tool(&run.tool).is_ok()
+        });
+        let memory = u64::try_from(memory.count()).unwrap_or(u64::MAX).min(up_to);
+        let stored = self.0.inner.store.count_runs(query, within, up_to - memory).await?;
+        Ok(memory + stored)
+    }
+
+    /// How many runs were accepted in each piece of a time.
+    pub async fn stats(self, query: StatsQuery) -> Result<Vec<StatsRow>, Fault> {
+        let mut sums = StatsSums::default();
+        for (_, run) in self.0.inner.hub.memory_runs() {
+            sums.count(&query, &run.summary());
+        }
+        for row in self.0.inner.store.run_stats(query).await? {
+            sums.add(row.at, row.key, row.sum);
+        }
+        Ok(sums.into_rows())
+    }
+
+    /// What a run under way does now, as it last said.
+    pub fn phase(self, key: &RunKey) -> Option<(String, Option<f64>)> {
+        self.0.inner.hub.phase(key)
     }
 
     /// Asks a run to stop. A run that is over stays as it is.

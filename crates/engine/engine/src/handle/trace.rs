@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use wharf_domain::Caller;
 use wharf_domain::scope::WorldPath;
 use wharf_ports::{FileRecord, TraceQuery};
-use wharf_vocab::{Direction, Fault, RunId, Verb, WorldId};
+use wharf_vocab::{Direction, Fault, RunId, RunKey, Verb, WorldId};
 
 use super::FileCalls;
 use super::files::no_file;
@@ -32,7 +32,52 @@ pub struct FileTrace {
     pub cut: bool,
 }
 
+/// The files of a run, and the runs that they connect it with.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunLineage {
+    /// The files it read.
+    pub read: Vec<FileRecord>,
+    /// The files it wrote.
+    pub wrote: Vec<FileRecord>,
+    /// For each run that wrote what it read: those files.
+    pub made_from: Vec<(RunId, Vec<FileRecord>)>,
+    /// For each run that read what it wrote: those files.
+    pub went_into: Vec<(RunId, Vec<FileRecord>)>,
+    /// Whether there is more than is shown.
+    pub cut: bool,
+}
+
 impl FileCalls<'_> {
+    /// The files of a run, and the runs that wrote what it read or read what it wrote. Needs the
+    /// verb `read`.
+    pub async fn lineage(self, caller: &Caller, key: &RunKey) -> Result<RunLineage, Fault> {
+        let world = &key.world;
+        self.may_use_files(caller, Verb::Read, world)?;
+        let (records, cut) = self.records(world, None, Some(&key.run), 2 * FILES_MAX).await?;
+        let mut lineage = RunLineage { cut, ..RunLineage::default() };
+        (lineage.wrote, lineage.read) =
+            records.into_iter().partition(|record| record.artifact.direction == Direction::Out);
+        for read in &lineage.read {
+            let (records, more) =
+                self.records(world, Some(&read.artifact.path), None, RECORDS_MAX).await?;
+            lineage.cut |= more;
+            let written = records
+                .into_iter()
+                .filter(|it| is_same(it, read, Direction::Out) && it.position < read.position);
+            keep(&mut lineage.made_from, written.last().into_iter(), &key.run, &mut lineage.cut);
+        }
+        for wrote in &lineage.wrote {
+            let (records, more) =
+                self.records(world, Some(&wrote.artifact.path), None, RECORDS_MAX).await?;
+            lineage.cut |= more;
+            let read = records
+                .into_iter()
+                .filter(|it| is_same(it, wrote, Direction::In) && it.position > wrote.position);
+            keep(&mut lineage.went_into, read, &key.run, &mut lineage.cut);
+        }
+        Ok(lineage)
+    }
+
     /// Where a file comes from and where it went. Needs the verb `read`.
     pub async fn trace(
         self,
@@ -98,5 +143,29 @@ impl FileCalls<'_> {
         let more = records.len() > limit;
         records.truncate(limit);
         Ok((records, more))
+    }
+}
+
+/// Whether a record is about the same version of a file.
+fn is_same(record: &FileRecord, other: &FileRecord, direction: Direction) -> bool {
+    record.artifact.direction == direction
+        && record.artifact.b3 == other.artifact.b3
+        && record.artifact.bytes == other.artifact.bytes
+}
+
+/// Sorts records of other runs by run, as many as are shown.
+fn keep(
+    steps: &mut Vec<(RunId, Vec<FileRecord>)>,
+    records: impl Iterator<Item = FileRecord>,
+    own: &RunId,
+    cut: &mut bool,
+) {
+    for record in records {
+        let Some(run) = record.artifact.run.clone().filter(|run| run != own) else { continue };
+        match steps.iter().position(|(known, _)| *known == run) {
+            Some(at) if steps[at].1.len() < FILES_MAX => steps[at].1.push(record),
+            None if steps.len() < RUNS_MAX => steps.push((run, vec![record])),
+            _ => *cut = true,
+        }
     }
 }

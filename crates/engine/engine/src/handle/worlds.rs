@@ -116,6 +116,11 @@ impl WorldCalls<'_> {
         Ok(views)
     }
 
+    /// One account.
+    pub async fn account(self, id: AccountId) -> Result<Option<Account>, Fault> {
+        Ok(self.0.inner.store.account(id).await?)
+    }
+
     /// Removes a world: an empty one, or with `force` also one that holds files, which go with
     /// it. A world with runs under way stays. Needs the verb `admin`.
     pub async fn remove(self, caller: &Caller, id: &WorldId, force: bool) -> Result<(), Fault> {

@@ -31,6 +31,8 @@ const PATTERNS_MAX: u64 = 128;
 const PATTERN_BYTES_MAX: usize = 256 * 1024;
 /// What is checked at once, wherever that is.
 const AT_ONCE_MAX: u64 = 10_000;
+/// Places that do not fit that are told of one value.
+const MISFITS_SHOWN_MAX: usize = 100;
 /// Up to here it is said what does not fit; looking for the place can cost many times more.
 const EXPLAINED_MAX: u64 = 500_000;
 /// What is checked at all.
@@ -94,11 +96,14 @@ pub(crate) struct Misfit {
     pub(crate) place: String,
     /// Why.
     pub(crate) why: String,
+    /// All places that do not fit with why, this one first; not more than are shown.
+    pub(crate) all: Vec<(String, String)>,
 }
 
 impl Misfit {
     fn of_all(why: &str) -> Self {
-        Self { place: "/".to_owned(), why: why.to_owned() }
+        let (place, why) = ("/".to_owned(), why.to_owned());
+        Self { all: vec![(place.clone(), why.clone())], place, why }
     }
 }
 
@@ -187,10 +192,16 @@ impl Schema {
             let Some(other) = errors.find(|error| !is_about(error, except)) else { return Ok(()) };
             error = other;
         }
-        let path = error.instance_path().to_string();
-        let place = if path.is_empty() { "/".to_owned() } else { path };
-        // The error's own text can quote the value; the masked form never does.
-        Err(Misfit { place, why: error.masked().to_string() })
+        let (place, why) = told(&error);
+        let others = self.validator.iter_errors(value);
+        let others = others.filter(|error| except.is_empty() || !is_about(error, except));
+        let mut all = vec![(place.clone(), why.clone())];
+        for (place, why) in others.take(MISFITS_SHOWN_MAX).map(|error| told(&error)) {
+            if all.len() < MISFITS_SHOWN_MAX && !all.contains(&(place.clone(), why.clone())) {
+                all.push((place, why));
+            }
+        }
+        Err(Misfit { place, why, all })
     }
 }
 
@@ -207,8 +218,13 @@ impl CheckError {
     /// The fault it is to whoever sent the value.
     pub(crate) fn told(self, code: Code, what: &str) -> Fault {
         match self {
-            Self::Misfit(Misfit { place, why }) => {
-                Fault::new(code, format!("{what} at {place}: {why}.")).with("path", place)
+            Self::Misfit(Misfit { place, why, all }) => {
+                let fault = Fault::new(code, format!("{what} at {place}: {why}."));
+                let error = |(path, message): (String, String)| serde_json::json!({ "path": path, "message": message });
+                let all: Vec<Value> = all.into_iter().map(error).collect();
+                let fault = fault.with("path", place);
+                // Whoever fills in a form wants to know all that is wrong with it.
+                if code == Code::AskAnswerInvalid { fault.with("errors", all) } else { fault }
             }
             Self::Busy => {
                 let message = "Too many large values are being checked; try again later.";
@@ -216,6 +232,14 @@ impl CheckError {
             }
         }
     }
+}
+
+/// Where something does not fit, and why. The error's own text can quote the value; the masked
+/// form never does.
+fn told(error: &ValidationError<'_>) -> (String, String) {
+    let path = error.instance_path().to_string();
+    let place = if path.is_empty() { "/".to_owned() } else { path };
+    (place, error.masked().to_string())
 }
 
 /// Whether an error speaks of nothing but what stands under these names.

@@ -157,10 +157,10 @@ pub struct Room {
     pub reason: String,
 }
 
-/// What a queued run waits for.
+/// What a run waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
-    /// Room, its provider or its next attempt.
+    /// An ask, room, its provider or its next attempt.
     pub kind: WaitKind,
     /// Why, as people read it.
     pub message: String,
@@ -168,6 +168,18 @@ pub struct Wait {
     pub since: Option<Timestamp>,
     /// When the waiting ends at the latest.
     pub until: Timestamp,
+}
+
+impl Wait {
+    fn for_ask(raised: &RaisedAsk) -> Self {
+        let ask = &raised.ask;
+        Self {
+            kind: WaitKind::Ask,
+            message: ask.spec.title.clone(),
+            since: Some(ask.created_at),
+            until: ask.spec.deadline,
+        }
+    }
 }
 
 /// An ask of the run.
@@ -240,6 +252,12 @@ pub struct RunSummary {
     /// The grant of the client of MCP that called for it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<GrantId>,
+    /// The grant of whoever called for it; runs of older cores do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<GrantId>,
+    /// Whether it has cost more than was held for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub over_hold: bool,
     /// Why it did not succeed.
     pub error: Option<Fault>,
 }
@@ -334,6 +352,7 @@ impl Run {
                 if let Some(raised) = found {
                     debug_assert!(raised.ask.is_open(), "an ask is resolved once");
                     raised.ask.resolved = Some((entry.resolution.clone(), entry.by.clone()));
+                    raised.ask.resolved_at = Some(at);
                 }
                 self.rewind_timer(at);
             }
@@ -563,10 +582,12 @@ impl Run {
         [pause, timer, asks].into_iter().flatten().min()
     }
 
-    /// What it waits for while it is queued.
+    /// What it waits for while it is queued, or while an ask is open.
     pub fn waits_for(&self) -> Option<Wait> {
-        if self.status() != RunStatus::Queued {
-            return None;
+        match self.status() {
+            RunStatus::Queued => {}
+            RunStatus::Waiting => return self.open_asks().next().map(Wait::for_ask),
+            _ => return None,
         }
         let (kind, message, until) = match self.pause? {
             Pause::Room(until) => {
@@ -654,6 +675,8 @@ impl Run {
             correlation_id: self.spec.correlation_id.clone(),
             parent: self.spec.parent.clone(),
             grant: self.called_by().cloned(),
+            caller: Some(self.spec.caller.grant.clone()),
+            over_hold: self.cost_micro > self.held_micro,
             error: self.outcome.as_ref().and_then(Outcome::error).cloned(),
         }
     }

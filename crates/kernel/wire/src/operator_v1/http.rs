@@ -55,6 +55,31 @@ pub struct Seat {
     /// Whether a person sits there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub person: bool,
+    /// What waits for the seat, oldest first; only where one seat is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<SeatWait>,
+}
+
+/// Something that waits for a seat.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SeatWait {
+    /// The request.
+    pub req_id: String,
+    /// What it is: `question`, `approval` or `task`.
+    pub kind: String,
+    /// The ask, if it is one.
+    pub ask_id: Option<String>,
+    /// The run it is about.
+    pub run_id: String,
+    /// The run's world.
+    pub world: String,
+    /// The run's tool.
+    pub tool: String,
+    /// What is asked, in one line.
+    pub title: Option<String>,
+    /// Whether the operator has taken it, so that only its worker is waited for.
+    pub taken: bool,
 }
 
 /// `POST /v1/tasks`

@@ -9,7 +9,7 @@ mod http;
 mod message;
 
 pub use http::{
-    Blueprint, NewSeat, NewTask, Seat, SeatList, SeatMade, TaskHooks, TaskStarted,
+    Blueprint, NewSeat, NewTask, Seat, SeatList, SeatMade, SeatWait, TaskHooks, TaskStarted,
     WorkerDegradation, WorkerProgress, WorkerPrompt, WorkerResult,
 };
 pub use message::{CoreMessage, OperatorMessage, Pending, PendingFile, WorkerKind};

@@ -5,8 +5,11 @@ use serde_json::Value;
 use serde_with_macros::skip_serializing_none;
 use utoipa::ToSchema;
 use wharf_vocab::{
-    AllowScope, AskId, AskKind, DateTime, Decision, GrantId, NoAnswer, RunId, ToolId, WorldId,
+    AllowScope, AskId, AskKind, AskOutcome, DateTime, Decision, GrantId, NoAnswer, Object, RunId,
+    RunStatus, ToolId, WorldId,
 };
+
+use super::{AgentPermission, ToolDefinition};
 
 /// An open ask as `GET /v1/inbox` shows it.
 #[skip_serializing_none]
@@ -44,6 +47,70 @@ pub struct Ask {
     pub deadline: DateTime,
     /// When it was raised.
     pub created_at: DateTime,
+    /// How it was decided, once it was.
+    pub decision: Option<AskOutcome>,
+    /// Who decided it: a token, or the core.
+    pub decided_by: Option<String>,
+    /// When it was decided.
+    pub decided_at: Option<DateTime>,
+    /// Why it was denied, or what was said instead of an answer.
+    pub reason: Option<String>,
+}
+
+/// `GET /v1/asks/{ask_id}`: an ask with all that helps to decide it.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AskDetail {
+    /// The ask.
+    pub ask: Ask,
+    /// The inputs of the run that waits.
+    #[schema(value_type = Object)]
+    pub inputs: Object,
+    /// The tool's definition now, if the tool is known.
+    pub definition: Option<ToolDefinition>,
+    /// Whether the definition is the one the ask is for.
+    pub same_definition: bool,
+    /// What the tool's provider is permitted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<AgentPermission>,
+    /// The runs that led to it: the one it all began with first, the one that waits last.
+    pub chain: Vec<AskLink>,
+    /// The latest decisions about approvals of the same tool, newest first.
+    pub previous: Vec<Ask>,
+    /// The latest earlier run of the same tool in the same world that succeeded.
+    pub similar_run: Option<SimilarRun>,
+}
+
+/// A run that led to an ask.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AskLink {
+    /// The run.
+    pub run_id: RunId,
+    /// Its world.
+    pub world: WorldId,
+    /// Its tool.
+    pub tool: ToolId,
+    /// Its status.
+    pub status: RunStatus,
+    /// The token that started it.
+    pub caller: Option<GrantId>,
+}
+
+/// An earlier run to compare with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SimilarRun {
+    /// The run.
+    pub run_id: RunId,
+    /// Its world.
+    pub world: WorldId,
+    /// Its status.
+    pub status: RunStatus,
+    /// When it was accepted.
+    pub created_at: DateTime,
+    /// Its inputs.
+    #[schema(value_type = Object)]
+    pub inputs: Object,
 }
 
 /// A file that an approval is for.
@@ -88,6 +155,11 @@ pub struct DecideApproval {
     pub scope: Option<AllowScope>,
     /// Why.
     pub reason: Option<String>,
+    /// The digest of the arguments that were looked at. If the ask is for others, nothing is
+    /// decided.
+    pub args_digest: Option<String>,
+    /// The hash of the definition that was looked at. If the ask is for another, nothing is decided.
+    pub tool_hash: Option<String>,
 }
 
 /// Reads a field that is there, so that null counts as a value and only absence as none.

@@ -10,6 +10,8 @@ mod event;
 mod file;
 mod login;
 mod mcp;
+mod overview;
+mod runs;
 mod system;
 mod token;
 mod tool;
@@ -21,15 +23,15 @@ use serde_json::Value;
 use serde_with_macros::skip_serializing_none;
 use utoipa::ToSchema;
 use wharf_vocab::{
-    DateTime, Durability, Fault, Mode, Object, RunId, RunStatus, SeatId, Severity, ToolId, Verdict,
-    WaitKind, WorldId,
+    AskId, DateTime, Durability, Fault, GrantId, Mode, Object, RunId, RunStatus, SeatId, Severity,
+    ToolId, Verdict, WaitKind, WorldId,
 };
 
 pub use agent::{
     AddAgent, Agent, AgentHealth, AgentLimits, AgentLogLine, AgentPermission, AgentWish,
     ApproveAgent, FoundAgent, FoundAgents, Rate, ScanAgents,
 };
-pub use ask::{AnswerQuestion, Ask, AskFile, DecideApproval};
+pub use ask::{AnswerQuestion, Ask, AskDetail, AskFile, AskLink, DecideApproval, SimilarRun};
 pub use console::{
     BeginConsole, Change, Changes, ConsoleLink, ConsoleSession, CreateFileTicket, FileTicket,
 };
@@ -43,6 +45,14 @@ pub use file::{
 };
 pub use login::{BeginMcpLogin, EndMcpLogin, McpLoginPage, McpLoginState};
 pub use mcp::{AddMcp, McpOauth, McpServer};
+pub use overview::{
+    Account, ArtifactPage, AuditVerdict, Folder, FoundProvider, FoundTool, FoundWorld, Provider,
+    ProviderLaunch, Search,
+};
+pub use runs::{
+    CancelRuns, CanceledRuns, RunAgain, RunAttempt, RunCount, RunLineage, RunNode, RunStats,
+    RunStatsItem, RunTree,
+};
 pub use system::{EndedRuns, System, SystemLimit, SystemPoint, SystemQueue, SystemSeries};
 pub use token::{CreateTicket, CreateToken, Keys, RotateKeys, Secret, Ticket, Token};
 pub use tool::{Tool, ToolDefinition, ToolDiff};
@@ -184,7 +194,7 @@ pub struct Run {
     /// The oldest ask it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<Ask>,
-    /// What it waits for while it is `queued`; not in lists.
+    /// What it waits for while it is `queued` or `waiting`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitingFor>,
     /// An id, chosen by the caller, for what this run is part of.
@@ -193,12 +203,27 @@ pub struct Run {
     /// The run that started this one, `world/run_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+    /// The token that started it; unknown of runs of older cores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<GrantId>,
+    /// What it is doing, as its provider last said, while it is in progress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// How much of that is done, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fraction: Option<f64>,
+    /// Whether it has cost more than was set aside for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub over_hold: bool,
+    /// Its attempts, oldest first; only where one run is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<Vec<RunAttempt>>,
 }
 
-/// What a run waits for while it is `queued`.
+/// What a run waits for while it is `queued` or `waiting`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WaitingFor {
-    /// Room at its provider, its provider itself, or its next attempt.
+    /// An ask, room at its provider, its provider itself, or its next attempt.
     pub kind: WaitKind,
     /// Why, for people.
     pub message: String,
@@ -207,6 +232,9 @@ pub struct WaitingFor {
     pub since: Option<DateTime>,
     /// When the waiting ends at the latest.
     pub until: DateTime,
+    /// The ask, if it waits for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask_id: Option<AskId>,
 }
 
 /// `POST /v1/runs/{id}/cancel`; the body may be empty.

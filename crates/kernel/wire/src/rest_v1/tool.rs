@@ -41,6 +41,13 @@ pub struct Tool {
     pub state: ToolState,
     /// Why it is in that state, when there is something to say.
     pub state_reason: Option<String>,
+    /// The most an attempt costs, according to its author.
+    pub max_cost_micro: Option<u64>,
+    /// Whether it is declared free.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub free: bool,
+    /// Hash of its whole definition.
+    pub definition_hash: Option<String>,
     /// Its server, if it has one of its own; not in lists.
     pub server: Option<Box<ToolServer>>,
 }

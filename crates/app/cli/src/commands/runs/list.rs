@@ -21,9 +21,27 @@ pub(crate) struct RunsListArgs {
     /// Only runs of this tool
     #[arg(long)]
     tool: Option<String>,
-    /// Only runs with this status
-    #[arg(long, value_parser = word::<RunStatus>())]
-    status: Option<RunStatus>,
+    /// Only runs with this status; several with commas between
+    #[arg(long, value_delimiter = ',', value_parser = word::<RunStatus>())]
+    status: Vec<RunStatus>,
+    /// Only runs that this token started
+    #[arg(long, value_name = "TOKEN-ID")]
+    caller: Option<String>,
+    /// Only runs that this run started, as WORLD/RUN
+    #[arg(long, value_name = "WORLD/RUN")]
+    parent: Option<String>,
+    /// Only runs that are part of this
+    #[arg(long, value_name = "ID")]
+    correlation_id: Option<String>,
+    /// Only runs whose id begins so
+    #[arg(long, value_name = "TEXT")]
+    id_prefix: Option<String>,
+    /// Only runs accepted since then: a time, or an age such as 7d or 24h
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only runs accepted before then
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
     /// At most this many
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
@@ -36,7 +54,17 @@ pub(crate) struct RunsListArgs {
 pub(crate) async fn run(args: RunsListArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let (world, tool) = (args.world.as_deref(), args.tool.as_deref());
-    let filter = RunFilter { world, tool, status: args.status };
+    let filter = RunFilter {
+        world,
+        tool,
+        status: &args.status,
+        caller: args.caller.as_deref(),
+        parent: args.parent.as_deref(),
+        correlation_id: args.correlation_id.as_deref(),
+        id_prefix: args.id_prefix.as_deref(),
+        since: args.since.as_deref(),
+        until: args.until.as_deref(),
+    };
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
     let most = if args.all { usize::MAX } else { limit };
     let (items, more) = context.client()?.runs().list(&filter).raw().first(most).await?;

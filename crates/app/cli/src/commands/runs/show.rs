@@ -133,8 +133,9 @@ fn text_of(run: &Run, output: Output) -> String {
     if let Some(error) = &run.error {
         table.row(["error", &format!("{} [{}]", error.message, error.code)]);
     }
-    if let Some(waiting) = &run.waiting_for {
+    if let Some(waiting) = run.waiting_for.as_ref().filter(|it| it.kind != WaitKind::Ask) {
         let what = match waiting.kind {
+            WaitKind::Ask => "an answer",
             WaitKind::Room => "room at its provider",
             WaitKind::Provider => "its provider",
             WaitKind::Retry => "its next attempt",

@@ -137,7 +137,7 @@ pub(super) async fn stored(cx: &McpContext, correlation: &str) -> Option<RunKey>
         let query = RunQuery {
             world: Some(cx.door.world.clone()),
             grant: Some(cx.caller.grant.clone()),
-            status: Some(status),
+            statuses: vec![status],
             limit: LOOKED_AT_MAX,
             ..RunQuery::default()
         };

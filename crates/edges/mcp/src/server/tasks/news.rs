@@ -55,7 +55,7 @@ pub(super) async fn of_grant(cx: &McpContext) -> BoxStream<'static, McpNotificat
     for status in [RunStatus::Queued, RunStatus::Running, RunStatus::Waiting] {
         let query = RunQuery {
             grant: Some(cx.caller.grant.clone()),
-            status: Some(status),
+            statuses: vec![status],
             limit: TASKS_MAX,
             ..RunQuery::default()
         };

@@ -154,6 +154,7 @@ impl Model {
                 }
                 (Entry::Ask(AskEntry::Resolved { resolution, by }), Some(ask)) if ask.is_open() => {
                     ask.resolved = Some((resolution.clone(), by.clone()));
+                    ask.resolved_at = Some(at);
                 }
                 _ => return Err(format!("ask {id} cannot take {entry:?}")),
             }

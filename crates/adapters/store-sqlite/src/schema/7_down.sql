@@ -1,0 +1,12 @@
+DROP INDEX asks_decided;
+DROP INDEX runs_over_hold;
+DROP INDEX runs_not_succeeded;
+DROP INDEX runs_by_id;
+DROP INDEX runs_by_tool;
+DROP INDEX runs_by_correlation;
+DROP INDEX runs_by_parent;
+DROP INDEX runs_by_called_by;
+ALTER TABLE streams DROP COLUMN over_hold;
+ALTER TABLE streams DROP COLUMN correlation;
+ALTER TABLE streams DROP COLUMN parent;
+ALTER TABLE streams DROP COLUMN called_by;

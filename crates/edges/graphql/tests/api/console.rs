@@ -1,0 +1,116 @@
+//! What the console reads, by GraphQL: the same as by REST.
+
+use serde_json::{Value, json};
+
+use crate::same::assert_same;
+use crate::support::{OWNER, Stage, eventually};
+
+#[tokio::test]
+async fn c044_many_runs_are_the_same_in_rest_and_graphql() {
+    let stage = Stage::start().await;
+    for n in 0..3 {
+        stage.finished("wharf/echo", json!({"text": n.to_string()})).await;
+    }
+    for (path, field, query) in [
+        (
+            "/v1/runs/count?tool=wharf/echo",
+            "runCount",
+            "{ runCount(filter: {tool: \"wharf/echo\"}) { count exact } }",
+        ),
+        (
+            "/v1/accounts",
+            "accounts",
+            "{ accounts { account parent world limitMicro spentMicro heldMicro overMicro } }",
+        ),
+        (
+            "/v1/search?q=echo",
+            "search",
+            "{ search(q: \"echo\") { runs { runId } tools { toolId description state } \
+             providers { providerId kind } worlds { world } } }",
+        ),
+        (
+            "/v1/tools?q=echo&provider=wharf",
+            "tools",
+            "{ tools(q: \"echo\", provider: \"wharf\") { edges { node { toolId definitionHash } } } }",
+        ),
+    ] {
+        let rest = stage.call(OWNER, "GET", path, None).await.body;
+        let graphql = stage.ask(query).await.data()[field].clone();
+        match (rest.get("items"), graphql.get("edges")) {
+            (Some(items), Some(edges)) => {
+                let nodes = edges.as_array().expect("edges").iter().map(|it| it["node"].clone());
+                assert_same(items, &nodes.collect());
+            }
+            (Some(items), None) => assert_same(items, &graphql),
+            _ => assert_same(&rest, &graphql),
+        }
+    }
+    let query = "{ runs(filter: {status: [succeeded, failed], caller: \"owner\", \
+                 idPrefix: \"0\"}) { edges { node { runId caller overHold phase } } } }";
+    let runs = stage.ask(query).await.data()["runs"]["edges"].clone();
+    assert_eq!(runs.as_array().map(Vec::len), Some(3), "{runs}");
+    assert_eq!(runs[0]["node"]["caller"], "owner");
+}
+
+#[tokio::test]
+async fn c044_runs_are_canceled_together_and_run_again() {
+    let stage = Stage::start().await;
+    let make = "mutation ($input: CreateRunInput!) { createRun(input: $input) { runId } }";
+    for id in ["a", "b"] {
+        let input = json!({"tool": "wharf/sleep", "inputs": {"ms": 60_000}, "runId": id});
+        stage.ask_as(OWNER, make, json!({"input": input})).await.data();
+    }
+    let cancel = "mutation ($input: CancelRunsInput!) { cancelRuns(input: $input) \
+                  { dry matched canceled refused more } }";
+    let until = "2999-01-01T00:00:00Z";
+    let dry = json!({"input": {"tool": "wharf/sleep", "until": until, "dry": true}});
+    let counted = stage.ask_as(OWNER, cancel, dry).await.data()["cancelRuns"].clone();
+    assert_eq!((&counted["matched"], &counted["canceled"]), (&json!("2"), &json!("0")));
+    let all = json!({"input": {"tool": "wharf/sleep", "until": until}});
+    let done = stage.ask_as(OWNER, cancel, all).await.data()["cancelRuns"].clone();
+    assert_eq!(done["canceled"], "2");
+    eventually(async || {
+        let query = "{ runCount(filter: {status: [canceled]}) { count } }";
+        (stage.ask(query).await.data()["runCount"]["count"] == "2").then_some(())
+    })
+    .await;
+    let again = "mutation { runAgain(id: \"a\", changes: {inputs: {ms: 1}, runId: \"c\"}) \
+                 { runId inputs attempts { attempt } } }";
+    let run = stage.ask(again).await.data()["runAgain"].clone();
+    assert_eq!((&run["runId"], &run["inputs"]), (&json!("c"), &json!({"ms": 1})), "{run}");
+}
+
+#[tokio::test]
+async fn c044_an_ask_is_shown_and_decided_as_it_was_looked_at() {
+    let stage = Stage::start().await;
+    let make = "mutation ($input: CreateRunInput!) { createRun(input: $input) { runId } }";
+    let input = json!({"tool": "wharf/approve-me", "runId": "gate"});
+    stage.ask_as(OWNER, make, json!({"input": input})).await.data();
+    let ask: Value = eventually(async || {
+        let query = "{ inbox { edges { node { askId argsDigest toolHash } } } }";
+        let node = stage.ask(query).await.data()["inbox"]["edges"][0]["node"].clone();
+        node.is_object().then_some(node)
+    })
+    .await;
+    let id = ask["askId"].as_str().expect("an id");
+    let show = format!(
+        "{{ ask(id: \"{id}\") {{ ask {{ askId }} sameDefinition definition {{ hash }} inputs \
+         chain {{ runId }} previous {{ askId }} permissions {{ permission }} }} }}"
+    );
+    let shown = stage.ask(&show).await.data()["ask"].clone();
+    assert_eq!((&shown["ask"]["askId"], &shown["sameDefinition"]), (&json!(id), &json!(true)));
+    assert_eq!(shown["definition"]["hash"], ask["toolHash"]);
+    assert_eq!(shown["chain"], json!([{"runId": "gate"}]));
+    let decide = |digest: &str| {
+        format!(
+            "mutation {{ decideApproval(id: \"{id}\", allow: true, argsDigest: \"{digest}\") {{ runId }} }}"
+        )
+    };
+    let other = stage.ask(&decide("00")).await;
+    assert_eq!(other.code(), Some("ask.changed"));
+    let digest = ask["argsDigest"].as_str().expect("a digest").to_owned();
+    assert_eq!(stage.ask(&decide(&digest)).await.data()["decideApproval"]["runId"], "gate");
+    let decided = "{ decidedAsks { edges { node { askId decision decidedBy } } } }";
+    let decided = stage.ask(decided).await.data()["decidedAsks"]["edges"][0]["node"].clone();
+    assert_eq!((&decided["askId"], &decided["decision"]), (&json!(id), &json!("allow")));
+}

@@ -1,0 +1,312 @@
+//! Many runs at once: counting, canceling and exporting them, what a run started, and running it
+//! again.
+
+use axum::body::Body;
+use axum::http::HeaderValue;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::Response;
+use futures::{StreamExt as _, stream};
+use wharf_domain::Caller;
+use wharf_engine::{Handle, RunQuery, StatsBy, StatsQuery};
+use wharf_views::TreeQuery;
+use wharf_vocab::limits::PAGE_ITEMS_MAX;
+use wharf_vocab::{Fault, Timestamp, ToolId, Verb, WorldId, quantity};
+use wharf_wire::rest_v1::{self as wire, CancelRuns, RunAccepted, RunAgain};
+
+use super::runs::{begin, run_place};
+use super::table::{ApiCall, get, post, routes};
+use super::to_its_end;
+use crate::access::{self, Need};
+use crate::answer::{self, Answer};
+use crate::body::{JsonBody, OptionalJsonBody};
+use crate::cursor::{self, Position};
+use crate::params::{Params, Segments};
+use crate::{from_wire, page};
+
+routes! {
+    "runs";
+    /// Counts the runs that the token covers, exactly up to 10,000.
+    count_runs => get("/v1/runs/count", Need::READ, count)
+        .of_runs()
+        .gives::<wire::RunCount>(200, "How many runs there are.");
+    /// Sends all runs that fit, newest first, as lines of JSON or as CSV. An export that breaks off
+    /// has no last line.
+    export_runs => get("/v1/runs/export", Need::READ, export)
+        .query::<String>("format", "`jsonl` or `csv`; `jsonl` when absent.")
+        .of_runs()
+        .sends(200, "application/x-ndjson", "The runs.");
+    /// Cancels every run in progress that fits and was accepted before a fixed time. With `dry` they
+    /// are only counted.
+    cancel_runs => post("/v1/runs/cancel", Need::RUN, cancel)
+        .takes::<CancelRuns>()
+        .gives::<wire::CanceledRuns>(200, "How many runs were asked to stop.");
+    /// Counts runs by the time they were accepted.
+    run_stats => get("/v1/stats/runs", Need::READ, stats)
+        .of_time()
+        .query::<String>("step", "The length of an interval, such as `10s`, `1m` or `1h`; `1m` when absent.")
+        .query::<String>("by", "What makes a row: `status`, `tool` or `world`; `status` when absent.")
+        .query::<String>("world", "Only runs of this world.")
+        .query::<String>("tool", "Only runs of this tool.")
+        .gives::<wire::RunStats>(200, "The counts.");
+    /// Shows what a run started, directly and further down.
+    run_tree => get("/v1/runs/{run_id}/tree", Need::READ, tree)
+        .of_run()
+        .query::<u32>("depth", "How far down to look, 1 to 5; 3 when absent.")
+        .query::<u32>("limit", "Direct children on a page, 1 to 200.")
+        .query::<String>("cursor", "`next_cursor` of the previous page.")
+        .gives::<wire::RunTree>(200, "The run and the runs below it.")
+        .missing("run");
+    /// Runs again what a run did, from what was stored of it, with changes if there are some.
+    run_again => post("/v1/runs/{run_id}/again", Need::RUN, again)
+        .of_run()
+        .query::<String>("wait",
+            "How long to wait for the run to end, such as `500ms`, `30s` or `2m`.")
+        .may_take::<RunAgain>()
+        .gives::<wire::Run>(200, "The run has ended; only with `wait`.")
+        .gives::<RunAccepted>(202, "The run was accepted and is in progress.")
+        .fails(402, "The budget does not cover the run.")
+        .missing("run")
+        .fails(422, "The inputs do not fit the tool, or were not kept whole.");
+    /// Shows the files that a run read and wrote, and the runs they connect it with.
+    run_lineage => get("/v1/runs/{run_id}/lineage", Need::READ, lineage)
+        .of_run()
+        .gives::<wire::RunLineage>(200, "The files and runs.")
+        .missing("run");
+}
+
+const STEP_DEFAULT_MS: u64 = 60_000;
+const DEPTH_DEFAULT: u64 = 3;
+const DEPTH_MAX: u64 = 5;
+/// How far back counts go when nobody says.
+const STATS_BACK_MS: u64 = 3_600_000;
+
+async fn count(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
+    let filter = from_wire::run_filter(&params, app.handle.now())?;
+    access::worlds(&caller, filter.world.as_ref())?;
+    let count = wharf_views::run_count(&app.handle, &caller, filter.query()?).await?;
+    answer::ok(&count)
+}
+
+async fn stats(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
+    let now = app.handle.now();
+    let (since, until) = from_wire::span(&params, now)?;
+    let world = params.world()?;
+    access::worlds(&caller, world.as_ref())?;
+    let step = |text: &str| quantity::duration_ms(text).filter(|ms| *ms >= 1_000).ok_or(());
+    let by = params.parsed("by", "`status`, `tool` or `world`", |text| match text {
+        "status" => Ok(StatsBy::Status),
+        "tool" => Ok(StatsBy::Tool),
+        "world" => Ok(StatsBy::World),
+        _ => Err(()),
+    })?;
+    // What was accepted in this very moment counts, too.
+    let until = until.unwrap_or(Timestamp(now.0 + 1));
+    let query = StatsQuery {
+        within: std::sync::Arc::clone(&caller.rights),
+        world,
+        tool: params.parsed("tool", "a tool id of the form provider/name", |t| ToolId::new(t))?,
+        since: since.unwrap_or(Timestamp(until.0.saturating_sub(STATS_BACK_MS))),
+        until,
+        step_ms: params
+            .parsed("step", "a duration of 1s or more", step)?
+            .unwrap_or(STEP_DEFAULT_MS),
+        by: by.unwrap_or_default(),
+    };
+    answer::ok(&wharf_views::run_stats(&app.handle, query).await?)
+}
+
+async fn cancel(
+    ApiCall { app, caller }: ApiCall,
+    JsonBody(request): JsonBody<CancelRuns>,
+) -> Answer {
+    let query = wharf_views::cancel_filter(&request)?;
+    let worlds = access::worlds_for(&caller, Verb::Run, request.world.as_ref())?;
+    let handle = app.handle.clone();
+    let work =
+        async move { wharf_views::cancel_runs(&handle, &caller, (query, worlds), &request).await };
+    answer::ok(&to_its_end(work).await?)
+}
+
+async fn tree(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
+    let key = from_wire::run_key(&segments, &params)?;
+    let run = access::run(&app.handle, &caller, Verb::Read, &key).await?;
+    let depth =
+        |text: &str| text.parse().ok().filter(|depth| (1..=DEPTH_MAX).contains(depth)).ok_or(());
+    let depth = params.parsed("depth", "a number from 1 to 5", depth)?.unwrap_or(DEPTH_DEFAULT);
+    let wanted = TreeQuery {
+        depth: u32::try_from(depth).unwrap_or(1),
+        limit: params.limit()?,
+        after: run_place(&params, page::TREE)?,
+    };
+    let (items, next) = wharf_views::run_tree(&app.handle, &caller, &key, wanted).await?;
+    let next = next.map(|place| cursor::write(page::TREE, &Position::Name(place.to_string())));
+    let run = wharf_views::listed(&app.handle, &run.summary());
+    answer::ok(&wire::RunTree { run, items, next_cursor: next })
+}
+
+async fn again(
+    ApiCall { app, caller }: ApiCall,
+    segments: Segments,
+    params: Params,
+    OptionalJsonBody(request): OptionalJsonBody<RunAgain>,
+) -> Answer {
+    let key = from_wire::run_key(&segments, &params)?;
+    let wait = params.wait(app.options.limits.wait_max)?;
+    let changes = wharf_views::again(request.unwrap_or_default())?;
+    let run = access::run(&app.handle, &caller, Verb::Run, &key).await?;
+    // Whoever runs it again uses what it was given, so it takes the right to look at it.
+    access::world(&caller, Verb::Read, &key.world)?;
+    let new = app.handle.runs().again(&run, changes).await?;
+    begin(&app, &caller, new, wait).await
+}
+
+async fn lineage(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
+    let key = from_wire::run_key(&segments, &params)?;
+    access::run(&app.handle, &caller, Verb::Read, &key).await?;
+    let lineage = app.handle.files().lineage(&caller, &key).await?;
+    answer::ok(&wharf_views::lineage(&key, &lineage))
+}
+
+/// How an export is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ExportFormat {
+    Lines,
+    Csv,
+}
+
+/// An export under way: no more than one page of it is in memory.
+struct RunExport {
+    handle: Handle,
+    caller: Caller,
+    worlds: Option<Vec<WorldId>>,
+    query: RunQuery,
+    format: ExportFormat,
+    begun: bool,
+    over: bool,
+}
+
+async fn export(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
+    let filter = from_wire::run_filter(&params, app.handle.now())?;
+    let worlds = access::worlds(&caller, filter.world.as_ref())?;
+    let format = params.parsed("format", "`jsonl` or `csv`", |text| match text {
+        "jsonl" => Ok(ExportFormat::Lines),
+        "csv" => Ok(ExportFormat::Csv),
+        _ => Err(()),
+    })?;
+    let format = format.unwrap_or(ExportFormat::Lines);
+    let query = RunQuery { limit: PAGE_ITEMS_MAX, ..filter.query()? };
+    let handle = app.handle.clone();
+    let export = RunExport { handle, caller, worlds, query, format, begun: false, over: false };
+    let pages = stream::unfold(export, |mut export| async move {
+        let page = export.next().await?;
+        Some((page, export))
+    });
+    let mut response = Response::new(Body::from_stream(pages.boxed()));
+    let (kind, name) = match format {
+        ExportFormat::Lines => ("application/x-ndjson", "attachment; filename=\"runs.jsonl\""),
+        ExportFormat::Csv => ("text/csv; charset=utf-8", "attachment; filename=\"runs.csv\""),
+    };
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static(name));
+    Ok(response)
+}
+
+impl RunExport {
+    /// The next page as text. What cannot be read breaks the answer off, so that it is not taken
+    /// for all there is; so does a token that is not good any more.
+    async fn next(&mut self) -> Option<Result<String, Fault>> {
+        if self.over {
+            return None;
+        }
+        let page = self.page().await;
+        self.over |= page.is_err();
+        Some(page)
+    }
+
+    async fn page(&mut self) -> Result<String, Fault> {
+        self.handle.trust().check_current(&self.caller)?;
+        let within = (self.worlds.as_deref(), &*self.caller.rights);
+        let (runs, next) =
+            wharf_views::runs_within(&self.handle, self.query.clone(), within).await?;
+        let mut text = String::new();
+        if !self.begun && self.format == ExportFormat::Csv {
+            text.push_str(CSV_HEAD);
+        }
+        self.begun = true;
+        for run in &runs {
+            let run = wharf_views::summary(run);
+            match self.format {
+                ExportFormat::Lines => {
+                    text.push_str(&serde_json::to_string(&run).unwrap_or_default());
+                    text.push('\n');
+                }
+                ExportFormat::Csv => csv_line(&mut text, &run),
+            }
+        }
+        match next {
+            Some(place) => wharf_views::go_on(&mut self.query, place),
+            None => self.over = true,
+        }
+        Ok(text)
+    }
+}
+
+const CSV_HEAD: &str = "run_id,world,tool,status,caller,parent,correlation_id,mode,attempt,\
+                        cost_micro,created_at,started_at,ended_at,error_code,error_message\r\n";
+
+fn csv_line(text: &mut String, run: &wire::Run) {
+    let moment =
+        |at: Option<wharf_vocab::DateTime>| at.map_or_else(String::new, |at| at.to_string());
+    let error = run.error.as_ref();
+    let fields = [
+        run.run_id.to_string(),
+        run.world.to_string(),
+        run.tool.to_string(),
+        run.status.to_string(),
+        run.caller.as_ref().map_or_else(String::new, ToString::to_string),
+        run.parent.clone().unwrap_or_default(),
+        run.correlation_id.clone().unwrap_or_default(),
+        run.mode.to_string(),
+        run.attempt.to_string(),
+        run.cost_micro.to_string(),
+        run.created_at.to_string(),
+        moment(run.started_at),
+        moment(run.ended_at),
+        error.map_or_else(String::new, |error| error.code.clone()),
+        error.map_or_else(String::new, |error| error.message.clone()),
+    ];
+    let fields: Vec<String> = fields.iter().map(|field| csv_field(field)).collect();
+    text.push_str(&fields.join(","));
+    text.push_str("\r\n");
+}
+
+/// A field of CSV. What a spreadsheet would take for a formula is marked as text.
+fn csv_field(field: &str) -> String {
+    let formula = field.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let field = if formula { format!("'{field}") } else { field.to_owned() };
+    if field.contains([',', '"', '\r', '\n']) {
+        return format!("\"{}\"", field.replace('"', "\"\""));
+    }
+    field
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c011_a_field_of_csv_cannot_leave_its_place() {
+        for (field, written) in [
+            ("plain", "plain"),
+            ("a,b", "\"a,b\""),
+            ("say \"hi\"", "\"say \"\"hi\"\"\""),
+            ("two\nlines", "\"two\nlines\""),
+            ("=1+1", "'=1+1"),
+            ("@cmd,x", "\"'@cmd,x\""),
+            ("", ""),
+        ] {
+            assert_eq!(csv_field(field), written);
+        }
+    }
+}

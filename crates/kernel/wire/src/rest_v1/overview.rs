@@ -1,0 +1,204 @@
+//! What the console shows at a glance: providers of every kind in one shape, accounts, what a
+//! search finds, and whether the audit is whole.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_with_macros::skip_serializing_none;
+use utoipa::ToSchema;
+use wharf_vocab::{
+    DateTime, Isolation, Keeping, LaunchId, ProviderId, ProviderState, SandboxLevel, ToolId,
+    ToolState, WorldId,
+};
+
+use super::agent::known;
+use super::{AgentHealth, AgentLimits, AgentPermission, AgentWish, Artifact, Run};
+
+/// A provider of any kind, in one shape.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Provider {
+    /// Its id: of a tool server that is the tool's id.
+    pub provider_id: String,
+    /// What it is: `agent`, `tool_server`, `mcp_server`, `operative`, `operator` or `builtin`.
+    pub kind: String,
+    /// Its state. One that connects by itself is `running` while it is connected.
+    pub state: ProviderState,
+    /// Why it is in that state, when there is something to say.
+    pub reason: Option<String>,
+    /// Its name for people.
+    pub name: String,
+    /// Its version.
+    pub version: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Whether it is to run, or may be called, once approved.
+    pub enabled: Option<bool>,
+    /// When it was added.
+    pub added_at: Option<DateTime>,
+    /// Its process, while there is one.
+    pub pid: Option<u32>,
+    /// The current start of its process; shown only to administrators.
+    pub launch_id: Option<LaunchId>,
+    /// How many of its processes run.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub instances: u64,
+    /// When it last sent a heartbeat.
+    pub last_heartbeat: Option<DateTime>,
+    /// What that heartbeat said.
+    pub health: Option<AgentHealth>,
+    /// Its sandbox: the one achieved while it runs, otherwise the one approved.
+    pub sandbox: Option<SandboxLevel>,
+    /// The sandbox it is to have, once approved.
+    pub sandbox_wanted: Option<SandboxLevel>,
+    /// What the sandbox lacks or does differently, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sandbox_notes: Vec<String>,
+    /// Which runs share a process, once approved.
+    pub isolation: Option<Isolation>,
+    /// What its manifest asks for, each with what it means and whether it was approved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<AgentPermission>,
+    /// What was approved; absent until its present manifest is approved.
+    pub permissions_approved: Option<Vec<String>>,
+    /// What its manifest asks for beyond the usual, such as a weaker sandbox.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wishes: Vec<AgentWish>,
+    /// The limits in force: the stricter of the manifest's and the owner's.
+    #[serde(default, skip_serializing_if = "AgentLimits::is_empty", deserialize_with = "known")]
+    pub limits: AgentLimits,
+    /// How each of these limits is enforced while it runs, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits_kept: BTreeMap<String, Keeping>,
+    /// Hash of its manifest.
+    pub manifest_hash: Option<String>,
+    /// How its files differ from what was approved, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drift: Vec<String>,
+    /// The tools it offers.
+    pub tools: Vec<ToolId>,
+    /// Tools offered with a definition other than the approved one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quarantined: Vec<ToolId>,
+    /// The folder with its manifest.
+    pub folder: Option<String>,
+    /// What is started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// Where it is, if it runs elsewhere.
+    pub url: Option<String>,
+    /// Where its source code is, according to its manifest.
+    pub source: Option<String>,
+}
+
+/// One start of a provider's process, as the audit tells it.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProviderLaunch {
+    /// When the process was started.
+    pub started_at: DateTime,
+    /// When it ended.
+    pub ended_at: Option<DateTime>,
+    /// Whether it ended by itself although it was to run.
+    pub crashed: bool,
+    /// How it ended, where that is known.
+    pub reason: Option<String>,
+    /// Its process.
+    pub pid: Option<u64>,
+}
+
+/// An account of the budget tree.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Account {
+    /// The account: `world:W`, or `token:G` of a token with a budget.
+    pub account: String,
+    /// The account above it.
+    pub parent: Option<String>,
+    /// The world it belongs to.
+    pub world: WorldId,
+    /// The most that may be set aside and spent on it.
+    pub limit_micro: Option<u64>,
+    /// What was spent.
+    pub spent_micro: u64,
+    /// What is set aside.
+    pub held_micro: u64,
+    /// By how much more is spent and set aside than the limit allows.
+    pub over_micro: Option<u64>,
+}
+
+/// `GET /v1/worlds/{w}/artifacts`: a page of files, and of folders with `delimiter`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ArtifactPage {
+    /// The files.
+    pub items: Vec<Artifact>,
+    /// The folders; only with `delimiter`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folders: Option<Vec<Folder>>,
+    /// The cursor of the next page; null on the last one.
+    pub next_cursor: Option<String>,
+}
+
+/// A folder: what the paths of files have in common up to a slash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Folder {
+    /// Its path, which ends with a slash.
+    pub path: String,
+}
+
+/// `GET /v1/search`: what was found, a few of each.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Search {
+    /// Runs whose id begins so, newest first.
+    pub runs: Vec<Run>,
+    /// Tools whose id or description has the text.
+    pub tools: Vec<FoundTool>,
+    /// Providers whose id has the text.
+    pub providers: Vec<FoundProvider>,
+    /// Worlds whose id has the text.
+    pub worlds: Vec<FoundWorld>,
+}
+
+/// A tool that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FoundTool {
+    /// The tool.
+    pub tool_id: ToolId,
+    /// What it does.
+    pub description: String,
+    /// Whether it can be called.
+    pub state: ToolState,
+}
+
+/// A provider that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FoundProvider {
+    /// The provider.
+    pub provider_id: ProviderId,
+    /// What it is, as providers say it.
+    pub kind: String,
+}
+
+/// A world that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FoundWorld {
+    /// The world.
+    pub world: WorldId,
+}
+
+/// `POST /v1/audit/verify`: whether the audit is whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditVerdict {
+    /// Whether nothing is wrong.
+    pub ok: bool,
+    /// How many records were read.
+    pub records: u64,
+    /// How many chains they form.
+    pub chains: u32,
+    /// What is wrong and where, one sentence each.
+    pub findings: Vec<String>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
