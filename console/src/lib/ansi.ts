@@ -8,8 +8,9 @@ const PLAIN: Style = {};
 
 /** Reads text piece by piece; style and an unfinished escape are carried over to the next piece. */
 export class Ansi {
-  private style: Style = PLAIN;
   private rest = "";
+
+  constructor(public style: Style = PLAIN) {}
 
   /** The spans of a piece of text. */
   feed(piece: string): Span[] {
