@@ -194,7 +194,7 @@ export function Empty({ icon = "info", title, children, level = 2 }: { icon?: Ic
   );
 }
 
-export function Note({ tone, children, icon }: { tone?: "bad" | "warn" | "run" | "ok"; children: ComponentChildren; icon?: IconName }) {
+export function Note({ tone, children, icon }: { tone?: "bad" | "warn" | "run" | "ok" | undefined; children: ComponentChildren; icon?: IconName }) {
   const sign: IconName = icon ?? (tone === "bad" || tone === "warn" ? "warn" : tone === "ok" ? "check" : "info");
   return (
     <div class={`note ${tone ?? ""}`}>

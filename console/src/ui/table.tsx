@@ -112,7 +112,7 @@ export function VirtualTable<T>(p: VirtualProps<T>) {
         <tbody>
           {w.before > 0 && (
             <tr class="space" aria-hidden="true">
-              <td colSpan={p.columns.length} style={{ height: `${w.before}px` }} />
+              <td style={{ height: `${w.before}px` }} />
             </tr>
           )}
           {p.rows.slice(w.first, w.end).map((row, i) => {
@@ -128,7 +128,7 @@ export function VirtualTable<T>(p: VirtualProps<T>) {
           })}
           {w.after > 0 && (
             <tr class="space" aria-hidden="true">
-              <td colSpan={p.columns.length} style={{ height: `${w.after}px` }} />
+              <td style={{ height: `${w.after}px` }} />
             </tr>
           )}
         </tbody>
