@@ -169,7 +169,7 @@ function Acts({ d, onChange, reload }: { d: Loaded1; onChange: () => void; reloa
 function Summary({ run }: { run: Run }) {
   return (
     <dl class="strip">
-      <div><dt class="sr">Status</dt><dd role="status"><Status state={run.status} /></dd></div>
+      <div><dt class="sr">Status</dt><dd><span role="status"><Status state={run.status} /></span></dd></div>
       <div><dt>Started</dt><dd><Time at={run.started_at ?? run.created_at} /></dd></div>
       <div><dt>Took</dt><dd><Took from={run.started_at} to={run.ended_at} /></dd></div>
       <div><dt>Cost</dt><dd>{f.money(run.cost_micro)}</dd></div>
