@@ -174,7 +174,7 @@ function Approval({ d, ask, decided, onDone }: { d: Detail; ask: Ask; decided: b
           level={3}
           actions={long && <Button small onClick={() => setSeen(true)} disabled={seen}>{seen ? "All of it is open" : `Open all ${plural(lines, "line")}, ${plural(text.length, "character")}`}</Button>}
         >
-          {seen ? <Code text={text} label="The exact arguments" /> : <Code text={`${text.slice(0, LONG)}\n…`} label="The beginning of the arguments" />}
+          {seen ? <Code text={text} label="The exact arguments" max={8_000_000} /> : <Code text={`${text.slice(0, LONG)}\n…`} label="The beginning of the arguments" />}
           {ask.args_digest && <p class="muted break">Digest <code>{ask.args_digest}</code></p>}
         </Card>
         {ask.files && ask.files.length > 0 && (

@@ -2,10 +2,10 @@
 import { diff } from "../lib/diff";
 import { Foreign } from "./parts";
 
-export function Code({ text, label }: { text: string; label: string }) {
+export function Code({ text, label, max = 200_000 }: { text: string; label: string; max?: number }) {
   return (
     <pre class="code" tabIndex={0} role="region" aria-label={label}>
-      <Foreign text={text} max={200_000} />
+      <Foreign text={text} max={max} />
     </pre>
   );
 }
