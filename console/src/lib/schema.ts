@@ -135,7 +135,7 @@ function planOf(s: Schema, root: Schema, depth: number): Plan {
       const must = Array.isArray(s["required"]) ? (s["required"] as string[]) : [];
       const names = Object.keys(props);
       if (names.length === 0 && s["additionalProperties"] !== false) return { kind: "json" };
-      return { kind: "object", open: s["additionalProperties"] !== false, fields: names.map((n) => fieldOf(props[n], n, must.includes(n), root, depth + 1)) };
+      return { kind: "object", open: s["additionalProperties"] !== false, fields: names.sort((a, b) => Number(must.includes(b)) - Number(must.includes(a))).map((n) => fieldOf(props[n], n, must.includes(n), root, depth + 1)) };
     }
     default:
       return { kind: "json" };

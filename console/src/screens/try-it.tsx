@@ -87,7 +87,7 @@ export function TryIt({ tool }: { tool: Tool }) {
           <form class="col" onSubmit={submit} noValidate>
             <SchemaForm key={raw === undefined ? "form" : "raw"} field={field} value={value} faults={faults} onChange={(v) => (setRaw(undefined), setValue(v))} />
             <Files tool={tool} world={world} files={files} onChange={setFiles} />
-            <div class="grid2">
+            <div class="grid3">
               <SelectField label="World" value={world} onChange={setWorld} options={(worlds.data.value?.items ?? [{ world }]).map((w) => ({ value: w.world, name: w.world }))} />
               {tool.mock && <SelectField label="Mode" value={mode} onChange={setMode} options={[{ value: "real", name: "Real: it acts" }, { value: "mock", name: "Mock: it pretends" }]} />}
               <TextField label="Budget in dollars" optional value={budget} onInput={setBudget} fault={budget && !(Number(budget) > 0) ? "A sum such as 0.50." : undefined} />
