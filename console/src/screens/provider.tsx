@@ -68,8 +68,8 @@ function Acts({ p, reload }: { p: Provider; reload: () => void }) {
       <Menu label="More" items={[
         steerable && up && p.kind !== "mcp_server" && { name: "Drain: finish, take nothing new", icon: "pause", onClick: act("drain", "It takes no new runs.") },
         p.kind === "mcp_server" && steerable && { name: "Read its tools again", icon: "again", onClick: act("refresh", "Its tools are read again.") },
-        base && mayEverywhere("admin") && p.kind !== "operative" && p.permissions_approved && { name: "Revoke the approval", icon: "shield", danger: true, onClick: sure(`Revoke the approval of ${p.provider_id}?`, "It is stopped, and it does not start again before somebody approves it.", "Revoke it", async () => { await steer(p, "revoke"); reload(); }) },
-        base && mayEverywhere("admin") && { name: "Remove it", icon: "trash", danger: true, onClick: sure(`Remove ${p.provider_id}?`, "The core forgets it with its tools and its approval. Its files stay where they are; past runs stay on record.", "Remove it", async () => { await send("DELETE", base); go(link("/providers")); }) },
+        !!base && mayEverywhere("admin") && p.kind !== "operative" && p.permissions_approved && { name: "Revoke the approval", icon: "shield", danger: true, onClick: sure(`Revoke the approval of ${p.provider_id}?`, "It is stopped, and it does not start again before somebody approves it.", "Revoke it", async () => { await steer(p, "revoke"); reload(); }) },
+        !!base && mayEverywhere("admin") && { name: "Remove it", icon: "trash", danger: true, onClick: sure(`Remove ${p.provider_id}?`, "The core forgets it with its tools and its approval. Its files stay where they are; past runs stay on record.", "Remove it", async () => { await send("DELETE", base); go(link("/providers")); }) },
       ]} />
     </>
   );
