@@ -192,11 +192,13 @@ function Preview({ world, file, type, size }: { world: string; file: string; typ
     void (async () => {
       try {
         if (IMAGE.test(kind) || MEDIA.test(kind)) {
-          const t = await ticket(world, file);
+          // A drawing is shown as a picture only, from memory: no script of it runs in an <img>.
+          const svg = kind === "image/svg+xml";
+          const t = svg ? undefined : await ticket(world, file);
           if (t) setShown({ url: t.url });
-          else if (kind !== "image/svg+xml" && size < 8 * 1024 * 1024) {
-            const blob = await (await request(`/v1/worlds/${seg(world)}/files${encodePath(file)}`, { signal: end.signal })).blob();
-            setShown({ url: (made = URL.createObjectURL(blob)) });
+          else if (size < 8 * 1024 * 1024) {
+            const data = await (await request(`/v1/worlds/${seg(world)}/files${encodePath(file)}`, { signal: end.signal })).arrayBuffer();
+            setShown({ url: (made = URL.createObjectURL(new Blob([data], { type: kind }))) });
           }
         } else if (isText && size > 0) {
           const answer = await request(`/v1/worlds/${seg(world)}/files${encodePath(file)}`, { signal: end.signal, headers: { range: `bytes=0-${TEXT_MAX - 1}` } });

@@ -72,12 +72,12 @@ export default function Home() {
       <div class="grid2">
         <Card title="Going on" actions={<a href={link("/runs", { status: "queued,waiting,running" })}>All</a>} flush>
           <Loaded of={open}>{(p) => p.items.length === 0 ? <Empty level={3} icon="runs" title="Nothing runs"><p>Runs appear here while they are open.</p></Empty> : (
-            <Table label="Open runs" rows={p.items.slice(0, 8)} keyOf={(r) => r.world + r.run_id} hrefOf={(r) => runLink(r.world, r.run_id)} columns={[{ name: "Status", width: "116px", cell: (r) => <Status state={r.status} /> }, { name: "Tool", cell: (r) => <a href={runLink(r.world, r.run_id)}><Foreign text={r.tool} max={60} /></a> }, { name: "For", num: true, cell: (r) => <Took from={r.started_at ?? r.created_at} to={r.ended_at} /> }]} />
+            <Table fixed label="Open runs" rows={p.items.slice(0, 8)} keyOf={(r) => r.world + r.run_id} hrefOf={(r) => runLink(r.world, r.run_id)} columns={[{ name: "Status", width: "116px", cell: (r) => <Status state={r.status} /> }, { name: "Tool", cell: (r) => <a href={runLink(r.world, r.run_id)}><Foreign text={r.tool} max={60} /></a> }, { name: "For", width: "100px", num: true, cell: (r) => <Took from={r.started_at ?? r.created_at} to={r.ended_at} /> }]} />
           )}</Loaded>
         </Card>
         <Card title="Waits for you" actions={<a href={link("/inbox")}>Inbox</a>} flush>
           <Loaded of={inbox}>{(p) => p.items.length === 0 ? <Empty level={3} icon="inbox" title="Nothing waits"><p>Questions and approvals of runs appear here.</p></Empty> : (
-            <Table label="Open asks" rows={p.items.slice(0, 8)} keyOf={(a) => a.ask_id} hrefOf={(a) => link("/inbox", { ask: a.ask_id })} columns={[{ name: "Kind", width: "90px", cell: (a) => a.kind }, { name: "What", cell: (a) => <a href={link("/inbox", { ask: a.ask_id })}><Foreign text={a.title} max={90} /></a> }, { name: "For", num: true, cell: (a) => <Took from={a.created_at} to={undefined} /> }]} />
+            <Table fixed label="Open asks" rows={p.items.slice(0, 8)} keyOf={(a) => a.ask_id} hrefOf={(a) => link("/inbox", { ask: a.ask_id })} columns={[{ name: "Kind", width: "90px", cell: (a) => a.kind }, { name: "What", cell: (a) => <a href={link("/inbox", { ask: a.ask_id })}><Foreign text={a.title} max={90} /></a> }, { name: "For", width: "100px", num: true, cell: (a) => <Took from={a.created_at} to={undefined} /> }]} />
           )}</Loaded>
         </Card>
         {unwell.length > 0 && <Card title="Not well" flush><Table label="Providers that are not well" rows={unwell} keyOf={(p) => p.provider_id} hrefOf={(p) => providerLink(p.provider_id)} columns={[{ name: "Provider", cell: (p) => <a href={providerLink(p.provider_id)}><Foreign text={p.name || p.provider_id} max={60} /></a> }, { name: "State", cell: (p) => <Status state={p.state} steady /> }, { name: "Why", drop: 1, cell: (p) => <span class="muted"><Foreign text={p.reason ?? ""} max={100} /></span> }]} /></Card>}

@@ -6,12 +6,12 @@ import { may, mayEverywhere } from "../api/session";
 import type { Costs, Page, Token, Usage, World } from "../api/types";
 import * as f from "../lib/format";
 import { go, link, place, worldLink } from "../router";
-import { Chart } from "../ui/chart";
 import { confirm, Dialog } from "../ui/dialog";
 import { SelectField, TextField } from "../ui/form";
 import { Badge, Button, Card, Empty, Facts, Foreign, Menu, Refusal, Status, Tabs, Time } from "../ui/parts";
 import { Table } from "../ui/table";
 import { toast } from "../ui/toast";
+import { DayChart } from "./day-chart";
 import { FilesTab } from "./files";
 import { Loaded, Screen } from "./frame";
 import { Budget } from "./worlds";
@@ -104,7 +104,7 @@ function Money({ w }: { w: World }) {
         </div>
       </Card>
       <Card title="Spent by day, UTC">
-        <Loaded of={costs}>{(c) => (c.items.length ? <Chart label="Spent by day" times={c.items.map((i) => Date.parse(`${i.key}T00:00:00Z`))} lines={[{ name: "Spent", color: "--chart-1", bars: true, values: c.items.map((i) => i.cost_micro) }]} format={f.money} /> : <p class="muted">Nothing was spent in the last 30 days.</p>)}</Loaded>
+<Loaded of={costs}>{(c) => <DayChart costs={c} count={30} />}</Loaded>
       </Card>
       <Card title="By tool, 30 days" flush>
         <Loaded of={tools}>{(c) => (c.items.length ? <Table label="Cost by tool" rows={c.items} keyOf={(i) => i.key} columns={[{ name: "Tool", cell: (i) => <Foreign text={i.key} max={80} /> }, { name: "Runs", num: true, cell: (i) => f.count(i.runs) }, { name: "Cost", num: true, cell: (i) => f.money(i.cost_micro) }]} /> : <p class="muted" style={{ padding: "12px 16px" }}>No run yet.</p>)}</Loaded>
@@ -151,8 +151,8 @@ function Settings({ w, onClose, onDone }: { w: World; onClose: () => void; onDon
   const [limit, setLimit] = useState(dollars(w.limit_micro));
   const [hold, setHold] = useState(dollars(w.default_hold_micro));
   const [days, setDays] = useState(w.retention_days ? String(w.retention_days) : "");
-  const [publish, setPublish] = useState<string>(w.publish);
-  const [unknown, setUnknown] = useState<string>(w.unknown_cost);
+  const [publish, setPublish] = useState<string>(w.publish ?? "direct");
+  const [unknown, setUnknown] = useState<string>(w.unknown_cost ?? "reported");
   const [error, setError] = useState<ApiError>();
   const submit = async () => {
     try {

@@ -7,7 +7,17 @@ import "uplot/dist/uPlot.min.css";
 
 export type Line = { name: string; color: string; values: (number | null)[]; fill?: boolean; bars?: boolean };
 
-export function Chart({ label, times, lines, format, height = 150 }: { label: string; times: number[]; lines: Line[]; format: (n: number) => string; height?: number }) {
+/** A day, in UTC as the core counts them. */
+function dayOf(t: number): string {
+  return new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", day: "numeric", month: "short" }).format(t);
+}
+
+/** All days of a span, so that days without anything show as such. */
+export function days(count: number, end: number): string[] {
+  return Array.from({ length: count }, (_, i) => new Date(end - (count - 1 - i) * 86_400_000).toISOString().slice(0, 10));
+}
+
+export function Chart({ label, times, lines, format, height = 150, day = false }: { label: string; times: number[]; lines: Line[]; format: (n: number) => string; height?: number; day?: boolean }) {
   const box = useRef<HTMLDivElement>(null);
   const [table, setTable] = useState(false);
   const dark = theme.value;
@@ -31,7 +41,7 @@ export function Chart({ label, times, lines, format, height = 150 }: { label: st
           legend: { show: false },
           scales: { y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.15 : 1] } },
           axes: [
-            { ...axis, space: 70, values: (_u, all) => all.map((t) => clock(t * 1000, now.peek(), zone()).replace(/^.*, /, "").slice(0, 5)) },
+            { ...axis, size: 26, space: 70, values: (_u, all) => all.map((t) => (day ? dayOf(t * 1000) : clock(t * 1000, now.peek(), zone()).replace(/^.*, /, "").slice(0, 5))) },
             { ...axis, size: 58, values: (_u, all) => all.map((v) => format(v)) },
           ],
           series: [{}, ...lines.map((l) => ({ label: l.name, stroke: colour(l.color), width: 1.6, points: { show: false }, ...(l.fill ? { fill: `${colour(l.color)}22` } : {}), ...(l.bars && bars ? { paths: bars, fill: colour(l.color), width: 0 } : {}) }))],
@@ -79,7 +89,7 @@ export function Chart({ label, times, lines, format, height = 150 }: { label: st
             <tbody>
               {times.map((t, i) => (
                 <tr>
-                  <td>{exact(t, zone()).slice(0, 16)}</td>
+                  <td>{day ? dayOf(t) : exact(t, zone()).slice(0, 16)}</td>
                   {lines.map((l) => (
                     <td class="num">{l.values[i] == null ? "–" : format(l.values[i]!)}</td>
                   ))}
