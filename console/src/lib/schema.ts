@@ -144,7 +144,7 @@ function planOf(s: Schema, root: Schema, depth: number): Plan {
 
 /** What a form begins with: what the schema says, or what was given. */
 export function startOf(field: Field, given?: Json): Val {
-  const value = given ?? ("default" in field.schema ? toJson(field.schema["default"]) : undefined);
+  const value = given !== undefined ? given : ("default" in field.schema ? toJson(field.schema["default"]) : undefined);
   switch (field.plan.kind) {
     case "fixed":
       return field.plan.value;

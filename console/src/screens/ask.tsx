@@ -54,7 +54,7 @@ export function AskCard({ ask: listed, open, onDone }: { ask: Ask; open: boolean
             <div class="body col">
               <div class="row wrap">
                 <Badge tone={ask.kind === "approval" ? "warn" : "run"}>{ask.kind}</Badge>
-                <span class="muted">asked <Time at={ask.created_at} style="relative" /></span>
+                <span class="muted">asked <Time at={ask.created_at} as="relative" /></span>
                 {!decided && <Deadline ask={ask} />}
                 {ask.audience !== "any" && <Badge>{ask.audience === "person" ? "for a person" : `for ${ask.audience}`}</Badge>}
               </div>
@@ -85,7 +85,7 @@ function Decided({ ask }: { ask: Ask }) {
       <Note tone={ask.decision === "denied" ? "bad" : ask.decision ? "ok" : undefined}>
         {ask.decision ? <>It was <strong>{ask.decision.replaceAll("_", " ")}</strong></> : "It is decided"}
         {ask.decided_by && <> by <strong><Foreign text={ask.decided_by} max={100} /></strong></>}
-        {ask.decided_at && <>, <Time at={ask.decided_at} style="relative" /></>}.{ask.reason && <> <Foreign text={ask.reason} max={1000} /></>}
+        {ask.decided_at && <>, <Time at={ask.decided_at} as="relative" /></>}.{ask.reason && <> <Foreign text={ask.reason} max={1000} /></>}
       </Note>
     </div>
   );
@@ -206,7 +206,7 @@ function Approval({ d, ask, decided, onDone }: { d: Detail; ask: Ask; decided: b
         {d.previous && d.previous.length > 0 && (
           <details>
             <summary>{plural(d.previous.length, "decision")} about this tool before</summary>
-            <ul class="col tight">{d.previous.map((p) => <li class="row wrap"><Status state={p.decision ?? "decided"} /> <Foreign text={p.title} max={120} /> <span class="muted">{p.decided_by && <>by <Foreign text={p.decided_by} max={60} />, </>}<Time at={p.decided_at ?? p.created_at} style="relative" /></span></li>)}</ul>
+            <ul class="col tight">{d.previous.map((p) => <li class="row wrap"><Status state={p.decision ?? "decided"} /> <Foreign text={p.title} max={120} /> <span class="muted">{p.decided_by && <>by <Foreign text={p.decided_by} max={60} />, </>}<Time at={p.decided_at ?? p.created_at} as="relative" /></span></li>)}</ul>
           </details>
         )}
       </div>

@@ -32,7 +32,7 @@ export default function Operators() {
               { name: "Who", cell: (s) => <><Status state={s["connected"] ? "connected" : "away"} /> {s["person"] === true && <Badge tone="run">person</Badge>}</> },
               { name: "Waits", num: true, cell: (s) => (pending(s).length ? <Badge tone="warn">{pending(s).length}</Badge> : <span class="muted">–</span>) },
               { name: "Roles", drop: 2, cell: (s) => (Array.isArray(s["roles"]) && s["roles"].length ? (s["roles"] as string[]).join(", ") : <span class="muted">–</span>) },
-              { name: "Last there", drop: 1, cell: (s) => (s["connected"] ? "now" : <Time at={text(s, "last_seen")} style="relative" plain />) },
+              { name: "Last there", drop: 1, cell: (s) => (s["connected"] ? "now" : <Time at={text(s, "last_seen")} as="relative" plain />) },
               { name: <span class="sr">Acts</span>, drop: 2, cell: (s) => mayEverywhere("admin") && <Button small kind="danger" onClick={() => confirm({ title: `Give up the seat ${text(s, "desc") || s.sid}?`, text: <p>Its token stops working; {pending(s).length ? `${pending(s).length} requests that wait for it are asked elsewhere` : "nothing waits for it"}.</p>, act: "Give it up", danger: true, run: async () => { await send("DELETE", `/v1/operators/${seg(s.sid)}`); list.reload(); } })}>Give up</Button> },
             ]} />
           </Card>

@@ -88,7 +88,7 @@ function Overview({ p, reload }: { p: Provider; reload: () => void }) {
           ["State", <Status state={p.state} steady />],
           ["Process id", p.pid ?? undefined],
           ["Instances", p.instances ?? undefined],
-          ["Last sign of life", (p.last_heartbeat ?? p.last_seen) && <Time at={p.last_heartbeat ?? p.last_seen} style="relative" />],
+          ["Last sign of life", (p.last_heartbeat ?? p.last_seen) && <Time at={p.last_heartbeat ?? p.last_seen} as="relative" />],
           ["Up for", p.health?.uptime_ms !== undefined && span(p.health.uptime_ms)],
           ["Calls now", p.health?.inflight_calls],
           ["Added", p.added_at && <Time at={p.added_at} />],

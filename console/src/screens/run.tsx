@@ -218,7 +218,7 @@ function Why({ run, phases }: { run: Run; phases: { phase: string; fraction?: nu
     return (
       <Note tone="run" icon="clock">
         <Foreign text={run.waiting_for.message} max={500} />
-        {run.waiting_for.until && <span class="muted"> At the latest <Time at={run.waiting_for.until} style="relative" />.</span>}
+        {run.waiting_for.until && <span class="muted"> At the latest <Time at={run.waiting_for.until} as="relative" />.</span>}
       </Note>
     );
   if (run.status === "queued") return <Note icon="clock">It waits for its turn.</Note>;

@@ -145,10 +145,10 @@ export function Word({ name, children }: { name: keyof typeof WORDS & string; ch
 }
 
 /** A moment: coarse, with the exact one by focus, tap or pointer. */
-export function Time({ at, style = "clock", plain }: { at: string | number | null | undefined; style?: "clock" | "relative"; plain?: boolean }) {
+export function Time({ at, as = "clock", plain }: { at: string | number | null | undefined; as?: "clock" | "relative"; plain?: boolean }) {
   const t = typeof at === "number" ? at : f.at(at);
   if (t === undefined) return <span class="muted">–</span>;
-  const text = style === "relative" ? f.relative(t, now.value) : f.clock(t, now.value, zone());
+  const text = as === "relative" ? f.relative(t, now.value) : f.clock(t, now.value, zone());
   const time = <time dateTime={new Date(t).toISOString()}>{text}</time>;
   if (plain) return <span title={f.exact(t, zone())}>{time}</span>;
   return <Tip text={f.exact(t, zone())}>{time}</Tip>;
