@@ -26,7 +26,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     sourcemap: false,
-    rollupOptions: { input: { index: "index.html" } },
+    rollupOptions: { input: { index: "index.html" }, output: { hashCharacters: "hex" } },
   },
   worker: { format: "es" },
   server: target ? { proxy: { "/v1": target, "/graphql": target, "/docs": target, "/openapi.json": target } } : {},
