@@ -51,7 +51,7 @@ export default function SystemScreen() {
         </Card>
         {d?.queues && d.queues.length > 0 && (
           <Card title="Queues" flush>
-            <Table label="Queues" rows={d.queues} keyOf={(x) => x.name} columns={[{ name: "Queue", cell: (x) => x.name.replaceAll("_", " ") }, { name: "Waiting", num: true, cell: (x) => f.count(x.length) }, { name: "Room", num: true, drop: 1, cell: (x) => (x.limit ? f.count(x.limit) : "–") }, { name: "Full", width: "30%", drop: 1, cell: (x) => (x.limit ? <Meter label={`${x.length} of ${x.limit}`} max={x.limit} parts={[{ value: x.length }]} /> : "") }]} />
+            <Table label="Queues" rows={d.queues} keyOf={(x) => x.name} columns={[{ name: "Queue", cell: (x) => x.name.replaceAll("_", " ").replace(/ bytes$/, "") }, { name: "Waiting", num: true, cell: (x) => (/bytes/.test(x.name) ? f.bytes(x.length) : f.count(x.length)) }, { name: "Room", num: true, drop: 1, cell: (x) => (x.limit ? (/bytes/.test(x.name) ? f.bytes(x.limit) : f.count(x.limit)) : "–") }, { name: "Full", width: "30%", drop: 1, cell: (x) => (x.limit ? <Meter label={`${x.length} of ${x.limit}`} max={x.limit} parts={[{ value: x.length }]} /> : "") }]} />
           </Card>
         )}
         {d?.limits && d.limits.length > 0 && (
