@@ -68,7 +68,7 @@ test("c010_the_first_run_is_one_click_away", async () => {
   try {
     const page = await newPage(browser);
     await signIn(page, fresh);
-    await page.getByRole("button", { name: "Run wharf/count" }).click();
+    await page.getByRole("button", { name: "Run wharf/count", exact: true }).click();
     await page.getByRole("region", { name: "Output" }).waitFor();
     await page.locator("[role=status]", { hasText: "succeeded" }).waitFor();
     assert.match(await page.locator(".json").first().innerText(), /sum: 210/);
@@ -105,12 +105,12 @@ test("c020_search_finds_tools_runs_and_screens", async () => {
   const page = await newPage(browser);
   await signIn(page, core, "/tools");
   await page.keyboard.press("Control+k");
-  await page.getByRole("combobox").fill("wharf/cou");
+  await page.getByRole("combobox", { name: /^Search/ }).fill("wharf/cou");
   await page.getByRole("option", { name: /wharf\/count/ }).waitFor();
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "wharf/count", level: 1 }).waitFor();
   await page.keyboard.press("Control+k");
-  await page.getByRole("combobox").fill("count-to");
+  await page.getByRole("combobox", { name: /^Search/ }).fill("count-to");
   await page.getByRole("option", { name: /count-to-forty/ }).click();
   await page.waitForURL(/runs\/default\/count-to-forty/);
 });

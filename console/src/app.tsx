@@ -70,7 +70,7 @@ const NAV: { name: string; path: string; icon: IconName; may?: () => boolean; gr
   { name: "Tools", path: "/tools", icon: "tool", group: "What there is" },
   { name: "Providers", path: "/providers", icon: "provider" },
   { name: "Worlds", path: "/worlds", icon: "world" },
-  { name: "Operators", path: "/operators", icon: "seat" },
+  { name: "Operators", path: "/operators", icon: "seat", may: () => mayEverywhere("operate") },
   { name: "Money", path: "/money", icon: "money", group: "Looking after it" },
   { name: "Audit", path: "/audit", icon: "audit", may: () => mayEverywhere("admin") },
   { name: "Tokens", path: "/tokens", icon: "key", may: () => may("admin") },

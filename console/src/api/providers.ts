@@ -48,12 +48,11 @@ export function baseOf(p: Provider): string | undefined {
   }
 }
 
-export type Act = "start" | "stop" | "restart" | "refresh" | "revoke" | "approve" | "drain";
+export type Act = "start" | "stop" | "restart" | "refresh" | "revoke" | "approve";
 
 export async function steer(p: Provider, act: Act, body?: unknown): Promise<void> {
-  if (act === "drain") return send("POST", `/v1/providers/${seg(p.provider_id)}/drain`);
   const word = p.kind === "tool_server" ? ({ start: "enable", stop: "disable" } as Record<string, string>)[act] ?? act : act;
   return send("POST", `${baseOf(p)}/${word}`, body);
 }
 
-export const KIND_NAMES: Record<string, string> = { agent: "Agent", tool_server: "Tool server", mcp_server: "MCP server", operative: "Operative", builtin: "Part of the core" };
+export const KIND_NAMES: Record<string, string> = { agent: "Agent", tool_server: "Tool server", mcp_server: "MCP server", operative: "Operative", operator: "Operator", builtin: "Part of the core" };

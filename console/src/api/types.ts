@@ -54,6 +54,7 @@ export type AskDetail = {
   permissions?: Permission[] | null;
   max_cost_micro?: number | null;
   side_effects?: boolean | null;
+  same_definition?: boolean | null;
   chain?: { run_id: string; world: string; tool: string; status: Status; caller?: string | null }[] | null;
   previous?: Ask[] | null;
   similar_run?: { run_id: string; world: string; status: Status; created_at: string; inputs?: Record<string, unknown> | null } | null;
@@ -69,7 +70,7 @@ export type Tool = Omit<S["Tool"], "input_schema" | "output_schema" | "state" | 
   definition_hash?: string | null;
 };
 export type ToolDiff = { tool_id: string; changed: boolean; changes: string[]; pinned?: ToolDefinition | null; offered?: ToolDefinition | null };
-export type ProviderKind = "agent" | "tool_server" | "mcp_server" | "operative" | "builtin";
+export type ProviderKind = "agent" | "tool_server" | "mcp_server" | "operative" | "operator" | "builtin";
 export type Provider = {
   provider_id: string;
   kind: ProviderKind;
@@ -105,7 +106,7 @@ export type Provider = {
   url?: string | null;
   grant?: string | null;
 };
-export type Launch = { launch_id?: string; started_at: string; ended_at?: string | null; end?: string | null; crashed: boolean };
+export type Launch = { started_at: string; ended_at?: string | null; reason?: string | null; crashed: boolean; pid?: number | null };
 export type LogLine = { at: string; source: string; text: string };
 export type PolicyRule = { tool: string; when?: string; approve: boolean; audience?: string; patience_ms?: number | null };
 export type World = Omit<S["World"], "policy"> & { policy: PolicyRule[]; over_micro?: number | null; limit_micro?: number | null; retention_days?: number | null };

@@ -17,14 +17,16 @@ import { Badge, Button, Card, Facts, Foreign, Note, now, Refusal, Status, Time }
 import { toast } from "../ui/toast";
 import { Loaded } from "./frame";
 
-type Detail = AskDetail & { json?: Json | undefined };
+/** With the arguments and those of the similar call as they were written. */
+type Detail = AskDetail & { json?: Json | undefined; before?: Json | undefined };
 const LONG = 1500;
 
 async function load(ask: Ask, signal: AbortSignal): Promise<Detail> {
   try {
     const text = await getText(`/v1/asks/${seg(ask.ask_id)}`, {}, signal);
-    const json = parse(text);
-    return { ...(JSON.parse(text) as AskDetail), json: json instanceof Obj ? json.get("inputs") : undefined };
+    const json = parse(text) as Obj;
+    const similar = json.get("similar_run");
+    return { ...(JSON.parse(text) as AskDetail), json: json.get("inputs"), before: similar instanceof Obj ? similar.get("inputs") : undefined };
   } catch (error) {
     if (!isMissingRoute(error) || !ask.run_id) throw error;
     const text = await getText(`/v1/runs/${seg(ask.run_id)}`, { world: ask.world }, signal);
@@ -48,7 +50,8 @@ export function AskCard({ ask: listed, open, onDone }: { ask: Ask; open: boolean
     <Loaded of={detail}>
       {(d) => {
         const ask = { ...listed, ...d.ask };
-        const decided = ask.state === "decided" || !!ask.decision || (!open && ask.state !== "open");
+        // A core that does not keep decisions only takes the ask out of the inbox.
+        const decided = !!ask.decision || (!open && d.json !== undefined && d.same_definition === undefined);
         return (
           <article class="card" aria-labelledby="ask-title">
             <div class="body col">
@@ -72,6 +75,11 @@ export function AskCard({ ask: listed, open, onDone }: { ask: Ask; open: boolean
   );
 }
 
+/** How a decision is told. */
+export function decisionWord(decision: string): string {
+  return ({ allow: "allowed", deny: "denied", off_script: "answered otherwise" } as Record<string, string>)[decision] ?? decision;
+}
+
 function Deadline({ ask }: { ask: Ask }) {
   const end = at(ask.deadline);
   if (end === undefined) return null;
@@ -82,8 +90,8 @@ function Deadline({ ask }: { ask: Ask }) {
 function Decided({ ask }: { ask: Ask }) {
   return (
     <div role="status">
-      <Note tone={ask.decision === "denied" ? "bad" : ask.decision ? "ok" : undefined}>
-        {ask.decision ? <>It was <strong>{ask.decision.replaceAll("_", " ")}</strong></> : "It is decided"}
+      <Note tone={ask.decision === "deny" ? "bad" : ask.decision ? "ok" : undefined}>
+        {ask.decision ? <>It was <strong>{decisionWord(ask.decision)}</strong></> : "It is decided"}
         {ask.decided_by && <> by <strong><Foreign text={ask.decided_by} max={100} /></strong></>}
         {ask.decided_at && <>, <Time at={ask.decided_at} as="relative" /></>}.{ask.reason && <> <Foreign text={ask.reason} max={1000} /></>}
       </Note>
@@ -165,6 +173,7 @@ function Approval({ d, ask, decided, onDone }: { d: Detail; ask: Ask; decided: b
   const [seen, setSeen] = useState(!long);
   const [act, setAct] = useState<"once" | "parent" | "deny">();
   const def = d.definition;
+  const sideEffects = (def?.["side_effects"] as boolean | null | undefined) ?? d.side_effects;
   const lines = text.split("\n").length;
   return (
     <>
@@ -177,6 +186,7 @@ function Approval({ d, ask, decided, onDone }: { d: Detail; ask: Ask; decided: b
           {seen ? <Code text={text} label="The exact arguments" max={8_000_000} /> : <Code text={`${text.slice(0, LONG)}\n…`} label="The beginning of the arguments" />}
           {ask.args_digest && <p class="muted break">Digest <code>{ask.args_digest}</code></p>}
         </Card>
+        {d.same_definition === false && <Note tone="bad">The tool has changed since this was asked. What is shown below is its definition now; the core refuses an approval of the old one.</Note>}
         {ask.files && ask.files.length > 0 && (
           <Card title="Files it is bound to" level={3}>
             <Facts items={ask.files.map((f) => [<Foreign text={f.name} />, <><Foreign text={f.path} max={300} /> <span class="muted">{bytes(f.bytes)}{f.b3 && <> · <code>{f.b3.slice(0, 16)}…</code></>}</span></>])} />
@@ -186,8 +196,8 @@ function Approval({ d, ask, decided, onDone }: { d: Detail; ask: Ask; decided: b
           items={[
             ["Tool", <><a href={toolLink(ask.tool)}><Foreign text={ask.tool} /></a>{ask.tool_hash && <span class="muted"> · definition <code>{ask.tool_hash.slice(0, 16)}…</code></span>}</>],
             ["What it does", def?.description && <Foreign text={def.description} max={2000} />],
-            ["Side effects", d.side_effects == null ? "It does not say" : d.side_effects ? <Badge tone="warn">it acts on the world outside</Badge> : "none"],
-            ["Price", d.max_cost_micro != null && `up to ${money(d.max_cost_micro)}`],
+            ["Side effects", sideEffects == null ? "It does not say" : sideEffects ? <Badge tone="warn">it acts on the world outside</Badge> : "none"],
+            ["Price", def?.["free"] === true ? "free" : typeof def?.["max_cost_micro"] === "number" && `up to ${money(def["max_cost_micro"] as number)}`],
             ["Its provider may", d.permissions?.length ? <ul>{d.permissions.filter((p) => p.approved).map((p) => <li><Foreign text={p.meaning} max={300} /></li>)}</ul> : undefined],
           ]}
         />
@@ -200,13 +210,13 @@ function Approval({ d, ask, decided, onDone }: { d: Detail; ask: Ask; decided: b
         {d.similar_run && (
           <details open={seen && !long}>
             <summary>Compared with <a href={runLink(d.similar_run.world, d.similar_run.run_id)}>the last similar call</a></summary>
-            <Diff label="Difference to the last similar call" before={write(fromJs(d.similar_run.inputs ?? {}))} after={text} />
+            <Diff label="Difference to the last similar call" before={write(d.before ?? fromJs(d.similar_run.inputs ?? {}))} after={text} />
           </details>
         )}
         {d.previous && d.previous.length > 0 && (
           <details>
             <summary>{plural(d.previous.length, "decision")} about this tool before</summary>
-            <ul class="col tight">{d.previous.map((p) => <li class="row wrap"><Status state={p.decision ?? "decided"} /> <Foreign text={p.title} max={120} /> <span class="muted">{p.decided_by && <>by <Foreign text={p.decided_by} max={60} />, </>}<Time at={p.decided_at ?? p.created_at} as="relative" /></span></li>)}</ul>
+            <ul class="col tight">{d.previous.map((p) => <li class="row wrap"><Status state={decisionWord(p.decision ?? "decided")} /> <Foreign text={p.title} max={120} /> <span class="muted">{p.decided_by && <>by <Foreign text={p.decided_by} max={60} />, </>}<Time at={p.decided_at ?? p.created_at} as="relative" /></span></li>)}</ul>
           </details>
         )}
       </div>

@@ -14,7 +14,7 @@ import { VirtualTable, type Column } from "../ui/table";
 import { toastError } from "../ui/toast";
 import { Screen } from "./frame";
 
-type Verdict = { ok: boolean; records: number; shards: number; broken?: { shard: number; n: number; id?: number; message: string } };
+type Verdict = { ok: boolean; records: number; chains: number; findings: string[] };
 
 function useAudit(filter: Record<string, string | undefined>) {
   const key = JSON.stringify(filter);
@@ -93,7 +93,7 @@ export default function Audit() {
     <Screen title="Audit" fill acts={mayEverywhere("admin") && <><Button icon="download" onClick={exportAll}>Export</Button><Button kind="primary" icon="shield" onClick={verify}>Verify the chain</Button></>}>
       {verdict && (
         <div role="status">
-          {verdict.ok ? <Note tone="ok">The chain is whole: {plural(verdict.records, "record")} in {plural(verdict.shards, "chain")}.</Note> : <Note tone="bad">The chain breaks at record {verdict.broken?.n} of shard {verdict.broken?.shard}. <Foreign text={verdict.broken?.message ?? ""} /></Note>}
+          {verdict.ok ? <Note tone="ok">The chain is whole: {plural(verdict.records, "record")} in {plural(verdict.chains, "chain")}.</Note> : <Note tone="bad"><p>The chain is broken.</p><ul>{verdict.findings.map((x) => <li><Foreign text={x} max={300} /></li>)}</ul></Note>}
         </div>
       )}
       <div class="filters">

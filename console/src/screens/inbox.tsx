@@ -7,7 +7,7 @@ import { keysOn } from "../app";
 import { at, relative } from "../lib/format";
 import { go, link, place } from "../router";
 import { Badge, Card, Command, Empty, Foreign, now, Status, Tabs } from "../ui/parts";
-import { AskCard } from "./ask";
+import { AskCard, decisionWord } from "./ask";
 import { Loaded, Screen } from "./frame";
 
 async function load(state: string, kind: string, signal: AbortSignal): Promise<Ask[]> {
@@ -74,7 +74,7 @@ export default function Inbox() {
                           <span class="clip"><Foreign text={a.tool} max={60} /></span>
                           <span class="clip"><Foreign text={a.world} max={40} /></span>
                         </span>
-                        {a.decision && <Status state={a.decision} />}
+                        {a.decision && <Status state={decisionWord(a.decision)} />}
                       </a>
                     </li>
                   ))}

@@ -64,7 +64,7 @@ function Hours({ world }: { world: string | undefined }) {
     if (!c) return undefined;
     const end = Math.floor(Date.now() / 3_600_000) * 3_600_000;
     const times = Array.from({ length: 24 }, (_, i) => end - (23 - i) * 3_600_000);
-    const known = new Map(c.items.map((i) => [Date.parse(i.key.replace(/Z$/, ":00Z").replace(/:00:00:00Z$/, ":00:00Z")), i.cost_micro]));
+    const known = new Map(c.items.map((i) => [Date.parse(i.key), i.cost_micro]));
     return { times, lines: [{ name: "Spent", color: "--chart-3", bars: true, values: times.map((t) => known.get(t) ?? 0) }] };
   }, [c]);
   if (!chart) return null;

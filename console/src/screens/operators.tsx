@@ -3,12 +3,14 @@ import { get, seg, send } from "../api/client";
 import { useResource } from "../api/resource";
 import { mayEverywhere } from "../api/session";
 import type { Page, Seat } from "../api/types";
-import { link, place, setQuery } from "../router";
+import { link, place, runLink, setQuery } from "../router";
 import { confirm, Dialog } from "../ui/dialog";
 import { JsonView } from "../ui/json";
 import { Badge, Button, Card, Command, Empty, Foreign, Status, Time, Word } from "../ui/parts";
 import { Table } from "../ui/table";
 import { Loaded, Screen } from "./frame";
+
+type Waiting = { req_id: string; kind: string; ask_id?: string; run_id: string; world: string; tool: string; title?: string; taken: boolean };
 
 export default function Operators() {
   const list = useResource<Seat[]>("operators", async (s) => (await get<Page<Seat>>("/v1/operators", {}, s)).items, { kinds: ["ASK", "PROVIDER"], every: 5000 });
@@ -47,7 +49,22 @@ function SeatDialog({ sid }: { sid: string }) {
   const seat = useResource<Seat>(`seat ${sid}`, (s) => get(`/v1/operators/${seg(sid)}`, {}, s), { kinds: ["ASK"] });
   return (
     <Dialog title={<>Seat <Foreign text={sid} /></>} wide onClose={() => setQuery({ seat: undefined })}>
-      <Loaded of={seat}>{(s) => <JsonView value={s} open={3} label="Seat" />}</Loaded>
+      <Loaded of={seat}>
+        {(s) => {
+          const waiting = Array.isArray(s["waiting"]) ? (s["waiting"] as Waiting[]) : [];
+          return (
+            <div class="col">
+              <h3>What waits, and tasks in work</h3>
+              {waiting.length === 0 ? <p class="muted">Nothing waits for this seat.</p> : <Table label="What waits for this seat" rows={waiting} keyOf={(w) => w.req_id} columns={[
+                { name: "Kind", cell: (w) => w.kind },
+                { name: "What", cell: (w) => <a href={w.ask_id ? link("/inbox", { ask: w.ask_id }) : runLink(w.world, w.run_id)}><Foreign text={w.title || w.tool} max={120} /></a> },
+                { name: "State", cell: (w) => (w.taken ? <Badge tone="run">in work</Badge> : <Badge tone="warn">waits</Badge>) },
+              ]} />}
+              <details><summary>All of it</summary><JsonView value={s} open={2} label="Seat" /></details>
+            </div>
+          );
+        }}
+      </Loaded>
     </Dialog>
   );
 }

@@ -66,7 +66,6 @@ function Acts({ p, reload }: { p: Provider; reload: () => void }) {
       {steerable && up && <Button icon="again" onClick={act("restart", "It restarts.")}>Restart</Button>}
       {steerable && up && <Button kind="danger" icon="stop" onClick={sure(`Stop ${p.provider_id}?`, "Its process and everything it started end now. Runs under way fail or are tried again.", "Stop it", async () => { await steer(p, "stop"); reload(); })}>Stop</Button>}
       <Menu label="More" items={[
-        steerable && up && p.kind !== "mcp_server" && { name: "Drain: finish, take nothing new", icon: "pause", onClick: act("drain", "It takes no new runs.") },
         p.kind === "mcp_server" && steerable && { name: "Read its tools again", icon: "again", onClick: act("refresh", "Its tools are read again.") },
         !!base && mayEverywhere("admin") && p.kind !== "operative" && p.permissions_approved && { name: "Revoke the approval", icon: "shield", danger: true, onClick: sure(`Revoke the approval of ${p.provider_id}?`, "It is stopped, and it does not start again before somebody approves it.", "Revoke it", async () => { await steer(p, "revoke"); reload(); }) },
         !!base && mayEverywhere("admin") && { name: "Remove it", icon: "trash", danger: true, onClick: sure(`Remove ${p.provider_id}?`, "The core forgets it with its tools and its approval. Its files stay where they are; past runs stay on record.", "Remove it", async () => { await send("DELETE", base); go(link("/providers")); }) },
@@ -136,9 +135,9 @@ function Launches({ p }: { p: Provider }) {
     <div class="col tight" style={{ marginTop: "14px" }}>
       <h3>{plural(items.length, "launch", "launches")}, {plural(crashed, "crash", "crashes")}</h3>
       <div class="strip-launch" role="img" aria-label={`${plural(items.length, "launch", "launches")}, ${plural(crashed, "crash", "crashes")}`}>
-        {[...items].reverse().map((l) => <i class={l.crashed ? "bad" : l.ended_at ? "" : "now"} title={`${l.started_at}${l.end ? `: ${l.end}` : ""}`} />)}
+        {[...items].reverse().map((l) => <i class={l.crashed ? "bad" : l.ended_at ? "" : "now"} title={`${l.started_at}${l.reason ? `: ${l.reason}` : ""}`} />)}
       </div>
-      {items[0]?.end && <p class="muted">The last one ended: <Foreign text={items[0].end} max={200} /></p>}
+      {items[0]?.ended_at && items[0].reason && <p class="muted">The last one ended: <Foreign text={items[0].reason} max={200} /></p>}
     </div>
   );
 }

@@ -345,11 +345,11 @@ function MoneyTab({ run }: { run: Run }) {
 }
 
 function AuditTab({ run }: { run: Run }) {
-  const data = useResource<Page<AuditRecord>>(`audit ${run.world}/${run.run_id}`, (s) => get("/v1/audit", { subject: `*${run.run_id}`, limit: 200 }, s));
+  const data = useResource<Page<AuditRecord>>(`audit ${run.world}/${run.run_id}`, (s) => get("/v1/audit", { subject: `run:${run.world}/${run.run_id}`, limit: 200 }, s));
   return (
     <Loaded of={data}>
       {(p) => {
-        const items = p.items.filter((a) => a.subject.includes(run.run_id));
+        const items = p.items.filter((a) => a.subject === `run:${run.world}/${run.run_id}`);
         return items.length ? (
           <Card flush>
             <Table label="Audit of this run" rows={items} keyOf={(a) => String(a.id)} columns={[

@@ -97,7 +97,7 @@ export default function Runs() {
           )}
         </div>
       ) : (
-        <div class="card fillcard" onPointerEnter={() => (inside.current = true)} onPointerLeave={() => ((inside.current = false), (list.calm.value = top))}>
+        <div class="card fillcard" onPointerEnter={() => ((inside.current = true), (list.calm.value = false))} onPointerLeave={() => ((inside.current = false), (list.calm.value = top))}>
           {fresh > 0 && (
             <button type="button" class="btn primary small fresh" onClick={showFresh}>
               {count(fresh)} new

@@ -68,9 +68,9 @@ export function Foreign({ text, max }: { text: string; max?: number }) {
 }
 
 const TONES: Record<string, [string, IconName | "spin" | "ring" | "dash"]> = {
-  succeeded: ["ok", "check"], allowed: ["ok", "check"], answered: ["ok", "check"], available: ["ok", "check"], active: ["ok", "check"], ok: ["ok", "check"], connected: ["ok", "check"], approved: ["run", "check"],
+  succeeded: ["ok", "check"], allowed: ["ok", "check"], answered: ["ok", "check"], "answered otherwise": ["ok", "check"], available: ["ok", "check"], active: ["ok", "check"], ok: ["ok", "check"], connected: ["ok", "check"], approved: ["run", "check"],
   failed: ["bad", "x"], crashed: ["bad", "x"], fail: ["bad", "x"], denied: ["bad", "x"], error: ["bad", "x"],
-  refused: ["odd", "x"], quarantined: ["warn", "warn"], drifted: ["warn", "warn"], unhealthy: ["warn", "warn"], backing_off: ["warn", "clock"], warn: ["warn", "warn"], waiting: ["warn", "pause"], open: ["warn", "pause"], warning: ["warn", "warn"],
+  declined: ["calm", "dash"], cancelled: ["calm", "dash"], withdrawn: ["calm", "dash"], refused: ["odd", "x"], quarantined: ["warn", "warn"], drifted: ["warn", "warn"], unhealthy: ["warn", "warn"], backing_off: ["warn", "clock"], warn: ["warn", "warn"], waiting: ["warn", "pause"], open: ["warn", "pause"], warning: ["warn", "warn"],
   running: ["run", "spin"], starting: ["run", "spin"],
   queued: ["calm", "ring"], canceled: ["calm", "dash"], stopped: ["calm", "dash"], disabled: ["calm", "dash"], unavailable: ["calm", "dash"], added: ["calm", "ring"], away: ["calm", "dash"], expired: ["calm", "dash"], revoked: ["calm", "dash"], info: ["calm", "info"],
 };
