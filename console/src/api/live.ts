@@ -24,12 +24,12 @@ export function onChange(listener: Listener): () => void {
 
 function tell(frame: Frame): void {
   if (frame.reset) seen.clear();
-  const items = frame.items.filter((c) => {
+  const all = frame.items.map((c) => ({ ...c, kind: c.kind.toUpperCase() as Change["kind"], seq: Number(c.seq) }));
+  const items = all.filter((c) => {
     const key = `${c.kind} ${c.world ?? ""} ${c.id}`;
-    const seq = Number(c.seq);
-    if ((seen.get(key) ?? -1) >= seq) return false;
+    if ((seen.get(key) ?? -1) >= c.seq) return false;
     if (seen.size > SEEN_MAX) seen.clear();
-    seen.set(key, seq);
+    seen.set(key, c.seq);
     return true;
   });
   if (!frame.reset && items.length === 0) return;
