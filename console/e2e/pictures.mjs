@@ -1,0 +1,46 @@
+// Pictures of every screen, light and dark, wide and narrow, into docs/console/.
+import { mkdir } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { goto, launch, newPage, signIn } from "./browser.mjs";
+import { Core, until } from "./core.mjs";
+import { seed } from "./seed.mjs";
+
+const OUT = fileURLToPath(new URL("../../docs/console/", import.meta.url));
+await mkdir(OUT, { recursive: true });
+const core = await Core.start({ demo: process.env.WHARF_DEMO !== "no" });
+const browser = await launch();
+
+try {
+  await seed(core);
+  const asks = (await core.api("/v1/inbox")).items;
+  const approval = asks.find((a) => a.kind === "approval").ask_id;
+  const question = asks.find((a) => a.run_id === "ask-delivery").ask_id;
+  const agents = (await core.api("/v1/agents")).items;
+  if (agents.length) await until("the agents", async () => (await core.api("/v1/agents")).items.every((a) => a.state === "running")).catch(() => {});
+  const provider = agents[0]?.agent_id;
+  const screens = [
+    ["home", "/"], ["runs", "/runs"], ["run-timeline", "/runs/lab/nap"], ["run-output", "/runs/default/count-to-forty?tab=output"], ["run-lineage", "/runs/studio/echo-again?tab=lineage"],
+    ["inbox-question", `/inbox?ask=${question}`], ["inbox-approval", `/inbox?ask=${approval}`], ["tools", "/tools"], ["tool", "/tools/wharf/count"], ["providers", "/providers"], ...(provider ? [["provider", `/providers/${provider}`]] : []),
+    ["worlds", "/worlds"], ["world", "/worlds/studio?file=/brief/storyboard.md"], ["money", "/money"], ["operators", "/operators"], ["audit", "/audit"], ["tokens", "/tokens"], ["system", "/system"],
+  ];
+  for (const [size, viewport] of [["wide", { width: 1440, height: 900 }], ["narrow", { width: 390, height: 844 }]])
+    for (const scheme of ["light", "dark"]) {
+      const page = await newPage(browser, { viewport, colorScheme: scheme, reducedMotion: "reduce" });
+      await page.goto(core.url);
+      await page.getByRole("heading", { name: "Sign in to Wharf" }).waitFor();
+      await page.screenshot({ path: `${OUT}sign-in-${size}-${scheme}.png` });
+      await signIn(page, core);
+      for (const [name, path] of screens) {
+        await goto(page, core, path);
+        await page.waitForLoadState("networkidle").catch(() => {});
+        await page.locator(".beat", { hasText: "Live" }).waitFor({ state: "attached", timeout: 3000 }).catch(() => {});
+        await page.evaluate(() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go))));
+        await page.screenshot({ path: `${OUT}${name}-${size}-${scheme}.png` });
+      }
+      if (page.faults.length) throw new Error(page.faults.join("\n"));
+      await page.context().close();
+    }
+} finally {
+  await browser.close();
+  await core.stop();
+}

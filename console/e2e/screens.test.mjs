@@ -1,0 +1,130 @@
+// Every screen: with data, empty, narrow, by a narrow token. No barrier, no fault, no other host.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { barriers, goto, launch, newPage, overflow, signIn } from "./browser.mjs";
+import { Core } from "./core.mjs";
+import { seed } from "./seed.mjs";
+
+const SCREENS = [
+  ["/", "Home"], ["/runs", "Runs"], ["/runs/default/count-to-forty", "wharf/count"], ["/runs/default/count-to-forty?tab=output", "wharf/count"], ["/runs/default/count-to-forty?tab=events", "wharf/count"], ["/runs/default/count-to-forty?tab=inputs", "wharf/count"], ["/runs/default/count-to-forty?tab=money", "wharf/count"], ["/runs/studio/echo-again?tab=lineage", "wharf/echo"],
+  ["/inbox", "Inbox"], ["/inbox?state=decided", "Inbox"], ["/tools", "Tools"], ["/tools/wharf/ask", "wharf/ask"], ["/tools/wharf/ask?tab=definition", "wharf/ask"], ["/providers", "Providers"], ["/worlds", "Worlds"], ["/worlds/studio", "studio"], ["/worlds/studio?file=/brief/storyboard.md&tab=lineage", "studio"], ["/worlds/lab?tab=money", "lab"], ["/worlds/lab?tab=rules", "lab"],
+  ["/money", "Money"], ["/operators", "Operators"], ["/audit", "Audit"], ["/tokens", "Tokens and secrets"], ["/tokens?tab=secrets", "Tokens and secrets"], ["/tokens?tab=sessions", "Tokens and secrets"], ["/system", "System"], ["/ui", "Design"],
+];
+
+let core, empty, browser;
+before(async () => {
+  [core, empty, browser] = await Promise.all([Core.start(), Core.start(), launch()]);
+  await seed(core);
+});
+after(async () => {
+  await browser?.close();
+  await Promise.all([core?.stop(), empty?.stop()]);
+});
+
+async function settled(page) {
+  await page.waitForLoadState("networkidle").catch(() => {});
+  await page.locator(".skeleton").first().waitFor({ state: "detached", timeout: 5000 }).catch(() => {});
+}
+
+for (const scheme of ["light", "dark"])
+  test(`c030_every_screen_has_one_heading_and_no_barrier_${scheme}`, async () => {
+    const page = await newPage(browser, { colorScheme: scheme });
+    await signIn(page, core);
+    for (const [path, heading] of SCREENS) {
+      await goto(page, core, path);
+      await settled(page);
+      assert.equal(await page.locator("h1").count(), 1, path);
+      assert.equal((await page.locator("h1").innerText()).trim(), heading, path);
+      if (path !== "/ui") assert.deepEqual(await barriers(page), [], path);
+    }
+    assert.deepEqual(page.faults, []);
+    assert.deepEqual([...page.hosts], [new URL(core.url).host]);
+  });
+
+test("c030_every_screen_reflows_at_320_pixels", async () => {
+  const page = await newPage(browser, { viewport: { width: 320, height: 800 } });
+  await signIn(page, core);
+  for (const [path] of SCREENS) {
+    await goto(page, core, path);
+    await settled(page);
+    assert.ok((await overflow(page)) <= 0, `${path} is wider than the window by ${await overflow(page)}`);
+  }
+});
+
+test("c031_every_screen_says_something_when_it_is_empty", async () => {
+  const page = await newPage(browser);
+  await signIn(page, empty);
+  await page.getByRole("heading", { name: "Nothing has run yet" }).waitFor();
+  for (const [path, text] of [["/runs", "Runs appear here as they start"], ["/inbox", "Nothing waits for you"], ["/operators", "Nobody has taken a seat"], ["/worlds/default", "This world holds no files"], ["/tokens", "There are no tokens besides"], ["/tokens?tab=secrets", "No secret is kept"], ["/money", "Nothing was spent"]]) {
+    await goto(page, empty, path);
+    await page.getByText(text).first().waitFor();
+    assert.deepEqual(await barriers(page), [], path);
+  }
+  assert.deepEqual(page.faults, []);
+});
+
+test("c010_the_first_run_is_one_click_away", async () => {
+  const fresh = await Core.start();
+  try {
+    const page = await newPage(browser);
+    await signIn(page, fresh);
+    await page.getByRole("button", { name: "Run wharf/count", exact: true }).click();
+    await page.getByRole("region", { name: "Output" }).waitFor();
+    await page.locator("[role=status]", { hasText: "succeeded" }).waitFor();
+    assert.match(await page.locator(".json").first().innerText(), /sum: 210/);
+  } finally {
+    await fresh.stop();
+  }
+});
+
+test("c009_a_narrow_token_sees_no_button_it_may_not_press", async () => {
+  const made = await core.api("/v1/tokens", { body: { label: "reader", verbs: ["read"], worlds: ["lab"], ttl_ms: 600_000 } });
+  const page = await newPage(browser);
+  await page.goto(core.url);
+  await page.getByLabel("Token").fill(made.token);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.waitForSelector("nav[aria-label=Screens]");
+  assert.equal(await page.getByRole("link", { name: "Audit" }).count(), 0);
+  assert.equal(await page.getByRole("link", { name: "Tokens" }).count(), 0);
+  await goto(page, core, "/runs");
+  await page.getByRole("cell", { name: "wharf/sleep" }).first().waitFor();
+  assert.equal(await page.getByRole("cell", { name: "studio", exact: true }).count(), 0, "nothing of another world");
+  assert.equal(await page.getByRole("button", { name: "Cancel these" }).count(), 0);
+  await goto(page, core, "/runs/lab/nap");
+  await page.getByText("running").first().waitFor();
+  for (const name of ["Cancel", "Run again"]) assert.equal(await page.getByRole("button", { name }).count(), 0, name);
+  await goto(page, core, "/inbox");
+  await page.getByText("may read this, not decide it").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Allow once" }).count(), 0);
+  await page.goto(`${core.url}/runs/studio/echo-again`);
+  await page.getByText("permission.denied").first().waitFor();
+  assert.deepEqual(page.faults, []);
+});
+
+test("c020_search_finds_tools_runs_and_screens", async () => {
+  const page = await newPage(browser);
+  await signIn(page, core, "/tools");
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox", { name: /^Search/ }).fill("wharf/cou");
+  await page.getByRole("option", { name: /wharf\/count/ }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "wharf/count", level: 1 }).waitFor();
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox", { name: /^Search/ }).fill("count-to");
+  await page.getByRole("option", { name: /count-to-forty/ }).click();
+  await page.waitForURL(/runs\/default\/count-to-forty/);
+});
+
+test("c032_the_address_is_the_state", async () => {
+  const page = await newPage(browser);
+  await signIn(page, core, "/runs");
+  await page.getByRole("button", { name: "Went wrong" }).click();
+  await page.waitForURL(/status=failed,refused/);
+  await page.getByRole("row").filter({ hasText: "failed" }).first().waitFor();
+  assert.equal(await page.getByRole("row").filter({ hasText: "succeeded" }).count(), 0);
+  await page.reload();
+  await page.getByRole("row").filter({ hasText: "failed" }).first().waitFor();
+  assert.equal(await page.getByRole("button", { name: "Went wrong" }).getAttribute("aria-pressed"), "true");
+  await page.goBack();
+  await page.getByRole("row").filter({ hasText: "succeeded" }).first().waitFor();
+});

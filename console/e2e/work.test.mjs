@@ -1,0 +1,229 @@
+// What people do here: answer, approve, try a tool, upload, watch a run through a crash; and what a hostile tool writes.
+import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+import { after, before, test } from "node:test";
+import { barriers, goto, launch, newPage, signIn } from "./browser.mjs";
+import { Core, until } from "./core.mjs";
+
+let core, browser;
+before(async () => {
+  [core, browser] = await Promise.all([Core.start(), launch()]);
+});
+after(async () => {
+  await browser?.close();
+  await core?.stop();
+});
+
+const ended = (id) => until(`the end of ${id}`, async () => {
+  const run = await core.api(`/v1/runs/${id}`);
+  return run.ended_at && run;
+});
+
+test("c013_a_question_is_a_form_and_is_answered_by_keyboard", async () => {
+  const page = await newPage(browser);
+  await signIn(page, core, "/inbox");
+  await page.getByText("Nothing waits for you").waitFor();
+  const schema = { type: "object", required: ["name", "n"], properties: { name: { type: "string", title: "Name", maxLength: 40 }, n: { type: "integer", title: "How many", minimum: 1 }, kind: { enum: ["big", "small"], title: "Kind" } } };
+  await core.run("wharf/ask", { question: "What shall it be?", schema }, { run_id: "q1" });
+  await page.getByRole("heading", { name: "What shall it be?" }).waitFor();
+  assert.deepEqual(await barriers(page), []);
+  await page.getByLabel("How many").focus();
+  await page.keyboard.type("0");
+  await page.getByRole("button", { name: "Answer" }).press("Enter");
+  await page.getByText("The smallest is 1.").waitFor();
+  await page.getByLabel("How many").fill("12345678901234567890");
+  await page.getByLabel("Name").fill("Ada");
+  await page.getByRole("radio", { name: "small" }).press("Space");
+  await page.getByRole("button", { name: "Answer" }).press("Enter");
+  const run = await ended("q1");
+  assert.equal(run.outputs.status, "answered");
+  assert.deepEqual({ ...run.outputs.answer, n: undefined }, { kind: "small", name: "Ada", n: undefined });
+  await page.getByText(/answered|Nothing waits/).first().waitFor();
+  assert.deepEqual(page.faults, []);
+});
+
+test("c013_an_approval_names_what_it_allows", async () => {
+  const page = await newPage(browser);
+  await core.run("wharf/approve-me", {}, { run_id: "a1" });
+  await signIn(page, core, "/inbox");
+  await page.getByRole("heading", { name: /approve-me/ }).waitFor();
+  await page.getByRole("region", { name: "The exact arguments" }).waitFor();
+  await page.locator("h1").click();
+  await page.keyboard.press("a");
+  await page.getByRole("dialog").getByRole("button", { name: "Allow it once" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Allow once" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Allow it once" }).press("Enter");
+  assert.equal((await ended("a1")).status, "succeeded");
+  await core.run("wharf/approve-me", {}, { run_id: "a2" });
+  await page.getByRole("button", { name: "Deny", exact: true }).click();
+  await page.getByLabel("Reason").fill("not today");
+  await page.getByRole("button", { name: "Deny it" }).click();
+  assert.equal((await ended("a2")).status, "refused");
+});
+
+test("c013_decided_elsewhere_the_card_says_so_and_the_focus_stays", async () => {
+  const page = await newPage(browser);
+  await core.run("wharf/ask", { question: "First?", schema: { type: "string" } }, { run_id: "e1" });
+  await signIn(page, core, "/inbox");
+  await page.getByRole("heading", { name: "First?" }).waitFor();
+  const ask = (await core.api("/v1/inbox")).items[0];
+  await goto(page, core, `/inbox?ask=${ask.ask_id}`);
+  await page.getByRole("textbox").focus();
+  await page.keyboard.type("half an ans");
+  await core.run("wharf/ask", { question: "Second?" }, { run_id: "e2" });
+  await page.getByText("Second?").waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement?.tagName), "TEXTAREA");
+  assert.equal(await page.getByRole("textbox").inputValue(), "half an ans");
+  await core.api(`/v1/questions/${ask.ask_id}/answer`, { body: { value: "other" } });
+  await page.getByText(/It was answered|It is decided/).waitFor();
+  const second = (await core.api("/v1/inbox")).items.find((a) => a.run_id === "e2");
+  await core.api(`/v1/questions/${second.ask_id}/answer`, { body: { status: "declined" } });
+});
+
+test("c014_a_tool_is_tried_and_its_run_is_live_on_the_page", async () => {
+  const page = await newPage(browser);
+  await signIn(page, core, "/tools/wharf/count");
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await page.getByText("This is needed.").waitFor();
+  await page.getByLabel("n", { exact: true }).fill("5");
+  assert.match(await page.getByLabel("Inputs as JSON").inputValue(), /"n": 5/);
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await page.locator("[data-run] [role=status]", { hasText: "succeeded" }).waitFor();
+  assert.match(await page.locator("[data-run] .json").innerText(), /sum: 15/);
+  assert.deepEqual(page.faults, []);
+});
+
+test("c016_files_are_put_seen_and_deleted", async () => {
+  const page = await newPage(browser);
+  await signIn(page, core, "/worlds/default");
+  await page.locator("input[type=file]").setInputFiles({ name: "page.html", mimeType: "text/html", buffer: Buffer.from("<script>window.hacked = 1</script>") });
+  await page.getByRole("link", { name: "page.html" }).click();
+  await page.getByText("<script>window.hacked = 1</script>").waitFor();
+  const png = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64");
+  await page.locator("input[type=file]").setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: png });
+  await page.getByRole("link", { name: "dot.png" }).click();
+  const image = page.getByRole("img", { name: "Preview of /dot.png" });
+  await image.waitFor();
+  await until("the picture", () => image.evaluate((i) => i.naturalWidth === 1));
+  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download" }).click()]);
+  assert.equal(download.suggestedFilename(), "dot.png");
+  await page.getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("button", { name: "Delete the file" }).click();
+  await page.getByRole("link", { name: "dot.png" }).waitFor({ state: "detached" });
+  assert.equal(await page.evaluate(() => window.hacked), undefined);
+  assert.deepEqual(page.faults, []);
+});
+
+test("c016_a_large_file_goes_in_parts", async () => {
+  const page = await newPage(browser);
+  await signIn(page, core, "/worlds/default");
+  const parts = [];
+  page.on("request", (r) => r.url().includes("/parts/") && parts.push(r.url()));
+  // The file is made in the page: what a person drops is a file of the browser, too.
+  await page.evaluate((mib) => {
+    const block = new Uint8Array(1024 * 1024);
+    const file = new File(Array.from({ length: mib }, (_, i) => block.map((_b, j) => (i * 7 + j) & 255)), "large.bin", { type: "application/octet-stream" });
+    const given = new DataTransfer();
+    given.items.add(file);
+    const input = document.querySelector("input[type=file]");
+    input.files = given.files;
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+  }, 40);
+  await page.getByRole("link", { name: "large.bin" }).waitFor({ timeout: 60_000 });
+  assert.equal(parts.length, 3);
+  const file = (await core.api("/v1/worlds/default/artifacts?prefix=/large.bin")).items[0];
+  assert.equal(file.bytes, 40 * 1024 * 1024);
+});
+
+test("c040_kill_9_under_an_open_page_loses_and_doubles_nothing", async () => {
+  const page = await newPage(browser);
+  await core.run("wharf/ask", { question: "Still there?" }, { run_id: "held" });
+  await signIn(page, core, "/runs/default/held?tab=events");
+  await page.getByRole("cell", { name: "question" }).waitFor();
+  await core.kill();
+  await page.getByText("Reconnecting. What you see is").waitFor();
+  await core.again();
+  await page.getByText("Reconnecting. What you see is").waitFor({ state: "detached" });
+  const ask = (await core.api("/v1/inbox")).items.find((a) => a.run_id === "held");
+  await core.api(`/v1/questions/${ask.ask_id}/answer`, { body: { value: "yes" } });
+  await page.getByRole("cell", { name: "finished" }).waitFor();
+  const shown = await page.evaluate(() => [...document.querySelectorAll("[role=region][aria-label=Events] tbody tr:not(.space) td:first-child")].map((td) => Number(td.textContent)));
+  const all = (await core.api("/v1/runs/held/trace?latest=1000")).items.filter((e) => !["text", "progress", "log", "partial"].includes(e.event ?? e.type)).map((e) => e.seq);
+  assert.deepEqual(shown, [...new Set(shown)].sort((a, b) => a - b), "in order, none twice");
+  assert.deepEqual(shown, all);
+  assert.deepEqual(page.faults, []);
+});
+
+test("c040_a_hostile_tool_is_only_text", async (t) => {
+  await core.api("/v1/agents", { body: { folder: fileURLToPath(new URL("./hostile", import.meta.url)) } });
+  await core.api("/v1/agents/dev.test.hostile/approve", { body: { all: true } });
+  await core.api("/v1/agents/dev.test.hostile/start", { method: "POST" });
+  await until("the hostile agent", async () => (await core.api("/v1/agents/dev.test.hostile")).state === "running" && (await core.api("/v1/tools/dev.test.hostile/write")).state === "available");
+  const page = await newPage(browser);
+  await signIn(page, core);
+  const start = async (what) => {
+    await core.run("dev.test.hostile/write", { what }, { run_id: `h-${what}` });
+    await ended(`h-${what}`);
+    await goto(page, core, `/runs/default/h-${what}?tab=output`);
+    await page.getByRole("region", { name: "Output" }).waitFor();
+  };
+  await t.test("markup, escapes and overrides", async () => {
+    await start("markup");
+    const output = page.getByRole("region", { name: "Output" });
+    await output.getByText("<script>window.hacked = 1</script>", { exact: false }).waitFor();
+    assert.equal(await output.locator("script, img, a").count(), 0);
+    assert.equal(await output.locator(".f1", { hasText: "red" }).count(), 1);
+    const text = await output.innerText();
+    assert.match(text, /override \\u\{202e\}evil\\u\{202c\} zero\\u\{200b\}width bell\\x07/);
+    assert.ok(!/[\u0000-\u0008\u000b-\u001f\u200b\u202a-\u202e\u2066-\u2069]/.test(text), "nothing that is not seen");
+    assert.ok(!text.includes("evil.example"), "no link of its making");
+    const json = await page.locator(".json").first().innerText();
+    assert.match(json, /big: 12345678901234567890/, "numbers as written");
+    assert.deepEqual(await barriers(page), []);
+  });
+  await t.test("a line of seven MiB is folded", async () => {
+    await start("long");
+    await page.getByRole("button", { name: /more characters/ }).last().click();
+    await page.getByRole("dialog").waitFor();
+    await page.keyboard.press("Escape");
+    assert.ok((await page.evaluate(() => document.body.innerText.length)) < 200_000);
+  });
+  await t.test("ten thousand lines are searched and scrolled", async () => {
+    await start("many");
+    await page.getByText("10,000 lines").waitFor();
+    await page.getByLabel("Search the output").fill("line 9876");
+    await page.getByLabel("Search the output").press("Enter");
+    await page.locator(".ln.hit", { hasText: "line 9876" }).waitFor();
+    assert.ok((await page.locator(".ln").count()) < 200, "only what is in view is drawn");
+  });
+  await t.test("its name and its definition", async () => {
+    for (const path of ["/tools/dev.test.hostile/write", "/providers/dev.test.hostile", "/providers", "/tools"]) {
+      await goto(page, core, path);
+      await page.waitForLoadState("networkidle").catch(() => {});
+      assert.equal(await page.locator("main script, main img").count(), 0, path);
+    }
+  });
+  assert.equal(await page.evaluate(() => window.hacked), undefined);
+  assert.deepEqual(page.faults, []);
+  assert.deepEqual([...page.hosts], [new URL(core.url).host]);
+});
+
+test("c011_lists_do_not_jump_and_bulk_cancel_names_what_it_does", async () => {
+  const page = await newPage(browser);
+  for (let i = 0; i < 3; i += 1) await core.run("wharf/sleep", { ms: 600_000 }, { run_id: `sleep-${i}` });
+  await signIn(page, core, "/runs?tool=wharf/sleep");
+  await page.getByRole("cell", { name: "wharf/sleep" }).nth(2).waitFor();
+  await page.locator(".fillcard").hover();
+  await core.run("wharf/sleep", { ms: 600_000 }, { run_id: "sleep-new" });
+  await page.getByRole("button", { name: "1 new" }).click();
+  await page.getByRole("link", { name: "sleep-new" }).waitFor();
+  const hasBulk = await core.api("/v1/runs/cancel", { body: { until: new Date().toISOString(), dry: true, tool: "wharf/sleep" } }).then((d) => d.matched === 4, () => false);
+  if (hasBulk) {
+    await page.getByRole("button", { name: "Cancel these" }).click();
+    await page.getByRole("heading", { name: "Cancel 4 open runs?" }).waitFor();
+    await page.getByText("tool: wharf/sleep").waitFor();
+    await page.getByRole("button", { name: "Cancel 4 runs" }).click();
+    assert.equal((await ended("sleep-new")).status, "canceled");
+  }
+});

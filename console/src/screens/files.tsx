@@ -1,0 +1,224 @@
+// Files of a world: folders, previews, upload, download, where a file comes from.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ApiError, get, isMissingRoute, path as encodePath, request, seg, send } from "../api/client";
+import { useResource } from "../api/resource";
+import { may } from "../api/session";
+import type { Artifact, Lineage, Page, Trace } from "../api/types";
+import { bytes, plural } from "../lib/format";
+import { upload } from "../lib/upload";
+import { go, place, runLink, worldLink } from "../router";
+import { Code } from "../ui/code";
+import { confirm } from "../ui/dialog";
+import { Icon } from "../ui/icons";
+import { Button, Card, Command, Empty, Facts, Foreign, Meter, Note, Refusal, Time } from "../ui/parts";
+import { Table } from "../ui/table";
+import { toast, toastError } from "../ui/toast";
+import { Loaded } from "./frame";
+import { LineageGraph } from "./lineage";
+
+type Listing = { folders: string[]; files: Artifact[]; more: boolean };
+
+async function list(world: string, folder: string, signal: AbortSignal): Promise<Listing> {
+  const at = `/v1/worlds/${seg(world)}/artifacts`;
+  try {
+    const page = await get<Page<Artifact> & { folders?: { path: string }[] }>(at, { prefix: folder, delimiter: "/", limit: 200 }, signal);
+    if (page.folders) return { folders: page.folders.map((f) => f.path), files: page.items, more: !!page.next_cursor };
+  } catch (e) {
+    if (!(e instanceof ApiError) || e.status !== 400) throw e;
+  }
+  const page = await get<Page<Artifact>>(at, { prefix: folder, limit: 200 }, signal);
+  const folders = new Set<string>();
+  const files: Artifact[] = [];
+  for (const a of page.items) {
+    const rest = a.path.slice(folder.length);
+    const slash = rest.indexOf("/");
+    if (slash >= 0) folders.add(folder + rest.slice(0, slash + 1));
+    else files.push(a);
+  }
+  return { folders: [...folders], files, more: !!page.next_cursor };
+}
+
+export function FilesTab({ world, onChange }: { world: string; onChange: () => void }) {
+  const q = place.value.query;
+  const file = q.get("file");
+  const folder = q.get("folder") ?? (file ? file.slice(0, file.lastIndexOf("/") + 1) : "/");
+  const files = useResource<Listing>(`files ${world} ${folder}`, (s) => list(world, folder, s), { kinds: ["RUN"], match: (c) => c.world === world });
+  const parts = folder.split("/").filter(Boolean);
+  const reload = () => (files.reload(), onChange());
+  return (
+    <div class="col">
+      <div class="row wrap">
+        <nav class="row wrap grow" aria-label="Folder">
+          <a href={worldLink(world)}>{world}</a>
+          {parts.map((p, i) => <><span class="muted">/</span><a href={worldLink(world, { folder: `/${parts.slice(0, i + 1).join("/")}/` })}><Foreign text={p} max={60} /></a></>)}
+        </nav>
+        {may("run", world) && <Upload world={world} folder={folder} onDone={reload} />}
+      </div>
+      {file && <FileCard world={world} file={file} onGone={() => (reload(), go(worldLink(world, { folder })))} />}
+      <Loaded of={files}>
+        {(l) =>
+          l.folders.length + l.files.length === 0 ? (
+            <Card><Empty icon="folder" title={folder === "/" ? "This world holds no files" : "This folder is empty"}><p>Runs write files here, and you can put some: drop them on “Upload”, or type</p><Command text={`wharf run wharf/echo text=hello --out text.world=/out/hello.txt --world ${world}`} /></Empty></Card>
+          ) : (
+            <Card flush>
+              <div class="files">
+                <Table label="Files" keyOf={(r) => (typeof r === "string" ? r : r.path)} rows={[...l.folders, ...l.files] as (string | Artifact)[]} hrefOf={(r) => (typeof r === "string" ? worldLink(world, { folder: r }) : worldLink(world, { file: r.path, folder }))} columns={[
+                  { name: "Name", cell: (r) => <span class="name"><Icon name={typeof r === "string" ? "folder" : "file"} /><a class="clip" href={typeof r === "string" ? worldLink(world, { folder: r }) : worldLink(world, { file: r.path, folder })}><Foreign text={(typeof r === "string" ? r : r.path).slice(folder.length)} max={200} /></a></span> },
+                  { name: "Size", num: true, cell: (r) => (typeof r === "string" ? "" : bytes(r.bytes)) },
+                  { name: "Kind", drop: 2, cell: (r) => (typeof r === "string" ? "folder" : <span class="muted"><Foreign text={r.media_type.split(";")[0] ?? ""} max={60} /></span>) },
+                  { name: "Written", drop: 1, cell: (r) => (typeof r === "string" ? "" : <Time at={r.at} plain />) },
+                  { name: "By", drop: 3, cell: (r) => (typeof r === "string" || !r.run_id ? <span class="muted">{typeof r === "string" ? "" : "upload"}</span> : <a class="id" href={runLink(world, r.run_id)}><Foreign text={r.run_id.length > 18 ? `…${r.run_id.slice(-12)}` : r.run_id} /></a>) },
+                ]} />
+              </div>
+              {l.more && <p class="muted" style={{ padding: "10px 16px" }}>There are more files; open a folder to see fewer at once.</p>}
+            </Card>
+          )
+        }
+      </Loaded>
+    </div>
+  );
+}
+
+function Upload({ world, folder, onDone }: { world: string; folder: string; onDone: () => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  const [state, setState] = useState<{ name: string; sent: number; total: number; end: AbortController }>();
+  const [over, setOver] = useState(false);
+  const take = async (list: FileList | null) => {
+    for (const file of Array.from(list ?? [])) {
+      const end = new AbortController();
+      setState({ name: file.name, sent: 0, total: file.size, end });
+      try {
+        await upload(world, folder + file.name, file, file.type, end.signal, (sent, total) => setState({ name: file.name, sent, total, end }));
+        toast(`${file.name} is there.`);
+      } catch (e) {
+        toastError(e);
+      }
+      setState(undefined);
+      onDone();
+    }
+  };
+  return (
+    <div class="row" onDragOver={(e) => (e.preventDefault(), setOver(true))} onDragLeave={() => setOver(false)} onDrop={(e) => (e.preventDefault(), setOver(false), void take(e.dataTransfer?.files ?? null))}>
+      {state && <><span class="muted clip"><Foreign text={state.name} max={40} /> {bytes(state.sent)} of {bytes(state.total)}</span><Meter label={`Uploading ${state.name}`} max={state.total} parts={[{ value: state.sent }]} /><Button small onClick={() => state.end.abort()}>Stop</Button></>}
+      <Button icon="up" kind={over ? "primary" : undefined as never} onClick={() => input.current?.click()} disabled={!!state}>Upload</Button>
+      <input ref={input} type="file" multiple hidden onChange={(e) => (void take(e.currentTarget.files), (e.currentTarget.value = ""))} />
+    </div>
+  );
+}
+
+type Ticket = { url: string; media_type?: string };
+const TEXT_MAX = 256 * 1024;
+
+/** A short-lived address for one file, where the core gives one. */
+async function ticket(world: string, file: string): Promise<Ticket | undefined> {
+  try {
+    return await send<Ticket>("POST", `/v1/worlds/${seg(world)}/tickets`, { path: file });
+  } catch (e) {
+    if (isMissingRoute(e)) return undefined;
+    throw e;
+  }
+}
+
+async function download(world: string, file: string): Promise<void> {
+  const name = file.slice(file.lastIndexOf("/") + 1);
+  try {
+    const t = await ticket(world, file);
+    const a = document.createElement("a");
+    a.download = name;
+    if (t) a.href = `${t.url}?download=${encodeURIComponent(name)}`;
+    else a.href = URL.createObjectURL(await (await request(`/v1/worlds/${seg(world)}/files${encodePath(file)}`)).blob());
+    a.click();
+  } catch (e) {
+    toastError(e);
+  }
+}
+
+function FileCard({ world, file, onGone }: { world: string; file: string; onGone: () => void }) {
+  const trace = useResource<Trace>(`trace ${world} ${file}`, (s) => get(`/v1/worlds/${seg(world)}/trace`, { path: file }, s), { kinds: ["RUN"], match: (c) => c.world === world });
+  const lineage = place.value.query.get("tab") === "lineage";
+  const name = file.slice(file.lastIndexOf("/") + 1);
+  return (
+    <Card
+      title={<Foreign text={name} max={120} />}
+      actions={
+        <>
+          <Button small icon="download" onClick={() => download(world, file)}>Download</Button>
+          {may("operate", world) && <Button small kind="danger" icon="trash" onClick={() => confirm({ title: `Delete ${file}?`, text: <p>The file is gone for good. Where it came from and went stays on record.</p>, act: "Delete the file", danger: true, run: async () => { await send("DELETE", `/v1/worlds/${seg(world)}/files${encodePath(file)}`); onGone(); } })}>Delete</Button>}
+          <Button small kind="quiet" icon="x" label="Close" onClick={() => go(worldLink(world, { folder: file.slice(0, file.lastIndexOf("/") + 1) }))} />
+        </>
+      }
+    >
+      <Loaded of={trace}>
+        {(t) => {
+          const newest = t.written.at(-1);
+          const l: Lineage = { world, run_id: "", read: t.read, wrote: t.written, made_from: t.made_from, went_into: t.went_into, cut: t.cut };
+          return (
+            <div class="col">
+              <div class="grid2">
+                <Facts items={[["Path", <code class="break"><Foreign text={file} max={400} /></code>], ["Size", newest && bytes(newest.bytes)], ["Kind", newest && <Foreign text={newest.media_type} max={80} />], ["BLAKE3", newest?.b3 && <code class="break">{newest.b3}</code>], ["Written", newest && <Time at={newest.at} />], ["Versions", plural(t.written.length, "writing")], ["Gone", newest?.gone_at && <Time at={newest.gone_at} />]]} />
+                {newest && !newest.gone_at && <Preview world={world} file={file} type={newest.media_type} size={newest.bytes} />}
+              </div>
+              <div class="row">
+                <a class="btn small" aria-current={lineage ? "true" : undefined} href={worldLink(world, { file, tab: lineage ? undefined : "lineage" })}>{lineage ? "Hide where it comes from" : "Where it comes from"}</a>
+              </div>
+              {lineage && <LineageGraph of={{ kind: "file", world, id: file, label: file }} lineage={l} />}
+              {t.written.length > 1 && (
+                <details><summary>{plural(t.written.length, "version")}</summary>
+                  <Table label="Versions" rows={[...t.written].reverse()} keyOf={(a) => `${a.at}${a.run_id}`} columns={[{ name: "Written", cell: (a) => <Time at={a.at} plain /> }, { name: "Size", num: true, cell: (a) => bytes(a.bytes) }, { name: "By", cell: (a) => (a.run_id ? <a class="id" href={runLink(world, a.run_id)}>{a.run_id}</a> : "upload") }]} />
+                </details>
+              )}
+            </div>
+          );
+        }}
+      </Loaded>
+    </Card>
+  );
+}
+
+const IMAGE = /^image\/(png|jpeg|gif|webp|avif|bmp|svg\+xml)$/;
+const MEDIA = /^(audio|video)\/(mpeg|mp3|ogg|wav|flac|aac|mp4|webm|x-wav|x-m4a)$/;
+const TEXT = /^(text\/|application\/(json|xml|javascript|x-ndjson|toml|yaml|x-sh))/;
+
+/** Pictures and sound by a ticket; text and markup as source; the rest is only named. */
+function Preview({ world, file, type, size }: { world: string; file: string; type: string; size: number }) {
+  const kind = (type.split(";")[0] ?? "").trim().toLowerCase();
+  const isText = (TEXT.test(kind) && kind !== "image/svg+xml") || kind === "text/html";
+  const [shown, setShown] = useState<{ url?: string; text?: string; cut?: boolean }>();
+  const [error, setError] = useState<ApiError>();
+  const key = useMemo(() => `${world}${file}${size}`, [world, file, size]);
+  useEffect(() => {
+    const end = new AbortController();
+    let made: string | undefined;
+    void (async () => {
+      try {
+        if (IMAGE.test(kind) || MEDIA.test(kind)) {
+          // A drawing is shown as a picture only, from memory: no script of it runs in an <img>.
+          const svg = kind === "image/svg+xml";
+          const t = svg ? undefined : await ticket(world, file);
+          if (t) setShown({ url: t.url });
+          else if (size < 8 * 1024 * 1024) {
+            const data = await (await request(`/v1/worlds/${seg(world)}/files${encodePath(file)}`, { signal: end.signal })).arrayBuffer();
+            setShown({ url: (made = URL.createObjectURL(new Blob([data], { type: kind }))) });
+          }
+        } else if (isText && size > 0) {
+          const answer = await request(`/v1/worlds/${seg(world)}/files${encodePath(file)}`, { signal: end.signal, headers: { range: `bytes=0-${TEXT_MAX - 1}` } });
+          setShown({ text: await answer.text(), cut: size > TEXT_MAX });
+        }
+      } catch (e) {
+        if (!end.signal.aborted && e instanceof ApiError) setError(e);
+      }
+    })();
+    return () => (end.abort(), made && URL.revokeObjectURL(made));
+  }, [key]);
+  if (error) return <Refusal error={error} />;
+  if (!shown) return null;
+  return (
+    <div class="previewbox col tight">
+      {shown.url && IMAGE.test(kind) && <img src={shown.url} alt={`Preview of ${file}`} />}
+      {shown.url && kind.startsWith("audio/") && <audio controls src={shown.url} aria-label={file} />}
+      {shown.url && kind.startsWith("video/") && <video controls src={shown.url} aria-label={file} />}
+      {shown.text !== undefined && <Code text={shown.text} label={`Content of ${file}`} />}
+      {shown.cut && <Note>Only the beginning is shown.</Note>}
+    </div>
+  );
+}

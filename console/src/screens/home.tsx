@@ -1,0 +1,126 @@
+// Home: what is going on, what waits, what is not well, what it costs. Every figure leads somewhere.
+import { useMemo } from "preact/hooks";
+import { get, send } from "../api/client";
+import { providers } from "../api/providers";
+import { useResource } from "../api/resource";
+import { may } from "../api/session";
+import type { Ask, Costs, Page, Provider, Run, Stats, System, World } from "../api/types";
+import * as f from "../lib/format";
+import { go, link, providerLink, runLink, worldLink } from "../router";
+import { Chart } from "../ui/chart";
+import { Button, Card, Command, Empty, Foreign, now, Status, Took } from "../ui/parts";
+import { Table } from "../ui/table";
+import { toastError } from "../ui/toast";
+import { Loaded, Screen } from "./frame";
+import { UNWELL } from "./providers";
+import { Budget } from "./worlds";
+
+type Hour = { runs: number; failed: number; times: number[]; ok: number[]; bad: number[] };
+
+/** Runs of the last hour by minute: from the core's sums, or counted from the list where it has none. */
+async function lastHour(signal: AbortSignal): Promise<Hour> {
+  const end = Math.floor(Date.now() / 60_000) * 60_000;
+  const times = Array.from({ length: 60 }, (_, i) => end - (59 - i) * 60_000);
+  const ok = times.map(() => 0);
+  const bad = times.map(() => 0);
+  const add = (at: number, runs: number, failed: number) => {
+    const i = Math.floor((at - times[0]!) / 60_000);
+    if (i < 0 || i >= 60) return;
+    ok[i]! += runs - failed;
+    bad[i]! += failed;
+  };
+  try {
+    const s = await get<Stats>("/v1/stats/runs", { since: "1h", step: "1m", by: "status" }, signal);
+    for (const b of s.items) add(Date.parse(b.at), b.runs, b.failed);
+  } catch {
+    const page = await get<Page<Run>>("/v1/runs", { since: "1h", limit: 200 }, signal);
+    for (const r of page.items) add(Date.parse(r.created_at), 1, r.status === "failed" || r.status === "refused" ? 1 : 0);
+  }
+  const sum = (a: number[]) => a.reduce((x, y) => x + y, 0);
+  return { times, ok, bad, runs: sum(ok) + sum(bad), failed: sum(bad) };
+}
+
+export default function Home() {
+  const hour = useResource<Hour>("hour", lastHour, { kinds: ["RUN"], every: 60_000 });
+  const open = useResource<Page<Run>>("open", async (s) => {
+    const all = await Promise.all(["running", "waiting", "queued"].map((status) => get<Page<Run>>("/v1/runs", { status, limit: 20 }, s)));
+    return { items: all.flatMap((p) => p.items) };
+  }, { kinds: ["RUN"] });
+  const inbox = useResource<Page<Ask>>("inbox-count", (s) => get("/v1/inbox", { limit: 200 }, s), { kinds: ["ASK"] });
+  const list = useResource<Provider[]>("providers", providers, { kinds: ["PROVIDER"], every: 15_000 });
+  const worlds = useResource<Page<World>>("worlds", (s) => get("/v1/worlds", { limit: 200 }, s), { kinds: ["WORLD", "RUN"] });
+  const today = useResource<Costs>("today", (s) => get("/v1/costs", { by: "world", since: `${new Date().toISOString().slice(0, 10)}T00:00:00Z` }, s).catch(() => ({ items: [], total_micro: 0 })) as Promise<Costs>, { kinds: ["RUN"] });
+  const system = useResource<System | undefined>("system?", (s) => get<System>("/v1/system", {}, s).catch(() => undefined), { every: 30_000 });
+  const any = useResource<Page<Run>>("any-run", (s) => get("/v1/runs", { limit: 1 }, s), { kinds: ["RUN"] });
+  const unwell = (list.data.value ?? []).filter((p) => UNWELL.includes(p.state));
+  const lines = useMemo(() => hour.data.value && [{ name: "Runs", color: "--chart-1", values: hour.data.value.ok.map((n, i) => n + hour.data.value!.bad[i]!), bars: true }, { name: "Went wrong", color: "--chart-2", values: hour.data.value.bad, bars: true }], [hour.data.value]);
+  if (any.data.value && any.data.value.items.length === 0) return <Fresh />;
+  const disk = system.data.value;
+  return (
+    <Screen title="Home">
+      <div class="figures">
+        <Figure href={link("/runs", { since: "1h" })} name="Runs in the last hour" value={hour.data.value && f.short(hour.data.value.runs)} under={hour.data.value && `${f.plural(hour.data.value.failed, "went wrong", "went wrong")}`} />
+        <Figure href={link("/runs", { status: "queued,waiting,running" })} name="Open now" value={open.data.value && f.short(open.data.value.items.length)} under={open.data.value && `${open.data.value.items.filter((r) => r.status === "running").length} running`} />
+        <Figure href={link("/inbox")} name="Waits for an answer" value={inbox.data.value && f.short(inbox.data.value.items.length)} under={inbox.data.value?.items[0] ? `the oldest for ${f.span(now.value - (f.at(inbox.data.value.items[0].created_at) ?? now.value))}` : "nothing"} />
+        <Figure href={link("/providers")} name="Providers not well" value={list.data.value && String(unwell.length)} under={list.data.value && `of ${list.data.value.length}`} />
+        <Figure href={link("/money")} name="Spent today, UTC" value={today.data.value && f.money(today.data.value.total_micro)} under="in all worlds" />
+        {disk?.disk_free_bytes !== undefined && <Figure href={link("/system")} name="Disk left" value={f.bytes(disk.disk_free_bytes)} under={disk.disk_total_bytes ? `of ${f.bytes(disk.disk_total_bytes)}` : ""} />}
+      </div>
+      <Card title="The last hour">
+        <Loaded of={hour}>{(h) => (lines ? <Chart label={`Runs in the last hour: ${h.runs}, of which ${h.failed} went wrong`} times={h.times} lines={lines} format={(n) => f.short(n)} height={140} /> : null)}</Loaded>
+      </Card>
+      <div class="grid2">
+        <Card title="Going on" actions={<a href={link("/runs", { status: "queued,waiting,running" })}>All</a>} flush>
+          <Loaded of={open}>{(p) => p.items.length === 0 ? <Empty level={3} icon="runs" title="Nothing runs"><p>Runs appear here while they are open.</p></Empty> : (
+            <Table fixed label="Open runs" rows={p.items.slice(0, 8)} keyOf={(r) => r.world + r.run_id} hrefOf={(r) => runLink(r.world, r.run_id)} columns={[{ name: "Status", width: "116px", cell: (r) => <Status state={r.status} /> }, { name: "Tool", cell: (r) => <a href={runLink(r.world, r.run_id)}><Foreign text={r.tool} max={60} /></a> }, { name: "For", width: "100px", num: true, cell: (r) => <Took from={r.started_at ?? r.created_at} to={r.ended_at} /> }]} />
+          )}</Loaded>
+        </Card>
+        <Card title="Waits for you" actions={<a href={link("/inbox")}>Inbox</a>} flush>
+          <Loaded of={inbox}>{(p) => p.items.length === 0 ? <Empty level={3} icon="inbox" title="Nothing waits"><p>Questions and approvals of runs appear here.</p></Empty> : (
+            <Table fixed label="Open asks" rows={p.items.slice(0, 8)} keyOf={(a) => a.ask_id} hrefOf={(a) => link("/inbox", { ask: a.ask_id })} columns={[{ name: "Kind", width: "90px", cell: (a) => a.kind }, { name: "What", cell: (a) => <a href={link("/inbox", { ask: a.ask_id })}><Foreign text={a.title} max={90} /></a> }, { name: "For", width: "100px", num: true, cell: (a) => <Took from={a.created_at} to={undefined} /> }]} />
+          )}</Loaded>
+        </Card>
+        {unwell.length > 0 && <Card title="Not well" flush><Table label="Providers that are not well" rows={unwell} keyOf={(p) => p.provider_id} hrefOf={(p) => providerLink(p.provider_id)} columns={[{ name: "Provider", cell: (p) => <a href={providerLink(p.provider_id)}><Foreign text={p.name || p.provider_id} max={60} /></a> }, { name: "State", cell: (p) => <Status state={p.state} steady /> }, { name: "Why", drop: 1, cell: (p) => <span class="muted"><Foreign text={p.reason ?? ""} max={100} /></span> }]} /></Card>}
+        <Card title="Budgets" actions={<a href={link("/money")}>Money</a>} flush>
+          <Loaded of={worlds}>{(p) => <Table label="Budgets" rows={p.items.slice(0, 8)} keyOf={(w) => w.world} hrefOf={(w) => worldLink(w.world, { tab: "money" })} columns={[{ name: "World", cell: (w) => <a href={worldLink(w.world, { tab: "money" })}><Foreign text={w.world} max={60} /></a> }, { name: "Spent", num: true, cell: (w) => f.money(w.spent_micro) }, { name: "Of its limit", width: "34%", drop: 1, cell: (w) => <Budget limit={w.limit_micro} spent={w.spent_micro} held={w.held_micro} /> }]} />}</Loaded>
+        </Card>
+      </div>
+    </Screen>
+  );
+}
+
+function Figure({ href, name, value, under }: { href: string; name: string; value: string | undefined; under?: string | undefined }) {
+  return (
+    <a class="figure" href={href}>
+      <span class="name">{name}</span>
+      <span class="value">{value ?? "–"}</span>
+      <span class="under">{under ?? "\u00a0"}</span>
+    </a>
+  );
+}
+
+/** The first time: three things to type, and one to click. */
+function Fresh() {
+  const run = async () => {
+    try {
+      const made = await send<{ run_id: string }>("POST", "/v1/runs", { tool: "wharf/count", inputs: { n: 20 } });
+      go(runLink("default", made.run_id, { tab: "output" }));
+    } catch (e) {
+      toastError(e);
+    }
+  };
+  return (
+    <Screen title="Home" heading="Welcome to Wharf" narrow>
+      <Card>
+        <Empty icon="play" title="Nothing has run yet">
+          <p>Wharf runs tools for agents and people, and keeps what they did, asked and cost. Start with one that only counts:</p>
+          {may("run") && <Button kind="primary" icon="play" onClick={run}>Run wharf/count</Button>}
+          <p>or type one of these:</p>
+          <Command text="wharf run wharf/count n=20" />
+          <Command text='wharf run wharf/ask question="Which color?" --detach' />
+          <Command text="wharf agent add ./my-agent" />
+        </Empty>
+      </Card>
+    </Screen>
+  );
+}

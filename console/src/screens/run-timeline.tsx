@@ -1,0 +1,125 @@
+// The waterfall: attempts, asks, files and child runs on one axis.
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { get, isMissingRoute, seg } from "../api/client";
+import { useResource } from "../api/resource";
+import type { RunStream } from "../api/run-stream";
+import type { Page, Run, Tree } from "../api/types";
+import { at, count, plural, span } from "../lib/format";
+import { link, runLink, worldLink } from "../router";
+import { Button, Card, Foreign, now, Status, toneOf } from "../ui/parts";
+
+type Bar = { from: number; to: number; cls: string; title: string };
+type Row = { key: string; depth: number; what: ComponentChildren; bars: Bar[]; dot?: number; took?: string; toggle?: { open: boolean; act: () => void } };
+
+const isOpen = (r: Run) => ["queued", "waiting", "running"].includes(r.status);
+
+export function Timeline({ run, stream, version }: { run: Run; stream: RunStream; version: number }) {
+  const [opened, setOpened] = useState<Set<string>>(new Set());
+  const children = useResource<Run[]>(`tree ${run.world}/${run.run_id}`, async (s) => {
+    try {
+      return (await get<Tree>(`/v1/runs/${seg(run.run_id)}/tree`, { world: run.world, depth: 3, limit: 200 }, s)).items.map((i) => i.run);
+    } catch (error) {
+      if (!isMissingRoute(error)) throw error;
+      return (await get<Page<Run>>("/v1/runs", { parent: `${run.world}/${run.run_id}`, limit: 200 }, s).catch(() => ({ items: [] as Run[] }))).items.filter((r) => r.parent === `${run.world}/${run.run_id}`);
+    }
+  }, { kinds: ["RUN"], match: (c) => isOpen(run) || c.id === run.run_id });
+  void version;
+  const start = at(run.created_at) ?? 0;
+  const rows = rowsOf(run, stream, children.data.value ?? [], opened, (id) => {
+    const next = new Set(opened);
+    if (!next.delete(id)) next.add(id);
+    setOpened(next);
+  });
+  const last = Math.max(at(run.ended_at) ?? (isOpen(run) ? now.value : start), ...rows.flatMap((r) => [...r.bars.map((b) => b.to), r.dot ?? 0]), start + 1);
+  const width = last - start;
+  const pos = (t: number) => `${Math.min(100, Math.max(0, ((t - start) / width) * 100))}%`;
+  const ticks = [0, 0.25, 0.5, 0.75, 1];
+  return (
+    <Card flush>
+      <div class="tablebox">
+        <div class="fall" role="table" aria-label="Timeline of the run">
+          <div class="axis" role="row">
+            <span role="columnheader" class="what">What</span>
+            <span role="columnheader" class="ticks">
+              <span class="sr">When</span>
+              {ticks.map((t) => (
+                <span style={{ left: `${t * 100}%` }} aria-hidden="true">{t === 0 ? "0" : span(width * t)}</span>
+              ))}
+            </span>
+            <span role="columnheader" class="took">Took</span>
+          </div>
+          {rows.map((r) => (
+            <div class="bar-row" role="row" key={r.key}>
+              <span class="what" role="cell" style={{ paddingLeft: `${12 + r.depth * 18}px` }}>
+                {r.toggle && <Button kind="quiet" small icon={r.toggle.open ? "down" : "right"} label={r.toggle.open ? "Hide what it started" : "Show what it started"} onClick={r.toggle.act} />}
+                <span class="clip">{r.what}</span>
+              </span>
+              <span class="track" role="cell">
+                {r.bars.map((b) => (
+                  <i class={`seg ${b.cls}`} title={b.title} style={{ left: pos(b.from), width: `${Math.max(0.2, ((b.to - b.from) / width) * 100)}%` }} />
+                ))}
+                {r.dot !== undefined && <i class="dot" style={{ left: pos(r.dot) }} />}
+                <span class="sr">{r.bars.map((b) => b.title).join("; ")}</span>
+              </span>
+              <span class="took" role="cell">{r.took}</span>
+            </div>
+          ))}
+        </div>
+      </div>
+    </Card>
+  );
+}
+
+function segTone(status: string): string {
+  const tone = toneOf(status);
+  return tone === "calm" ? "" : tone;
+}
+
+function rowsOf(run: Run, stream: RunStream, all: Run[], opened: Set<string>, toggle: (id: string) => void): Row[] {
+  const end = at(run.ended_at) ?? now.value;
+  const begin = at(run.created_at) ?? end;
+  const started = at(run.started_at);
+  const out: Row[] = [];
+  const main: Bar[] = [];
+  if (started !== undefined && started - begin > 0) main.push({ from: begin, to: started, cls: "queue", title: `in the queue for ${span(started - begin)}` });
+  main.push({ from: started ?? begin, to: end, cls: started === undefined ? "queue" : segTone(run.status), title: `${run.status}, ${span(end - (started ?? begin))}` });
+  out.push({ key: "run", depth: 0, what: <strong><Foreign text={run.tool} max={80} /></strong>, bars: main, took: span(end - begin) });
+  const attempts = run.attempts?.length
+    ? run.attempts.map((a) => ({ attempt: a.attempt, from: a.started_at, to: a.ended_at ?? undefined, reason: a.error?.code, message: a.error?.message }))
+    : stream.attempts.map((a) => ({ attempt: a.attempt, from: a.from, to: a.to, reason: a.reason, message: undefined as string | undefined }));
+  for (const [i, a] of attempts.entries()) {
+    const from = at(a.from) ?? begin;
+    const to = at(a.to) ?? end;
+    const lastOne = i === attempts.length - 1;
+    const bad = a.reason || (lastOne && run.status === "failed");
+    out.push({ key: `a${a.attempt}`, depth: 1, what: <>Attempt {a.attempt}{a.reason && <span class="muted"> · <Foreign text={a.reason} max={60} /></span>}</>, bars: [{ from, to, cls: `thin ${bad ? "bad" : lastOne ? segTone(run.status) : "bad"}`, title: a.message ?? a.reason ?? `attempt ${a.attempt}, ${span(to - from)}` }], took: span(to - from) });
+  }
+  for (const [id, a] of stream.asks) {
+    const from = at(a.at) ?? begin;
+    const to = at(a.decided?.at) ?? end;
+    const how = a.decided ? `${a.decided.decision} by ${a.decided.by}` : "open";
+    out.push({ key: id, depth: 1, what: <><a href={a.decided ? link("/inbox", { ask: id, state: "decided" }) : link("/inbox", { ask: id })}>{a.ask.kind === "approval" ? "Approval" : "Question"}</a> <span class="muted"><Foreign text={a.ask.title} max={80} /> · <Foreign text={how} max={60} /></span></>, bars: [{ from, to, cls: "thin warn", title: `${a.ask.kind}, ${how}, ${span(to - from)}` }], took: span(to - from) });
+  }
+  for (const file of run.artifacts ?? []) {
+    const when = at(file.at);
+    if (when === undefined) continue;
+    out.push({ key: `f${file.direction}${file.path}`, depth: 1, what: <><a href={worldLink(file.world, { file: file.path })}><Foreign text={file.path} max={80} /></a> <span class="muted">{file.direction === "in" ? "read" : "written"}</span></>, bars: [], dot: when });
+  }
+  const kids = new Map<string, Run[]>();
+  for (const r of all) if (r.parent) kids.set(r.parent, [...(kids.get(r.parent) ?? []), r]);
+  const add = (parent: string, depth: number) => {
+    const list = (kids.get(parent) ?? []).sort((a, b) => (a.created_at < b.created_at ? -1 : 1));
+    for (const r of list.slice(0, 200)) {
+      const key = `${r.world}/${r.run_id}`;
+      const more = kids.get(key)?.length ?? 0;
+      const from = at(r.started_at) ?? at(r.created_at) ?? begin;
+      const to = at(r.ended_at) ?? (isOpen(r) ? now.value : from);
+      out.push({ key, depth, what: <><Status state={r.status} /> <a href={runLink(r.world, r.run_id)}><Foreign text={r.tool} max={80} /></a>{more > 0 && <span class="muted"> · {plural(more, "run")}</span>}</>, bars: [{ from, to, cls: segTone(r.status), title: `${r.tool} ${r.status}, ${span(to - from)}` }], took: span(to - from), ...(more ? { toggle: { open: opened.has(key), act: () => toggle(key) } } : {}) });
+      if (more && opened.has(key)) add(key, depth + 1);
+    }
+    if (list.length > 200) out.push({ key: `${parent}-more`, depth, what: <a href={link("/runs", { parent })}>{count(list.length - 200)} more</a>, bars: [] });
+  };
+  add(`${run.world}/${run.run_id}`, 1);
+  return out;
+}

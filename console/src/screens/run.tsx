@@ -1,0 +1,368 @@
+// One run: why it does not move, what it did when, what it wrote, what it cost.
+import { useMemo, useState } from "preact/hooks";
+import { ApiError, get, getText, isMissingRoute, seg, send } from "../api/client";
+import { useResource, type Resource } from "../api/resource";
+import { useRunStream } from "../api/run-stream";
+import { may } from "../api/session";
+import type { AuditRecord, Lineage, Page, Run } from "../api/types";
+import { asCurl, asWharf } from "../lib/commands";
+import * as f from "../lib/format";
+import { Obj, parse, type Json } from "../lib/json";
+import { go, link, place, runLink, setQuery, toolLink, worldLink } from "../router";
+import { confirm } from "../ui/dialog";
+import { JsonView } from "../ui/json";
+import { OutputView } from "../ui/output";
+import { Badge, Button, Card, copy, Empty, Facts, Foreign, Menu, Meter, Note, now, Refusal, Status, Tabs, Time, Took, Word } from "../ui/parts";
+import { Table } from "../ui/table";
+import { toast, toastError } from "../ui/toast";
+import { mayEverywhere } from "../api/session";
+import { Loaded, Screen } from "./frame";
+import { Compare } from "./run-compare";
+import { EventsTab } from "./run-events";
+import { AgainDialog } from "./run-again";
+import { LineageGraph } from "./lineage";
+import { Timeline } from "./run-timeline";
+
+type Loaded1 = { run: Run; inputs: Json; outputs: Json };
+export const OPEN = ["queued", "waiting", "running"];
+
+async function load(world: string, id: string, signal: AbortSignal): Promise<Loaded1> {
+  const text = await getText(`/v1/runs/${seg(id)}`, { world }, signal);
+  const json = parse(text) as Obj;
+  return { run: JSON.parse(text) as Run, inputs: json.get("inputs") ?? new Obj([]), outputs: json.get("outputs") ?? new Obj([]) };
+}
+
+export default function RunScreen({ args }: { args: string[] }) {
+  const [world = "default", id = ""] = args;
+  const run = useResource<Loaded1>(`run ${world}/${id}`, (s) => load(world, id, s), { kinds: ["RUN", "ASK"], match: (c) => (c.kind === "RUN" ? c.id === id && (c.world ?? world) === world : true) });
+  const live = useRunStream(world, id, () => run.reload());
+  const tab = place.value.query.get("tab") ?? "timeline";
+  const compare = place.value.query.get("compare");
+  const data = run.data.value;
+  const version = live.version.value;
+  const [again, setAgain] = useState(false);
+  const lines = live.stream.log.lines.length;
+  const tabs = [
+    { id: "timeline", name: "Timeline" },
+    { id: "output", name: "Output", count: lines },
+    { id: "inputs", name: "Inputs" },
+    { id: "events", name: "Events", count: live.stream.events.length },
+    { id: "lineage", name: "Lineage" },
+    { id: "money", name: "Money" },
+    ...(mayEverywhere("admin") ? [{ id: "audit", name: "Audit" }] : []),
+  ];
+  return (
+    <Screen
+      title={data ? `${data.run.tool} ${f.tail(id)}` : `Run ${f.tail(id)}`}
+      heading={data ? <Foreign text={data.run.tool} max={200} /> : "Run"}
+      of={run as Resource<unknown>}
+      crumb={
+        <>
+          <a href={link("/runs")}>Runs</a> / <a href={worldLink(world)}><Foreign text={world} /></a> / <span class="id break"><Foreign text={id} /></span>
+        </>
+      }
+      acts={data && <Acts d={data} onChange={() => setAgain(true)} reload={run.reload} />}
+    >
+      <Loaded of={run}>
+        {(d) => (
+          <>
+            <Summary run={d.run} />
+            <Why run={d.run} phases={[...live.stream.phases.values()].at(-1)} />
+            {compare && <Compare a={d} with={compare} />}
+            <Tabs label="Parts of this run" tabs={tabs} current={tab} hrefOf={(t) => runLink(world, id, { tab: t === "timeline" ? undefined : t })} />
+            {live.error.value && live.error.value.status !== 404 && <Refusal error={live.error.value} />}
+            {tab === "timeline" && <Timeline run={d.run} stream={live.stream} version={version} />}
+            {tab === "output" && <Output d={d} live={live} version={version} />}
+            {tab === "inputs" && (
+              <Card title="Inputs">
+                <JsonView value={d.inputs} open={4} label="Inputs" />
+              </Card>
+            )}
+            {tab === "events" && <EventsTab stream={live.stream} version={version} />}
+            {tab === "lineage" && <LineageTab run={d.run} />}
+            {tab === "money" && <MoneyTab run={d.run} />}
+            {tab === "audit" && <AuditTab run={d.run} />}
+            {again && <AgainDialog d={d} onClose={() => setAgain(false)} />}
+          </>
+        )}
+      </Loaded>
+    </Screen>
+  );
+}
+
+function Acts({ d, onChange, reload }: { d: Loaded1; onChange: () => void; reload: () => void }) {
+  const { run } = d;
+  const open = OPEN.includes(run.status);
+  const again = async () => {
+    try {
+      let made: { run_id: string; world?: string };
+      try {
+        made = await send("POST", `/v1/runs/${seg(run.run_id)}/again?world=${seg(run.world)}`, {});
+      } catch (error) {
+        if (error instanceof ApiError && error.code === "run.inputs_stripped") return onChange();
+        if (!isMissingRoute(error)) throw error;
+        return onChange();
+      }
+      go(runLink(run.world, made.run_id));
+      toast("A new run has started.");
+    } catch (error) {
+      toastError(error);
+    }
+  };
+  return (
+    <>
+      {open && may("run", run.world) && (
+        <Button
+          kind="danger"
+          icon="stop"
+          onClick={() =>
+            confirm({
+              title: "Cancel this run?",
+              text: <p>The tool gets a few seconds to end by itself, then the run of <code>{run.tool}</code> is canceled, with all that it started.</p>,
+              act: "Cancel the run",
+              danger: true,
+              run: async () => {
+                await send("POST", `/v1/runs/${seg(run.run_id)}/cancel?world=${seg(run.world)}`, { reason: "canceled from the console" });
+                reload();
+              },
+            })
+          }
+        >
+          Cancel
+        </Button>
+      )}
+      {may("run", run.world) && (
+        <Button icon="again" onClick={again}>
+          Run again
+        </Button>
+      )}
+      <Menu
+        label="More"
+        items={[
+          may("run", run.world) && { name: "Run again with changes", icon: "again", onClick: onChange },
+          { name: "Copy as wharf run …", icon: "copy", onClick: () => copy(asWharf(run.tool, run.world, d.inputs)) },
+          { name: "Copy as curl", icon: "copy", onClick: () => copy(asCurl(location.origin, run.tool, run.world, d.inputs)) },
+          { name: "Copy the id", icon: "copy", onClick: () => copy(run.run_id) },
+          { name: "Compare with another run", icon: "sort", onClick: () => setQuery({ compare: "?" }, false) },
+          !open && may("admin", run.world) && {
+            name: "Remove this run",
+            icon: "trash" as const,
+            danger: true,
+            onClick: () =>
+              confirm({
+                title: "Remove this run for good?",
+                text: <p>Inputs, outputs, progress and asks of <code>{run.run_id}</code> are removed. The audit keeps that it was there.</p>,
+                act: "Remove the run",
+                danger: true,
+                run: async () => {
+                  await send("DELETE", `/v1/runs/${seg(run.run_id)}?world=${seg(run.world)}`);
+                  go(link("/runs"));
+                },
+              }),
+          },
+        ]}
+      />
+    </>
+  );
+}
+
+function Summary({ run }: { run: Run }) {
+  return (
+    <dl class="strip">
+      <div><dt class="sr">Status</dt><dd><span role="status"><Status state={run.status} /></span></dd></div>
+      <div><dt>Started</dt><dd><Time at={run.started_at ?? run.created_at} /></dd></div>
+      <div><dt>Took</dt><dd><Took from={run.started_at} to={run.ended_at} /></dd></div>
+      <div><dt>Cost</dt><dd>{f.money(run.cost_micro)}</dd></div>
+      <div><dt><Word name="World" /></dt><dd><a href={worldLink(run.world)}><Foreign text={run.world} /></a></dd></div>
+      <div><dt>Tool</dt><dd><a href={toolLink(run.tool)}><Foreign text={run.tool} /></a></dd></div>
+      {run.caller && <div><dt>Caller</dt><dd><a href={link("/runs", { caller: run.caller })}><Foreign text={run.caller} /></a></dd></div>}
+      {run.parent && <div><dt>Started by</dt><dd><a class="id" href={parentLink(run.parent)}><Foreign text={f.tail(run.parent, 12)} /></a></dd></div>}
+      {run.attempt > 1 && <div><dt>Attempts</dt><dd>{run.attempt}</dd></div>}
+      {run.mode === "mock" && <div><dt>Mode</dt><dd><Badge tone="odd">mock</Badge></dd></div>}
+      {run.durability === "memory" && <div><dt>Kept</dt><dd><Badge>in memory only</Badge></dd></div>}
+    </dl>
+  );
+}
+
+export function parentLink(parent: string): string {
+  const at = parent.indexOf("/");
+  return runLink(parent.slice(0, at), parent.slice(at + 1));
+}
+
+const EXECUTED: Record<string, string> = { no: "The tool did not act.", maybe: "The tool may have acted: check before you run it again.", yes: "The tool acted." };
+
+/** One line that says why it does not move, or how it ended. */
+function Why({ run, phases }: { run: Run; phases: { phase: string; fraction?: number | null } | undefined }) {
+  if (run.error) {
+    const executed = String(run.error.details?.["executed"] ?? "");
+    return (
+      <Note tone={run.status === "canceled" ? undefined : "bad"}>
+        <p><Foreign text={run.error.message} max={4000} /></p>
+        <p class="row wrap">
+          <a href={`/docs/errors/${run.error.code}`} target="_blank" rel="noreferrer"><code><Foreign text={run.error.code} /></code></a>
+          {EXECUTED[executed] && <span>{EXECUTED[executed]}</span>}
+          <span>{run.error.retryable ? "The same request may succeed later." : run.status === "canceled" ? "" : "The same request will fail again; change the inputs first."}</span>
+        </p>
+      </Note>
+    );
+  }
+  if (run.status === "waiting")
+    return (
+      <Note tone="warn" icon="pause">
+        It waits for {run.ask?.kind === "approval" ? "an approval" : "an answer"}
+        {run.ask && <>: <a href={link("/inbox", { ask: run.ask.ask_id })}><Foreign text={run.ask.title} max={300} /></a></>}
+        {run.ask && <span class="muted"> · open for {f.span(now.value - (f.at(run.ask.created_at) ?? now.value))}</span>}
+      </Note>
+    );
+  if (run.waiting_for)
+    return (
+      <Note tone="run" icon="clock">
+        <Foreign text={run.waiting_for.message} max={500} />
+        {run.waiting_for.until && <span class="muted"> At the latest <Time at={run.waiting_for.until} as="relative" />.</span>}
+      </Note>
+    );
+  if (run.status === "queued") return <Note icon="clock">It waits for its turn.</Note>;
+  if (run.status === "running" && phases) return <Note tone="run" icon="play">It is <Foreign text={phases.phase} max={100} />{phases.fraction != null && `, ${f.percent(phases.fraction, 1)} done`}.</Note>;
+  return null;
+}
+
+function Output({ d, live, version }: { d: Loaded1; live: ReturnType<typeof useRunStream>; version: number }) {
+  const { stream } = live;
+  const open = OPEN.includes(d.run.status);
+  const written = (d.run.artifacts ?? []).filter((a) => a.direction === "out");
+  const entries = d.outputs instanceof Obj ? d.outputs.entries : [];
+  const phases = useMemo(() => [...stream.phases.values()], [version]);
+  return (
+    <div class="col">
+      {phases.length > 0 && (
+        <Card title="Progress">
+          <div class="progress">
+            {phases.map((p) => (
+              <>
+                <Foreign text={p.phase} max={80} />
+                <Meter label={`${p.phase}: ${p.fraction == null ? "unknown" : f.percent(p.fraction, 1)}`} max={1} parts={[{ value: p.fraction ?? 0 }]} />
+                <span class="num">{p.fraction == null ? "–" : f.percent(p.fraction, 1)}</span>
+              </>
+            ))}
+          </div>
+        </Card>
+      )}
+      {entries.length > 0 && (
+        <Card title="Outputs">
+          <JsonView value={d.outputs} open={3} label="Outputs" />
+        </Card>
+      )}
+      {stream.partials.size > 0 && open && (
+        <Card title="Values so far">
+          <JsonView value={Object.fromEntries([...stream.partials].map(([k, v]) => [k, v.value]))} label="Values so far" />
+        </Card>
+      )}
+      {written.length > 0 && (
+        <Card title="Files" flush>
+          <Table label="Files it wrote" rows={written} keyOf={(a) => a.path} columns={[
+            { name: "Path", cell: (a) => <a href={worldLink(a.world, { file: a.path })}><Foreign text={a.path} max={300} /></a> },
+            { name: "Output", drop: 2, cell: (a) => <Foreign text={a.key ?? ""} /> },
+            { name: "Size", num: true, cell: (a) => f.bytes(a.bytes) },
+          ]} />
+        </Card>
+      )}
+      {stream.log.lines.length > 0 ? (
+        <OutputView log={stream.log} version={version} live={open} name={d.run.run_id} />
+      ) : (
+        entries.length === 0 && (
+          <Card>
+            <Empty icon="runs" title={open ? "Nothing has been written yet" : "This run wrote no text"}>
+              <p>{open ? "Text appears here as the tool writes it." : "Tools write text on channels such as stdout; this one gave none."}</p>
+            </Empty>
+          </Card>
+        )
+      )}
+    </div>
+  );
+}
+
+function LineageTab({ run }: { run: Run }) {
+  const data = useResource<Lineage>(`lineage ${run.world}/${run.run_id}`, async (s) => {
+    try {
+      return await get<Lineage>(`/v1/runs/${seg(run.run_id)}/lineage`, { world: run.world }, s);
+    } catch (error) {
+      if (!isMissingRoute(error)) throw error;
+      const all = run.artifacts ?? [];
+      return { world: run.world, run_id: run.run_id, read: all.filter((a) => a.direction === "in"), wrote: all.filter((a) => a.direction === "out"), made_from: [], went_into: [], cut: false };
+    }
+  });
+  return (
+    <Loaded of={data}>
+      {(l) =>
+        l.read.length + l.wrote.length === 0 ? (
+          <Card>
+            <Empty icon="link" title="This run read and wrote no files">
+              <p>Files that a run reads and writes are connected here with the runs before and after it. Give a run a file with <code>name.world=/path</code>.</p>
+            </Empty>
+          </Card>
+        ) : (
+          <LineageGraph of={{ kind: "run", world: run.world, id: run.run_id, label: run.tool }} lineage={l} />
+        )
+      }
+    </Loaded>
+  );
+}
+
+function MoneyTab({ run }: { run: Run }) {
+  const r = run.receipt;
+  return (
+    <div class="grid2">
+      <Card title="Money">
+        <Facts
+          items={[
+            ["Cost so far", f.money(run.cost_micro)],
+            [<Word name="Hold">Set aside for each attempt</Word>, run.hold_micro != null && f.money(run.hold_micro)],
+            ["Set aside now", run.held_micro != null && f.money(run.held_micro)],
+            ["Would have cost", run.would_cost_micro != null && f.money(run.would_cost_micro)],
+            ["Reported", r && f.money(r.cost_micro)],
+            ["More than was held", r && (r.over_hold ? <Badge tone="warn">yes</Badge> : "no")],
+            ["The tool's last word", r && (r as { incomplete?: boolean }).incomplete && <Badge tone="warn">missing: the sum may be incomplete</Badge>],
+            ["Believed in full", r && (r as { capped?: boolean }).capped && <Badge tone="warn">no: it was cut down</Badge>],
+          ]}
+        />
+      </Card>
+      <Card title="Measured by the core">
+        {r ? (
+          <Facts
+            items={[
+              ["Time", f.span(r.wall_ms)],
+              ["Processor", r.cpu_ms != null && f.span(r.cpu_ms)],
+              ["Bytes in", f.bytes(r.bytes_in)],
+              ["Bytes out", f.bytes(r.bytes_out)],
+            ]}
+          />
+        ) : (
+          <p class="muted">The receipt is written when the run is over.</p>
+        )}
+      </Card>
+    </div>
+  );
+}
+
+function AuditTab({ run }: { run: Run }) {
+  const data = useResource<Page<AuditRecord>>(`audit ${run.world}/${run.run_id}`, (s) => get("/v1/audit", { subject: `run:${run.world}/${run.run_id}`, limit: 200 }, s));
+  return (
+    <Loaded of={data}>
+      {(p) => {
+        const items = p.items.filter((a) => a.subject === `run:${run.world}/${run.run_id}`);
+        return items.length ? (
+          <Card flush>
+            <Table label="Audit of this run" rows={items} keyOf={(a) => String(a.id)} columns={[
+              { name: "When", width: "120px", cell: (a) => <Time at={a.at} /> },
+              { name: "Event", cell: (a) => <code>{a.event}</code> },
+              { name: "Who", cell: (a) => <Foreign text={a.actor} max={80} /> },
+              { name: "Facts", drop: 2, cell: (a) => <code class="muted"><Foreign text={JSON.stringify(a.facts ?? {})} max={160} /></code> },
+            ]} />
+          </Card>
+        ) : (
+          <Card><Empty icon="audit" title="No record is near"><p>The audit keeps who did what. <a href={link("/audit")}>Look through all of it.</a></p></Empty></Card>
+        );
+      }}
+    </Loaded>
+  );
+}

@@ -1,0 +1,114 @@
+// System: the core itself: version, load, queues, disk, what the doctor finds, what it logs.
+import { useMemo } from "preact/hooks";
+import { get, isMissingRoute } from "../api/client";
+import { useResource } from "../api/resource";
+import { mayEverywhere } from "../api/session";
+import type { Diagnosis, Series, System } from "../api/types";
+import * as f from "../lib/format";
+import { link, place, setQuery } from "../router";
+import { Chart } from "../ui/chart";
+import { Card, Command, Empty, Facts, Foreign, Meter, now, Status, Time } from "../ui/parts";
+import { Table } from "../ui/table";
+import { Loaded, Screen } from "./frame";
+
+type LogItem = { seq: number; at: string; level: string; target: string; message: string };
+
+export default function SystemScreen() {
+  const range = place.value.query.get("range") ?? "1h";
+  const system = useResource<System | null>("system", async (s) => {
+    try {
+      return await get<System>("/v1/system", {}, s);
+    } catch (e) {
+      if (isMissingRoute(e)) return null;
+      throw e;
+    }
+  }, { every: 5000 });
+  const series = useResource<Series | null>(`series ${range}`, (s) => get<Series>("/v1/system/series", { range }, s).catch(() => null), { every: range === "1h" ? 10_000 : 60_000 });
+  const doctor = useResource<Diagnosis>("doctor", (s) => get("/v1/doctor", {}, s), { every: 20_000 });
+  const d = system.data.value;
+  return (
+    <Screen title="System" of={doctor}>
+      {d && (
+        <div class="figures">
+          <Figure name="Version" value={d.version} under={<>up for {f.span(now.value - (f.at(d.started_at) ?? now.value))}</>} />
+          <Figure name="Open runs" value={f.count(d.runs_open ?? 0)} under={`${f.count(d.attempts_running ?? 0)} attempts under way`} href={link("/runs", { status: "queued,waiting,running" })} />
+          <Figure name="Open asks" value={f.count(d.asks_open ?? 0)} under="questions and approvals" href={link("/inbox")} />
+          {d.memory_bytes !== undefined && <Figure name="Memory" value={f.bytes(d.memory_bytes)} under="of the core's process" />}
+          {d.database_bytes !== undefined && <Figure name="Database" value={f.bytes(d.database_bytes)} under={d.artifacts_bytes !== undefined ? `files ${f.bytes(d.artifacts_bytes)}` : "on disk"} />}
+          {d.disk_free_bytes !== undefined && <Figure name="Disk left" value={f.bytes(d.disk_free_bytes)} under={d.disk_total_bytes ? `of ${f.bytes(d.disk_total_bytes)}` : ""} />}
+        </div>
+      )}
+      {series.data.value && <Charts s={series.data.value} range={range} />}
+      <div class="grid2">
+        <Card title="What the doctor finds" flush>
+          <Loaded of={doctor}>
+            {(x) => (
+              <>
+                <Table label="Findings" rows={x.checks} keyOf={(c) => c.name} columns={[{ name: "Check", cell: (c) => c.name }, { name: "Result", cell: (c) => <Status state={c.verdict} /> }, { name: "Found", cell: (c) => <span class="break"><Foreign text={c.text} max={300} />{c.fix && <div><Command text={c.fix} /></div>}</span> }]} />
+              </>
+            )}
+          </Loaded>
+        </Card>
+        {d?.queues && d.queues.length > 0 && (
+          <Card title="Queues" flush>
+            <Table label="Queues" rows={d.queues} keyOf={(x) => x.name} columns={[{ name: "Queue", cell: (x) => x.name.replaceAll("_", " ").replace(/ bytes$/, "") }, { name: "Waiting", num: true, cell: (x) => (/bytes/.test(x.name) ? f.bytes(x.length) : f.count(x.length)) }, { name: "Room", num: true, drop: 1, cell: (x) => (x.limit ? (/bytes/.test(x.name) ? f.bytes(x.limit) : f.count(x.limit)) : "–") }, { name: "Full", width: "30%", drop: 1, cell: (x) => (x.limit ? <Meter label={`${x.length} of ${x.limit}`} max={x.limit} parts={[{ value: x.length }]} /> : "") }]} />
+          </Card>
+        )}
+        {d?.limits && d.limits.length > 0 && (
+          <Card title="Limits" flush><Table label="Limits" rows={d.limits} keyOf={(x) => x.name} columns={[{ name: "Limit", cell: (x) => x.name.replaceAll("_", " ") }, { name: "Value", num: true, cell: (x) => (/bytes/.test(x.name) ? f.bytes(x.value) : /_ms$/.test(x.name) ? f.span(x.value) : f.count(x.value)) }]} /></Card>
+        )}
+        {d && <Card title="This core"><Facts items={[["Home", d.home_id && <code>{d.home_id}</code>], ["Node", d.node && <code>{d.node}</code>], ["Process", d.pid], ["Started", <Time at={d.started_at} />]]} /></Card>}
+        {system.data.value === null && doctor.data.value && <Card title="This core"><Facts items={[["Version", doctor.data.value.version]]} /></Card>}
+      </div>
+      {mayEverywhere("admin") && <Log />}
+    </Screen>
+  );
+}
+
+function Figure({ name, value, under, href }: { name: string; value: string; under: preact.ComponentChildren; href?: string }) {
+  const inner = (<><span class="name">{name}</span><span class="value">{value}</span><span class="under">{under}</span></>);
+  return href ? <a class="figure" href={href}>{inner}</a> : <div class="figure">{inner}</div>;
+}
+
+function Charts({ s, range }: { s: Series; range: string }) {
+  const c = useMemo(() => {
+    // A step that is missing is a gap: the core was not there.
+    const by = new Map(s.points.map((p) => [Date.parse(p.at), p]));
+    const end = s.points.length ? Date.parse(s.points.at(-1)!.at) : Date.now();
+    const n = range === "24h" ? 1440 : 360;
+    const times = Array.from({ length: n }, (_, i) => end - (n - 1 - i) * s.step_ms);
+    const pick = (g: (p: Series["points"][number]) => number | undefined | null) => times.map((t) => { const p = by.get(t); return p ? (g(p) ?? null) : null; });
+    return {
+      times,
+      runs: [{ name: "Ended well", color: "--chart-1", values: pick((p) => p.runs["succeeded"] ?? 0), fill: true }, { name: "Went wrong", color: "--chart-2", values: pick((p) => (p.runs["failed"] ?? 0) + (p.runs["refused"] ?? 0)) }],
+      time: [{ name: "Half are faster", color: "--chart-1", values: pick((p) => p.p50_ms) }, { name: "99 of 100 are faster", color: "--chart-4", values: pick((p) => p.p99_ms) }],
+      memory: [{ name: "Memory", color: "--chart-3", values: pick((p) => p.memory_bytes), fill: true }],
+    };
+  }, [s, range]);
+  return (
+    <>
+      <div class="choices" role="group" aria-label="Span">{[["1h", "Last hour"], ["24h", "Last day"]].map(([v, n]) => <button type="button" class="btn small" aria-pressed={range === v} onClick={() => setQuery({ range: v === "1h" ? undefined : v })}>{n}</button>)}</div>
+      <div class="grid2">
+        <Card title="Runs that ended, each step"><Chart label="Runs that ended" times={c.times} lines={c.runs} format={(n) => f.short(n)} /></Card>
+        <Card title="How long runs took"><Chart label="How long runs took" times={c.times} lines={c.time} format={f.span} /></Card>
+        <Card title="Memory"><Chart label="Memory of the core" times={c.times} lines={c.memory} format={f.bytes} /></Card>
+      </div>
+    </>
+  );
+}
+
+function Log() {
+  const log = useResource<LogItem[] | null>("system log", async (s) => {
+    try {
+      return (await get<{ items: LogItem[] }>("/v1/system/logs", { limit: 200 }, s)).items;
+    } catch {
+      return null;
+    }
+  }, { every: 5000 });
+  if (!log.data.value) return null;
+  return (
+    <Card title="Log" flush>
+      {log.data.value.length === 0 ? <Empty icon="runs" level={3} title="Nothing has been logged"><p>Warnings and events of the core appear here.</p></Empty> : <Table label="Log" rows={[...log.data.value].reverse()} keyOf={(l) => String(l.seq)} columns={[{ name: "When", width: "110px", cell: (l) => <Time at={l.at} plain /> }, { name: "Level", width: "90px", cell: (l) => <Status state={l.level.toLowerCase()} /> }, { name: "Message", cell: (l) => <span class="break"><Foreign text={l.message} max={400} /></span> }, { name: "From", drop: 2, cell: (l) => <code class="muted">{l.target}</code> }]} />}
+    </Card>
+  );
+}
