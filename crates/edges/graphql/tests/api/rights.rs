@@ -109,6 +109,9 @@ const FIELDS: &[Field] = &[
         "{\"by_micro\": 1, \"reason\": \"why\"}",
     ),
     field("mutation { removeWorld(id: \"nowhere\") }", "DELETE", "/v1/worlds/nowhere", ""),
+    field("query { system { version } }", "GET", "/v1/system", ""),
+    field("query { systemSeries { range } }", "GET", "/v1/system/series", ""),
+    field("subscription { changes(world: \"!\") { reset } }", "GET", "/v1/changes?world=!", ""),
     field("subscription { runEvents(id: \"echo\") { seq } }", "GET", "/v1/runs/echo/events", ""),
     field("subscription { runEvents(id: \"none\") { seq } }", "GET", "/v1/runs/none/events", ""),
 ];

@@ -28,6 +28,10 @@ pub(crate) fn operations() -> Vec<Operation> {
     let mut operations = vec![
         ("GET", "/metrics", "/metrics", Read, Any, Value::Null),
         ("GET", "/v1/doctor", "/v1/doctor", Read, Any, Value::Null),
+        ("GET", "/v1/system", "/v1/system", Read, Everywhere, Value::Null),
+        ("GET", "/v1/system/series", "/v1/system/series", Read, Everywhere, Value::Null),
+        // One that is let in would not end.
+        ("GET", "/v1/changes", "/v1/changes?kinds=none", Read, Any, Value::Null),
         ("GET", "/openapi.json", "/openapi.json", Read, Any, Value::Null),
         ("GET", "/v1/runs", "/v1/runs", Read, Any, Value::Null),
         ("POST", "/v1/runs", "/v1/runs", Run, World, json!({"tool": "wharf/echo"})),
@@ -195,6 +199,7 @@ fn worlds_and_files() -> Vec<Operation> {
         world("GET", "artifacts", Read, Value::Null),
         world("GET", "trace", Read, Value::Null),
         world("GET", "usage", Read, Value::Null),
+        world("POST", "tickets", Read, json!({"path": "/none"})),
         world("POST", "collect", Admin, Value::Null),
         world("GET", "by path", Read, Value::Null),
         world("PUT", "by path", Run, json!("x")),
@@ -216,6 +221,7 @@ fn world(method: &'static str, what: &str, verb: Verb, body: Value) -> Operation
         "corrections" => ("/v1/worlds/{world}/corrections", "/v1/worlds/default/corrections"),
         "artifacts" => ("/v1/worlds/{world}/artifacts", "/v1/worlds/default/artifacts"),
         "trace" => ("/v1/worlds/{world}/trace", "/v1/worlds/default/trace?path=/a"),
+        "tickets" => ("/v1/worlds/{world}/tickets", "/v1/worlds/default/tickets"),
         "usage" => ("/v1/worlds/{world}/usage", "/v1/worlds/default/usage"),
         "collect" => ("/v1/worlds/{world}/collect", "/v1/worlds/default/collect?dry=true"),
         "files" => ("/v1/worlds/{world}/files/{path}", "/v1/worlds/default/files/a"),

@@ -49,6 +49,8 @@ pub(crate) fn grant(name: &str, person: bool) -> Grant {
         person,
         budget_micro: None,
         revoked_at: None,
+        console: None,
+        seen_at: Timestamp(0),
     }
 }
 
