@@ -61,7 +61,7 @@ enum Command {
     /// Run a tool and follow it to its end
     Run(Box<run::RunToolArgs>),
     /// List, follow, cancel and remove runs
-    Runs(runs::RunsArgs),
+    Runs(Box<runs::RunsArgs>),
     /// List, add, approve and inspect tools
     Tools(tools::ToolsArgs),
     /// Serve a tool to any core
@@ -185,7 +185,7 @@ fn start(command: Command, context: &Context) -> Result<Exit> {
         Command::Tool(args) => serve(tool::run(args, context)),
         Command::Conformance(args) => serve(conformance::run(args, context)),
         Command::Run(args) => talk(run::run(*args, context)),
-        Command::Runs(args) => talk(runs::run(args, context)),
+        Command::Runs(args) => talk(runs::run(*args, context)),
         Command::Tools(args) => talk(tools::run(args, context)),
         Command::Agents(args) => talk(agents::run(args, context)),
         Command::Mcp(args) => talk(mcp::run(args, context)),
