@@ -53,7 +53,7 @@ const STEPS: &[SchemaStep] = &[
         down: include_str!("schema/6_down.sql"),
     },
     SchemaStep {
-        what: "runs by caller, parent, tool and id, and asks that were decided",
+        what: "runs by caller, parent, tool, world and id, and asks that were decided",
         up: include_str!("schema/7_up.sql"),
         down: include_str!("schema/7_down.sql"),
     },

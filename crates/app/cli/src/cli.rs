@@ -63,7 +63,7 @@ enum Command {
     /// Run a tool and follow it to its end
     Run(Box<run::RunToolArgs>),
     /// List, follow, cancel and remove runs
-    Runs(runs::RunsArgs),
+    Runs(Box<runs::RunsArgs>),
     /// List, add, approve and inspect tools
     Tools(tools::ToolsArgs),
     /// Serve a tool to any core
@@ -188,7 +188,7 @@ fn start(command: Command, context: &Context) -> Result<Exit> {
         Command::Conformance(args) => serve(conformance::run(args, context)),
         Command::Console(args) => talk(console::run(args, context)),
         Command::Run(args) => talk(run::run(*args, context)),
-        Command::Runs(args) => talk(runs::run(args, context)),
+        Command::Runs(args) => talk(runs::run(*args, context)),
         Command::Tools(args) => talk(tools::run(args, context)),
         Command::Agents(args) => talk(agents::run(args, context)),
         Command::Mcp(args) => talk(mcp::run(args, context)),

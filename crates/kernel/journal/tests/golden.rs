@@ -61,6 +61,10 @@ fn every_golden_journal_replays_to_what_is_expected() {
         let mut told = summary.clone();
         if let (Some(told), Some(expected)) = (told.as_object_mut(), expected.as_object()) {
             told.retain(|key, _| expected.contains_key(key));
+            let lists = (told.get_mut("summary"), expected.get("summary"));
+            if let (Some(Value::Object(told)), Some(Value::Object(expected))) = lists {
+                told.retain(|key, _| expected.contains_key(key));
+            }
         }
         assert_eq!(told, expected, "{name} replays to\n{summary:#}");
         seen += 1;

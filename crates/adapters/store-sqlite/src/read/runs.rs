@@ -41,7 +41,10 @@ pub(crate) fn count_runs(
     within: &Rights,
     up_to: u64,
 ) -> Result<u64, StoreError> {
-    let query = RunQuery { before: None, ..query.clone() };
+    let mut query = RunQuery { before: None, ..query.clone() };
+    if let (None, Some(only)) = (&query.world, within.only_world()) {
+        query.world = Some(only.clone());
+    }
     let Some(span) = span(conn, &query).map_err(from_sqlite)? else { return Ok(0) };
     if within.worlds.is_none() && within.tools.is_empty() {
         let limit = usize::try_from(up_to).unwrap_or(usize::MAX);
@@ -115,9 +118,10 @@ const SPAN: &str = "SELECT min(id), max(id) FROM streams INDEXED BY runs_by_time
 const LATER: &str = "SELECT count(*) FROM (SELECT 1 FROM streams INDEXED BY runs_by_time
                      WHERE created_at >= ?1 AND id < ?2 LIMIT ?3)";
 
-/// Whether no small index has the wanted runs.
+/// Whether what is walked over may be most of all runs.
 fn walks_all(query: &RunQuery) -> bool {
-    matches!(RunIndex::of(query), RunIndex::All)
+    use RunIndex::{All, Caller, Tool, World};
+    matches!(RunIndex::of(query), All | Caller | Tool | World)
 }
 
 /// What a list walks over.
@@ -133,6 +137,7 @@ enum RunIndex {
     Unhappy,
     NotSucceeded,
     Tool,
+    World,
     All,
 }
 
@@ -155,6 +160,7 @@ impl RunIndex {
                 Self::NotSucceeded
             }
             _ if query.tool.is_some() => Self::Tool,
+            _ if query.world.is_some() => Self::World,
             _ => Self::All,
         }
     }
@@ -178,6 +184,7 @@ impl RunIndex {
                 "streams INDEXED BY runs_not_succeeded WHERE status <> 'succeeded' AND kind = 'run'"
             }
             Self::Tool => "streams INDEXED BY runs_by_tool WHERE tool IS NOT NULL",
+            Self::World => "streams INDEXED BY runs_by_world WHERE kind = 'run'",
         }
     }
 }
@@ -215,7 +222,10 @@ fn statement(
             sql.push_str(&format!(" AND +status IN ({})", words.join(", ")));
         }
     }
-    if let Some(world) = &query.world {
+    if let Some(world) = query.world.as_ref().filter(|_| index == RunIndex::World) {
+        values.push(world.as_str().to_owned().into());
+        sql.push_str(&format!(" AND substr(key, 1, instr(key, '/') - 1) = ?{}", values.len()));
+    } else if let Some(world) = &query.world {
         // A run's key begins with its world and a slash; the next character after it is "0".
         values.push(format!("{world}/").into());
         values.push(format!("{world}0").into());
@@ -300,6 +310,7 @@ mod tests {
                     Some(RunStatus::Failed | RunStatus::Refused | RunStatus::Canceled) => {
                         "runs_unhappy (status=? AND rowid>? AND rowid<?)"
                     }
+                    Some(RunStatus::Succeeded) | None if narrow => "runs_by_world (<expr>=?",
                     Some(RunStatus::Succeeded) | None => "PRIMARY KEY",
                     Some(_) => "streams_open",
                 };

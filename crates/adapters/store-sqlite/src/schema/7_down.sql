@@ -2,6 +2,7 @@ DROP INDEX asks_decided;
 DROP INDEX runs_over_hold;
 DROP INDEX runs_not_succeeded;
 DROP INDEX runs_by_id;
+DROP INDEX runs_by_world;
 DROP INDEX runs_by_tool;
 DROP INDEX runs_by_correlation;
 DROP INDEX runs_by_parent;

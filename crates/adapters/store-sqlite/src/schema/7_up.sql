@@ -15,6 +15,7 @@ CREATE INDEX runs_by_called_by ON streams (called_by) WHERE called_by IS NOT NUL
 CREATE INDEX runs_by_parent ON streams (parent) WHERE parent IS NOT NULL;
 CREATE INDEX runs_by_correlation ON streams (correlation) WHERE correlation IS NOT NULL;
 CREATE INDEX runs_by_tool ON streams (tool) WHERE tool IS NOT NULL;
+CREATE INDEX runs_by_world ON streams (substr(key, 1, instr(key, '/') - 1)) WHERE kind = 'run';
 CREATE INDEX runs_by_id ON streams (substr(key, instr(key, '/') + 1)) WHERE kind = 'run';
 -- In the order they were made, whatever the status: `runs_unhappy` has one after the other.
 CREATE INDEX runs_not_succeeded ON streams (kind) WHERE status <> 'succeeded';

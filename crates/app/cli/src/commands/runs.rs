@@ -25,7 +25,7 @@ pub(crate) struct RunsArgs {
 #[derive(Debug, Subcommand)]
 enum RunsCommand {
     /// List runs, the newest first
-    List(list::RunsListArgs),
+    List(Box<list::RunsListArgs>),
     /// Show one run
     Show(show::RunsShowArgs),
     /// Follow a run from its start to its end
@@ -38,8 +38,8 @@ enum RunsCommand {
 
 /// Does what the subcommand says; lists runs when there is none.
 pub(crate) async fn run(args: RunsArgs, context: &Context) -> Result<Exit> {
-    match args.command.unwrap_or(RunsCommand::List(args.list)) {
-        RunsCommand::List(args) => list::run(args, context).await,
+    match args.command.unwrap_or(RunsCommand::List(Box::new(args.list))) {
+        RunsCommand::List(args) => list::run(*args, context).await,
         RunsCommand::Show(args) => show::run(args, context).await,
         RunsCommand::Watch(args) => watch::run(args, context).await,
         RunsCommand::Cancel(args) => cancel(args, context).await,
