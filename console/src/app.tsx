@@ -168,7 +168,7 @@ function Foot() {
         {f === "live" ? "Live" : f === "off" ? "Read every few seconds" : f === "starting" ? "Connecting" : "Reconnecting"}
       </div>
       <div class="who">
-        <div class="grow" title={me?.label}>
+        <div class="grow" title={me?.label ?? undefined}>
           {me?.label || me?.grant}
           {me?.version && <span class="muted"> · {me.version}</span>}
         </div>

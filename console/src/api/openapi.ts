@@ -159,6 +159,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/accounts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the accounts of the budget tree: of each world, and of tokens with a budget below it. */
+        get: operations["list_accounts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/agents": {
         parameters: {
             query?: never;
@@ -342,6 +359,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/asks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists asks: open ones as the inbox does, or decided ones, newest first. */
+        get: operations["list_asks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/asks/{ask_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows an ask with all that helps to decide it: the inputs, the tool's definition, the runs that
+         *     led to it, and earlier decisions.
+         */
+        get: operations["show_ask"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/audit": {
         parameters: {
             query?: never;
@@ -349,11 +403,96 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists audit records in the order they were written. */
+        /**
+         * Lists audit records in the order they were written, or newest first. Where a page is short,
+         *     `next_cursor` says whether there is more.
+         */
         get: operations["list_audit"];
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/audit/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Checks every seal and every signed head of the audit. */
+        post: operations["verify_audit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Streams what changes, as events named `changes` with a `Changes` each, at most four a second. A
+         *     change names what changed and how it stands; there is no history. The first event, and one after
+         *     something was missed, has `reset`: then whatever is shown must be read again.
+         */
+        get: operations["changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/console/links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Creates a link that signs one browser in at the console, once, within 60 seconds, with the
+         *     rights of the token of this request. Any token may create one; a browser that is signed in may
+         *     not.
+         */
+        post: operations["create_console_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/console/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows who the caller is and which core this is, to a page that is signed in or with a token. */
+        get: operations["show_console_session"];
+        put?: never;
+        /**
+         * Signs a browser in, with the code of a link or with a token. The request must come from a page
+         *     of the core itself. The session has two parts: the cookie that this response sets, and the `key`
+         *     in its body, which the page sends in the header `Wharf-Session`.
+         */
+        post: operations["begin_console_session"];
+        /** Signs the browser out, in all of its tabs. Its WebSockets and event streams are closed. */
+        delete: operations["end_console_session"];
         options?: never;
         head?: never;
         patch?: never;
@@ -733,6 +872,77 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/providers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists providers of every kind by id, all in one shape. */
+        get: operations["list_providers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/providers/{provider_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows a provider. The id of a tool server contains a slash, which is written as `%2F`. */
+        get: operations["show_provider"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/providers/{provider_id}/launches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the latest starts of a provider's process, newest first. */
+        get: operations["provider_launches"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/providers/{provider_id}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows lines of a provider's log: the last ones, or those before a time, or those that contain a
+         *     text.
+         */
+        get: operations["provider_logs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/questions/{ask_id}/answer": {
         parameters: {
             query?: never;
@@ -742,7 +952,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Answers a question. The first valid answer counts. */
+        /** Answers a question. The first valid answer counts. With `dry` the answer is only checked. */
         post: operations["answer_question"];
         delete?: never;
         options?: never;
@@ -789,6 +999,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs/{run_id}/again": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Runs again what a run did, from what was stored of it, with changes if there are some. */
+        post: operations["run_again"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs/{run_id}/cancel": {
         parameters: {
             query?: never;
@@ -827,6 +1054,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs/{run_id}/lineage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows the files that a run read and wrote, and the runs they connect it with. */
+        get: operations["run_lineage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs/{run_id}/trace": {
         parameters: {
             query?: never;
@@ -839,6 +1083,100 @@ export interface paths {
          *     `event`.
          */
         get: operations["run_trace"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run_id}/tree": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows what a run started, directly and further down. */
+        get: operations["run_tree"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancels every run in progress that fits and was accepted before a fixed time. With `dry` they
+         *     are only counted.
+         */
+        post: operations["cancel_runs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Counts the runs that the token covers, exactly up to 10,000. */
+        get: operations["count_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Sends all runs that fit, newest first, as lines of JSON or as CSV. An export that breaks off
+         *     has no last line.
+         */
+        get: operations["export_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Looks for runs by the beginning of their id, and for tools, providers and worlds by a part of
+         *     theirs.
+         */
+        get: operations["search"];
         put?: never;
         post?: never;
         delete?: never;
@@ -877,6 +1215,60 @@ export interface paths {
         post?: never;
         /** Removes a secret. Providers that already have it keep it until they end. */
         delete: operations["remove_secret"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/stats/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Counts runs by the time they were accepted. */
+        get: operations["run_stats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/system": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows what the core is and has: version, uptime, queues, limits and sizes. */
+        get: operations["show_system"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/system/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows what the core did lately, step by step: an hour by ten seconds, or a day by minutes. It is
+         *     kept in memory, so there is nothing from before the core's start.
+         */
+        get: operations["system_series"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1457,6 +1849,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/worlds/{world}/tickets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Creates an address of one file in its present version. It is good for five minutes and needs no
+         *     token, so that a page can show a picture or download the file.
+         */
+        post: operations["create_file_ticket"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/worlds/{world}/tickets/{ticket}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Downloads the file of an address or a range of it. Pictures, sound and film are sent with their
+         *     type, all else as bytes.
+         */
+        get: operations["read_file_ticket"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/worlds/{world}/trace": {
         parameters: {
             query?: never;
@@ -1564,6 +1996,35 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description An account of the budget tree. */
+        Account: {
+            /** @description The account: `world:W`, or `token:G` of a token with a budget. */
+            account: string;
+            /**
+             * Format: int64
+             * @description What is set aside.
+             */
+            held_micro: number;
+            /**
+             * Format: int64
+             * @description The most that may be set aside and spent on it.
+             */
+            limit_micro?: number | null;
+            /**
+             * Format: int64
+             * @description By how much more is spent and set aside than the limit allows.
+             */
+            over_micro?: number | null;
+            /** @description The account above it. */
+            parent?: string | null;
+            /**
+             * Format: int64
+             * @description What was spent.
+             */
+            spent_micro: number;
+            /** @description The world it belongs to. */
+            world: components["schemas"]["WorldId"];
+        };
         /** @description `POST /v1/agents`. */
         AddAgent: {
             /** @description The folder with the agent's manifest: an absolute path on the core's machine. */
@@ -1875,6 +2336,15 @@ export interface components {
             /** @description The world. */
             world: components["schemas"]["WorldId"];
         };
+        /** @description `GET /v1/worlds/{w}/artifacts`: a page of files, and of folders with `delimiter`. */
+        ArtifactPage: {
+            /** @description The folders; only with `delimiter`. */
+            folders?: components["schemas"]["Folder"][] | null;
+            /** @description The files. */
+            items: components["schemas"]["Artifact"][];
+            /** @description The cursor of the next page; null on the last one. */
+            next_cursor?: string | null;
+        };
         /** @description An open ask as `GET /v1/inbox` shows it. */
         Ask: {
             /** @description Digest of the arguments an approval is for. */
@@ -1888,6 +2358,10 @@ export interface components {
             created_at: components["schemas"]["DateTime"];
             /** @description When the ask expires. */
             deadline: components["schemas"]["DateTime"];
+            decided_at?: components["schemas"]["DateTime"] | null;
+            /** @description Who decided it: a token, or the core. */
+            decided_by?: string | null;
+            decision?: components["schemas"]["AskOutcome"] | null;
             /** @description What the decision is about: an object from the provider, or text from the core. */
             detail?: unknown;
             /**
@@ -1897,6 +2371,8 @@ export interface components {
             files?: components["schemas"]["AskFile"][];
             /** @description Whether information or permission is asked for. */
             kind: components["schemas"]["AskKind"];
+            /** @description Why it was denied, or what was said instead of an answer. */
+            reason?: string | null;
             /** @description The run that waits. */
             run_id: components["schemas"]["RunId"];
             /** @description JSON Schema of the answer. */
@@ -1909,6 +2385,23 @@ export interface components {
             tool_hash?: string | null;
             /** @description The world of that run. */
             world: components["schemas"]["WorldId"];
+        };
+        /** @description `GET /v1/asks/{ask_id}`: an ask with all that helps to decide it. */
+        AskDetail: {
+            /** @description The ask. */
+            ask: components["schemas"]["Ask"];
+            /** @description The runs that led to it: the one it all began with first, the one that waits last. */
+            chain: components["schemas"]["AskLink"][];
+            definition?: components["schemas"]["ToolDefinition"] | null;
+            /** @description The inputs of the run that waits. */
+            inputs: Record<string, never>;
+            /** @description What the tool's provider is permitted. */
+            permissions?: components["schemas"]["AgentPermission"][];
+            /** @description The latest decisions about approvals of the same tool, newest first. */
+            previous: components["schemas"]["Ask"][];
+            /** @description Whether the definition is the one the ask is for. */
+            same_definition: boolean;
+            similar_run?: components["schemas"]["SimilarRun"] | null;
         };
         /** @description `question` and `approval`: the ask as the inbox shows it. */
         AskEvent: components["schemas"]["Ask"] & {
@@ -1940,6 +2433,18 @@ export interface components {
         AskId: string;
         /** @enum {string} */
         AskKind: "question" | "approval";
+        /** @description A run that led to an ask. */
+        AskLink: {
+            caller?: components["schemas"]["GrantId"] | null;
+            /** @description The run. */
+            run_id: components["schemas"]["RunId"];
+            /** @description Its status. */
+            status: components["schemas"]["RunStatus"];
+            /** @description Its tool. */
+            tool: components["schemas"]["ToolId"];
+            /** @description Its world. */
+            world: components["schemas"]["WorldId"];
+        };
         /** @enum {string} */
         AskOutcome: "allow" | "deny" | "answered" | "declined" | "cancelled" | "off_script" | "expired" | "withdrawn";
         /** @description `attempt`: a retry begins. */
@@ -1993,6 +2498,30 @@ export interface components {
             /** @description What it was done to. */
             subject: string;
         };
+        /** @description `POST /v1/audit/verify`: whether the audit is whole. */
+        AuditVerdict: {
+            /**
+             * Format: int32
+             * @description How many chains they form.
+             */
+            chains: number;
+            /** @description What is wrong and where, one sentence each. */
+            findings: string[];
+            /** @description Whether nothing is wrong. */
+            ok: boolean;
+            /**
+             * Format: int64
+             * @description How many records were read.
+             */
+            records: number;
+        };
+        /** @description `POST /v1/console/session`: exactly one of the two. */
+        BeginConsole: {
+            /** @description The code of a link. */
+            link?: string | null;
+            /** @description A token that somebody pasted. */
+            token?: string | null;
+        };
         /** @description `POST /v1/mcp/{id}/login`: with a page that leads back, or with a code to type. */
         BeginMcpLogin: {
             /** @description Whether a code is typed on a page of any machine instead. */
@@ -2007,10 +2536,79 @@ export interface components {
             /** @description The path the file will have. */
             path: string;
         };
+        /** @description What became of a request to cancel many runs. */
+        CanceledRuns: {
+            /**
+             * Format: int64
+             * @description How many of them were asked to stop.
+             */
+            canceled: number;
+            /** @description Whether this is only a count and nothing was canceled. */
+            dry: boolean;
+            /**
+             * Format: int64
+             * @description How many runs in progress fit.
+             */
+            matched: number;
+            /** @description Whether there may be more than one request takes. */
+            more: boolean;
+            /**
+             * Format: int64
+             * @description How many of them this token may not cancel, or could not be canceled now.
+             */
+            refused: number;
+            /** @description Only runs accepted before this time were looked at. */
+            until: components["schemas"]["DateTime"];
+        };
         /** @description `POST /v1/runs/{id}/cancel`; the body may be empty. */
         CancelRun: {
             /** @description Why. */
             reason?: string | null;
+        };
+        /** @description `POST /v1/runs/cancel`: cancels every run in progress that fits. */
+        CancelRuns: {
+            caller?: components["schemas"]["GrantId"] | null;
+            /** @description Only runs that are part of this. */
+            correlation_id?: string | null;
+            /** @description Whether to count only and cancel nothing. */
+            dry?: boolean | null;
+            /** @description Only runs whose id begins so. */
+            id_prefix?: string | null;
+            /** @description Only runs that this run started, `world/run_id`. */
+            parent?: string | null;
+            /** @description Why. */
+            reason?: string | null;
+            since?: components["schemas"]["DateTime"] | null;
+            /** @description Only runs in one of these statuses. */
+            status?: components["schemas"]["RunStatus"][];
+            tool?: components["schemas"]["ToolId"] | null;
+            /** @description Only runs accepted before this time, so that none is canceled that came later. */
+            until: components["schemas"]["DateTime"];
+            world?: components["schemas"]["WorldId"] | null;
+        };
+        /** @description Something that changed. What it is now is to be read where it is shown. */
+        Change: {
+            /** @description Its id. */
+            id: string;
+            /** @description What it is. */
+            kind: components["schemas"]["ChangeKind"];
+            /**
+             * Format: int64
+             * @description Grows with every change of the same thing.
+             */
+            seq: number;
+            /** @description How it stands now. */
+            status: string;
+            world?: components["schemas"]["WorldId"] | null;
+        };
+        /** @enum {string} */
+        ChangeKind: "run" | "ask" | "provider" | "world" | "token";
+        /** @description What changed since the frame before. */
+        Changes: {
+            /** @description What changed, each thing once. */
+            items: components["schemas"]["Change"][];
+            /** @description Whether something may have been missed: what is shown must be read again. */
+            reset: boolean;
         };
         /** @description `POST /v1/worlds/{w}/collect`: what was removed, or would be. */
         Collected: {
@@ -2055,6 +2653,45 @@ export interface components {
             bytes?: number | null;
             /** @description Its media type; guessed from the file name when absent. */
             media_type?: string | null;
+        };
+        /** @description A link that signs one browser in, once and soon. */
+        ConsoleLink: {
+            /** @description What the page exchanges for a session. */
+            code: string;
+            /** @description When it expires. */
+            expires_at: components["schemas"]["DateTime"];
+            /** @description The address to open, with the code in its fragment. */
+            url: string;
+        };
+        /** @description Who a page acts for, and which core it talks to. */
+        ConsoleSession: {
+            created_at?: components["schemas"]["DateTime"] | null;
+            ends_at?: components["schemas"]["DateTime"] | null;
+            expires_at?: components["schemas"]["DateTime"] | null;
+            /** @description The token it stands for. */
+            grant: components["schemas"]["GrantId"];
+            /** @description What tells the core's home from others. */
+            home_id: string;
+            /**
+             * @description The half of the session that the page keeps and sends as `Wharf-Session`; only in the
+             *     response that signs in.
+             */
+            key?: string | null;
+            /** @description What people call that token. */
+            label?: string | null;
+            /** @description The core's name among those of one Wharf. */
+            node?: string | null;
+            /** @description Whether it is a person's own. */
+            person: boolean;
+            session_id?: components["schemas"]["GrantId"] | null;
+            /** @description The tools it covers, as patterns; all when absent. */
+            tools?: string[] | null;
+            /** @description What it permits. */
+            verbs: components["schemas"]["Verb"][];
+            /** @description The core's version. */
+            version: string;
+            /** @description The worlds it covers; all when absent. */
+            worlds?: components["schemas"]["WorldId"][] | null;
         };
         /** @description `POST /v1/worlds/{w}/corrections`: corrects what the world's account says was spent. */
         CorrectWorld: {
@@ -2106,6 +2743,11 @@ export interface components {
              * @description The total of all rows.
              */
             total_micro: number;
+        };
+        /** @description `POST /v1/worlds/{world}/tickets`. */
+        CreateFileTicket: {
+            /** @description The file's path. */
+            path: string;
         };
         /** @description `POST /v1/runs`. */
         CreateRun: {
@@ -2210,11 +2852,18 @@ export interface components {
         DateTime: string;
         /** @description `POST /v1/approvals/{ask_id}/decide`. */
         DecideApproval: {
+            /**
+             * @description The digest of the arguments that were looked at. If the ask is for others, nothing is
+             *     decided.
+             */
+            args_digest?: string | null;
             /** @description Whether the run may go on. */
             decision: components["schemas"]["Decision"];
             /** @description Why. */
             reason?: string | null;
             scope?: components["schemas"]["AllowScope"] | null;
+            /** @description The hash of the definition that was looked at. If the ask is for another, nothing is decided. */
+            tool_hash?: string | null;
         };
         /** @description `decided`. */
         DecidedEvent: {
@@ -2249,6 +2898,29 @@ export interface components {
         Direction: "in" | "out";
         /** @enum {string} */
         Durability: "journal" | "memory";
+        /** @description Runs that ended, by how. */
+        EndedRuns: {
+            /**
+             * Format: int64
+             * @description Runs that were canceled.
+             */
+            canceled: number;
+            /**
+             * Format: int64
+             * @description Runs that failed.
+             */
+            failed: number;
+            /**
+             * Format: int64
+             * @description Runs that were refused.
+             */
+            refused: number;
+            /**
+             * Format: int64
+             * @description Runs that succeeded.
+             */
+            succeeded: number;
+        };
         /**
          * @description `POST /v1/mcp/{id}/login/finish`: what the page led back with; only the state of a code that was
          *     typed.
@@ -2282,6 +2954,22 @@ export interface components {
         Event: components["schemas"]["MarkEvent"] | components["schemas"]["AttemptEvent"] | components["schemas"]["LogEvent"] | components["schemas"]["TextEvent"] | components["schemas"]["PartialEvent"] | components["schemas"]["ProgressEvent"] | components["schemas"]["AskEvent"] | components["schemas"]["DecidedEvent"] | components["schemas"]["GapEvent"] | components["schemas"]["FinishedEvent"];
         /** @enum {string} */
         Executed: "no" | "maybe" | "yes";
+        /** @description An address of one version of one file, which needs no token. */
+        FileTicket: {
+            /** @description The file's BLAKE3 hash, if it is known. */
+            b3?: string | null;
+            /**
+             * Format: int64
+             * @description The file's size.
+             */
+            bytes: number;
+            /** @description When it expires. */
+            expires_at: components["schemas"]["DateTime"];
+            /** @description The type that the file is sent with. */
+            media_type: string;
+            /** @description The address, below the core's own. */
+            url: string;
+        };
         /** @description One check. */
         Finding: {
             /** @description What was checked. */
@@ -2300,6 +2988,11 @@ export interface components {
              * @description The event's number in the run's stream.
              */
             seq: number;
+        };
+        /** @description A folder: what the paths of files have in common up to a slash. */
+        Folder: {
+            /** @description Its path, which ends with a slash. */
+            path: string;
         };
         /** @description A folder with a manifest. */
         FoundAgent: {
@@ -2323,6 +3016,27 @@ export interface components {
             cut_short?: string | null;
             /** @description What was found, in the order of folders. */
             items: components["schemas"]["FoundAgent"][];
+        };
+        /** @description A provider that was found. */
+        FoundProvider: {
+            /** @description What it is, as providers say it. */
+            kind: string;
+            /** @description The provider. */
+            provider_id: components["schemas"]["ProviderId"];
+        };
+        /** @description A tool that was found. */
+        FoundTool: {
+            /** @description What it does. */
+            description: string;
+            /** @description Whether it can be called. */
+            state: components["schemas"]["ToolState"];
+            /** @description The tool. */
+            tool_id: components["schemas"]["ToolId"];
+        };
+        /** @description A world that was found. */
+        FoundWorld: {
+            /** @description The world. */
+            world: components["schemas"]["WorldId"];
         };
         /** @description `gap`: part of the provider's stream is missing. */
         GapEvent: {
@@ -2603,6 +3317,13 @@ export interface components {
             tools: components["schemas"]["ToolId"][];
         };
         /** @description One page of a list. */
+        Page_Account: {
+            /** @description The page's items. */
+            items: components["schemas"]["Account"][];
+            /** @description The cursor of the next page; null on the last one. */
+            next_cursor?: string | null;
+        };
+        /** @description One page of a list. */
         Page_Agent: {
             /** @description The page's items. */
             items: components["schemas"]["Agent"][];
@@ -2648,6 +3369,20 @@ export interface components {
         Page_McpServer: {
             /** @description The page's items. */
             items: components["schemas"]["McpServer"][];
+            /** @description The cursor of the next page; null on the last one. */
+            next_cursor?: string | null;
+        };
+        /** @description One page of a list. */
+        Page_Provider: {
+            /** @description The page's items. */
+            items: components["schemas"]["Provider"][];
+            /** @description The cursor of the next page; null on the last one. */
+            next_cursor?: string | null;
+        };
+        /** @description One page of a list. */
+        Page_ProviderLaunch: {
+            /** @description The page's items. */
+            items: components["schemas"]["ProviderLaunch"][];
             /** @description The cursor of the next page; null on the last one. */
             next_cursor?: string | null;
         };
@@ -2737,8 +3472,89 @@ export interface components {
              */
             seq: number;
         };
+        /** @description A provider of any kind, in one shape. */
+        Provider: {
+            added_at?: components["schemas"]["DateTime"] | null;
+            /** @description What is started. */
+            command?: string[];
+            /** @description What it is for. */
+            description?: string | null;
+            /** @description How its files differ from what was approved, one line each. */
+            drift?: string[];
+            /** @description Whether it is to run, or may be called, once approved. */
+            enabled?: boolean | null;
+            /** @description The folder with its manifest. */
+            folder?: string | null;
+            health?: components["schemas"]["AgentHealth"] | null;
+            /**
+             * Format: int64
+             * @description How many of its processes run.
+             */
+            instances?: number;
+            isolation?: components["schemas"]["Isolation"] | null;
+            /** @description What it is: `agent`, `tool_server`, `mcp_server`, `operative`, `operator` or `builtin`. */
+            kind: string;
+            last_heartbeat?: components["schemas"]["DateTime"] | null;
+            launch_id?: components["schemas"]["LaunchId"] | null;
+            /** @description The limits in force: the stricter of the manifest's and the owner's. */
+            limits?: components["schemas"]["AgentLimits"];
+            /** @description How each of these limits is enforced while it runs, by name. */
+            limits_kept?: {
+                [key: string]: components["schemas"]["Keeping"];
+            };
+            /** @description Hash of its manifest. */
+            manifest_hash?: string | null;
+            /** @description Its name for people. */
+            name: string;
+            /** @description What its manifest asks for, each with what it means and whether it was approved. */
+            permissions?: components["schemas"]["AgentPermission"][];
+            /** @description What was approved; absent until its present manifest is approved. */
+            permissions_approved?: string[] | null;
+            /**
+             * Format: int32
+             * @description Its process, while there is one.
+             */
+            pid?: number | null;
+            /** @description Its id: of a tool server that is the tool's id. */
+            provider_id: string;
+            /** @description Tools offered with a definition other than the approved one. */
+            quarantined?: components["schemas"]["ToolId"][];
+            /** @description Why it is in that state, when there is something to say. */
+            reason?: string | null;
+            sandbox?: components["schemas"]["SandboxLevel"] | null;
+            /** @description What the sandbox lacks or does differently, one sentence each. */
+            sandbox_notes?: string[];
+            sandbox_wanted?: components["schemas"]["SandboxLevel"] | null;
+            /** @description Where its source code is, according to its manifest. */
+            source?: string | null;
+            /** @description Its state. One that connects by itself is `running` while it is connected. */
+            state: components["schemas"]["ProviderState"];
+            /** @description The tools it offers. */
+            tools: components["schemas"]["ToolId"][];
+            /** @description Where it is, if it runs elsewhere. */
+            url?: string | null;
+            /** @description Its version. */
+            version?: string | null;
+            /** @description What its manifest asks for beyond the usual, such as a weaker sandbox. */
+            wishes?: components["schemas"]["AgentWish"][];
+        };
         /** @description The id of a provider of tools: an agent, an operative or a tool server. */
         ProviderId: string;
+        /** @description One start of a provider's process, as the audit tells it. */
+        ProviderLaunch: {
+            /** @description Whether it ended by itself although it was to run. */
+            crashed: boolean;
+            ended_at?: components["schemas"]["DateTime"] | null;
+            /**
+             * Format: int64
+             * @description Its process.
+             */
+            pid?: number | null;
+            /** @description How it ended, where that is known. */
+            reason?: string | null;
+            /** @description When the process was started. */
+            started_at: components["schemas"]["DateTime"];
+        };
         /** @enum {string} */
         ProviderState: "added" | "approved" | "starting" | "running" | "unhealthy" | "backing_off" | "stopped" | "crashed" | "drifted";
         /** @enum {string} */
@@ -2805,6 +3621,9 @@ export interface components {
              * @description How many attempts have been made; 0 before the first.
              */
             attempt: number;
+            /** @description Its attempts, oldest first; only where one run is shown. */
+            attempts?: components["schemas"]["RunAttempt"][] | null;
+            caller?: components["schemas"]["GrantId"] | null;
             continues?: components["schemas"]["RunId"] | null;
             /** @description An id, chosen by the caller, for what this run is part of. */
             correlation_id?: string | null;
@@ -2819,6 +3638,11 @@ export interface components {
             durability: components["schemas"]["Durability"];
             ended_at?: components["schemas"]["DateTime"] | null;
             error?: components["schemas"]["ErrorInfo"] | null;
+            /**
+             * Format: double
+             * @description How much of that is done, 0 to 1.
+             */
+            fraction?: number | null;
             /**
              * Format: int64
              * @description What is set aside for the current attempt; not in lists.
@@ -2838,8 +3662,12 @@ export interface components {
             mode: components["schemas"]["Mode"];
             /** @description Its outputs; empty until it has succeeded. Not in lists. */
             outputs?: Record<string, never> | null;
+            /** @description Whether it has cost more than was set aside for it. */
+            over_hold?: boolean;
             /** @description The run that started this one, `world/run_id`. */
             parent?: string | null;
+            /** @description What it is doing, as its provider last said, while it is in progress. */
+            phase?: string | null;
             receipt?: components["schemas"]["Receipt"] | null;
             /** @description The run's id. */
             run_id: components["schemas"]["RunId"];
@@ -2864,6 +3692,38 @@ export interface components {
             /** @description The status of the run. */
             status: components["schemas"]["RunStatus"];
         };
+        /** @description `POST /v1/runs/{id}/again`; the body may be empty. What is absent is as it was. */
+        RunAgain: {
+            /**
+             * Format: int64
+             * @description The most the run and its children may cost.
+             */
+            budget_micro?: number | null;
+            /** @description Repeating a request with the same key returns the same run. */
+            idempotency_key?: string | null;
+            /** @description Inputs that replace those of the same name; null leaves one out. */
+            inputs?: unknown;
+            mode?: components["schemas"]["Mode"] | null;
+            run_id?: components["schemas"]["RunId"] | null;
+            /**
+             * Format: int64
+             * @description How long one attempt may run.
+             */
+            timeout_ms?: number | null;
+            world?: components["schemas"]["WorldId"] | null;
+        };
+        /** @description An attempt of a run. */
+        RunAttempt: {
+            /**
+             * Format: int32
+             * @description Its number, from 1.
+             */
+            attempt: number;
+            ended_at?: components["schemas"]["DateTime"] | null;
+            error?: components["schemas"]["ErrorInfo"] | null;
+            /** @description When it began. */
+            started_at: components["schemas"]["DateTime"];
+        };
         /** @description Where the caller works. It informs the provider and grants no rights. */
         RunContext: {
             /** @description The folder of the project that the caller works on, an absolute path. */
@@ -2873,8 +3733,47 @@ export interface components {
             /** @description How the caller shows things, as an object. */
             ui?: Record<string, never>;
         };
+        /** @description `GET /v1/runs/count`: how many runs there are. */
+        RunCount: {
+            /**
+             * Format: int64
+             * @description The number of runs, 10,000 at most.
+             */
+            count: number;
+            /** @description Whether there are exactly as many; otherwise there are more. */
+            exact: boolean;
+        };
         /** @description The id of a run, unique within its world. */
         RunId: string;
+        /** @description `GET /v1/runs/{id}/lineage`: the files of a run, and the runs they connect it with. */
+        RunLineage: {
+            /** @description Whether there is more than is shown. */
+            cut: boolean;
+            /** @description For each run that wrote what it read: those files. */
+            made_from: components["schemas"]["TraceStep"][];
+            /** @description The files it read. */
+            read: components["schemas"]["Artifact"][];
+            /** @description The run. */
+            run_id: components["schemas"]["RunId"];
+            /** @description For each run that read what it wrote: those files. */
+            went_into: components["schemas"]["TraceStep"][];
+            /** @description The world. */
+            world: components["schemas"]["WorldId"];
+            /** @description The files it wrote. */
+            wrote: components["schemas"]["Artifact"][];
+        };
+        /** @description A run below another one. */
+        RunNode: {
+            /**
+             * Format: int32
+             * @description How far it lies below the run asked for, from 1.
+             */
+            depth: number;
+            /** @description Whether it started more runs than are shown. */
+            more: boolean;
+            /** @description The run; its `parent` says where it belongs. */
+            run: components["schemas"]["Run"];
+        };
         /** @description Seats of operators that have a say in a run. */
         RunOperator: {
             /**
@@ -2885,14 +3784,70 @@ export interface components {
             gate?: components["schemas"]["SeatId"] | null;
             senior?: components["schemas"]["SeatId"] | null;
         };
+        /** @description `GET /v1/stats/runs`: how many runs were accepted when. */
+        RunStats: {
+            /** @description One row for each interval and key that has runs, oldest first. */
+            items: components["schemas"]["RunStatsItem"][];
+            /** @description The beginning of the first interval. */
+            since: components["schemas"]["DateTime"];
+            /**
+             * Format: int64
+             * @description The length of an interval.
+             */
+            step_ms: number;
+            /** @description The end of the time that was asked for. */
+            until: components["schemas"]["DateTime"];
+        };
+        /** @description The runs of one interval and one status, tool or world. */
+        RunStatsItem: {
+            /** @description The beginning of the interval. */
+            at: components["schemas"]["DateTime"];
+            /**
+             * Format: int64
+             * @description What they have cost.
+             */
+            cost_micro: number;
+            /**
+             * Format: int64
+             * @description How many of them failed.
+             */
+            failed: number;
+            /** @description The status, tool or world; `…` stands for all that have no row of their own. */
+            key: string;
+            /**
+             * Format: int64
+             * @description The number of runs accepted in the interval.
+             */
+            runs: number;
+        };
         /** @enum {string} */
         RunStatus: "queued" | "waiting" | "running" | "succeeded" | "failed" | "refused" | "canceled";
+        /** @description `GET /v1/runs/{id}/tree`: a run and what it started. */
+        RunTree: {
+            /** @description What it started, directly and further down: each run before its own, siblings newest first. */
+            items: components["schemas"]["RunNode"][];
+            /** @description The cursor of the next of its direct children; null on the last page. */
+            next_cursor?: string | null;
+            /** @description The run. */
+            run: components["schemas"]["Run"];
+        };
         /** @enum {string} */
         SandboxLevel: "none" | "basic" | "standard" | "strict";
         /** @description `POST /v1/agents/scan`. */
         ScanAgents: {
             /** @description The folder to search for manifests: an absolute path on the core's machine. */
             folder: string;
+        };
+        /** @description `GET /v1/search`: what was found, a few of each. */
+        Search: {
+            /** @description Providers whose id has the text. */
+            providers: components["schemas"]["FoundProvider"][];
+            /** @description Runs whose id begins so, newest first. */
+            runs: components["schemas"]["Run"][];
+            /** @description Tools whose id or description has the text. */
+            tools: components["schemas"]["FoundTool"][];
+            /** @description Worlds whose id has the text. */
+            worlds: components["schemas"]["FoundWorld"][];
         };
         /** @description A seat as others see it. */
         Seat: {
@@ -2910,6 +3865,8 @@ export interface components {
             roles?: string[];
             /** @description The seat. */
             sid: string;
+            /** @description What waits for the seat, oldest first; only where one seat is shown. */
+            waiting?: components["schemas"]["SeatWait"][];
         };
         /** @description The id of an operator's seat. */
         SeatId: string;
@@ -2932,6 +3889,25 @@ export interface components {
             sid: string;
             /** @description What opens its socket. */
             token: string;
+        };
+        /** @description Something that waits for a seat. */
+        SeatWait: {
+            /** @description The ask, if it is one. */
+            ask_id?: string | null;
+            /** @description What it is: `question`, `approval` or `task`. */
+            kind: string;
+            /** @description The request. */
+            req_id: string;
+            /** @description The run it is about. */
+            run_id: string;
+            /** @description Whether the operator has taken it, so that only its worker is waited for. */
+            taken: boolean;
+            /** @description What is asked, in one line. */
+            title?: string | null;
+            /** @description The run's tool. */
+            tool: string;
+            /** @description The run's world. */
+            world: string;
         };
         /** @description The name of a secret. */
         Secret: {
@@ -2986,6 +3962,163 @@ export interface components {
         };
         /** @enum {string} */
         Severity: "info" | "warn" | "error" | "security";
+        /** @description An earlier run to compare with. */
+        SimilarRun: {
+            /** @description When it was accepted. */
+            created_at: components["schemas"]["DateTime"];
+            /** @description Its inputs. */
+            inputs: Record<string, never>;
+            /** @description The run. */
+            run_id: components["schemas"]["RunId"];
+            /** @description Its status. */
+            status: components["schemas"]["RunStatus"];
+            /** @description Its world. */
+            world: components["schemas"]["WorldId"];
+        };
+        /** @description What the core is and has now. */
+        System: {
+            /**
+             * Format: int64
+             * @description Asks that wait for somebody.
+             */
+            asks_open: number;
+            /**
+             * Format: int64
+             * @description Attempts at work.
+             */
+            attempts_running: number;
+            /**
+             * Format: int64
+             * @description The size of its database.
+             */
+            database_bytes?: number | null;
+            /**
+             * Format: int64
+             * @description What is free on the disk of its home.
+             */
+            disk_free_bytes?: number | null;
+            /**
+             * Format: int64
+             * @description The size of that disk.
+             */
+            disk_total_bytes?: number | null;
+            /** @description What tells its home from others. */
+            home_id: string;
+            /** @description Limits of the core. */
+            limits: components["schemas"]["SystemLimit"][];
+            /**
+             * Format: int64
+             * @description The memory of its process, if that is known.
+             */
+            memory_bytes?: number | null;
+            /** @description Its name among the cores of one Wharf. */
+            node?: string | null;
+            /**
+             * Format: int32
+             * @description Its process id.
+             */
+            pid: number;
+            /** @description What waits inside, and how much may. */
+            queues: components["schemas"]["SystemQueue"][];
+            /**
+             * Format: int64
+             * @description Runs in progress.
+             */
+            runs_open: number;
+            /** @description When the core started. */
+            started_at: components["schemas"]["DateTime"];
+            /**
+             * Format: int64
+             * @description How long it has been up.
+             */
+            uptime_ms: number;
+            /** @description The core's version. */
+            version: string;
+        };
+        /** @description A limit of the core. */
+        SystemLimit: {
+            /** @description What is limited. */
+            name: string;
+            /**
+             * Format: int64
+             * @description How much there may be.
+             */
+            value: number;
+        };
+        /** @description What the core did in one step. */
+        SystemPoint: {
+            /**
+             * Format: int64
+             * @description Asks that waited for somebody at the end of the step.
+             */
+            asks_open: number;
+            /** @description When the step began. */
+            at: components["schemas"]["DateTime"];
+            /**
+             * Format: int64
+             * @description What the runs that ended have cost.
+             */
+            cost_micro: number;
+            /**
+             * Format: int64
+             * @description Runs that were accepted.
+             */
+            created: number;
+            /**
+             * Format: int64
+             * @description The memory of the process at the end of the step, if that is known.
+             */
+            memory_bytes?: number | null;
+            /**
+             * Format: int64
+             * @description The time that half of the runs that ended took at most, from acceptance.
+             */
+            p50_ms?: number | null;
+            /**
+             * Format: int64
+             * @description The time that 99 of 100 runs that ended took at most.
+             */
+            p99_ms?: number | null;
+            /** @description Runs that ended, by how. */
+            runs: components["schemas"]["EndedRuns"];
+            /**
+             * Format: int64
+             * @description Runs in progress at the end of the step.
+             */
+            runs_open: number;
+        };
+        /** @description Something that waits inside the core. */
+        SystemQueue: {
+            /**
+             * Format: int64
+             * @description How much of it.
+             */
+            length: number;
+            /**
+             * Format: int64
+             * @description How much may wait.
+             */
+            limit: number;
+            /** @description What waits. */
+            name: string;
+        };
+        /**
+         * @description What the core did lately, step by step. The core keeps it in memory: before its start there is
+         *     nothing.
+         */
+        SystemSeries: {
+            /** @description The steps, oldest first. */
+            points: components["schemas"]["SystemPoint"][];
+            /** @description How far it goes back: `1h` or `24h`. */
+            range: string;
+            /** @description When the core started. */
+            started_at: components["schemas"]["DateTime"];
+            /**
+             * Format: int64
+             * @description How long a step is.
+             */
+            step_ms: number;
+        };
         /** @description Seats that have a say in a task. */
         TaskHooks: {
             /**
@@ -3044,6 +4177,8 @@ export interface components {
             /** @description The token it was created with. */
             created_by: components["schemas"]["GrantId"];
             expires_at?: components["schemas"]["DateTime"] | null;
+            /** @description Whether it is a token or a browser that is signed in at the console. */
+            kind?: components["schemas"]["TokenKind"];
             /** @description What it is for. */
             label: string;
             /** @description Whether it belongs to a person. */
@@ -3063,15 +4198,26 @@ export interface components {
             worlds?: components["schemas"]["WorldId"][] | null;
         };
         /** @enum {string} */
+        TokenKind: "token" | "console";
+        /** @enum {string} */
         TokenState: "active" | "expired" | "revoked";
         /** @description A tool of the catalog. */
         Tool: {
             /** @description Capabilities its provider declares, such as `streaming`. */
             capabilities?: string[];
+            /** @description Hash of its whole definition. */
+            definition_hash?: string | null;
             /** @description What it does. */
             description: string;
+            /** @description Whether it is declared free. */
+            free?: boolean;
             /** @description JSON Schema of the inputs. */
             input_schema: unknown;
+            /**
+             * Format: int64
+             * @description The most an attempt costs, according to its author.
+             */
+            max_cost_micro?: number | null;
             /** @description Whether it supports mock runs. */
             mock?: boolean;
             /** @description The name alone. */
@@ -3285,9 +4431,10 @@ export interface components {
         Verb: "run" | "read" | "answer" | "approve" | "operate" | "serve" | "admin";
         /** @enum {string} */
         Verdict: "ok" | "warn" | "fail";
-        /** @description What a run waits for while it is `queued`. */
+        /** @description What a run waits for while it is `queued` or `waiting`. */
         WaitingFor: {
-            /** @description Room at its provider, its provider itself, or its next attempt. */
+            ask_id?: components["schemas"]["AskId"] | null;
+            /** @description An ask, room at its provider, its provider itself, or its next attempt. */
             kind: components["schemas"]["WaitKind"];
             /** @description Why, for people. */
             message: string;
@@ -3296,7 +4443,7 @@ export interface components {
             until: components["schemas"]["DateTime"];
         };
         /** @enum {string} */
-        WaitKind: "room" | "provider" | "retry";
+        WaitKind: "ask" | "room" | "provider" | "retry";
         /**
          * @description `POST /v1/worker/degradation`: something did not work as the worker wanted, and it helped
          *     itself in another way.
@@ -4248,6 +5395,39 @@ export interface operations {
             default: components["responses"]["AnyError"];
         };
     };
+    list_accounts: {
+        parameters: {
+            query?: {
+                /** @description Only accounts of this world. */
+                world?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The accounts, each before those below it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Account"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_agents: {
         parameters: {
             query?: {
@@ -4800,7 +5980,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The ask has already been decided. */
+            /** @description The ask has already been decided, or is not for what was looked at. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4829,15 +6009,110 @@ export interface operations {
             };
         };
     };
+    list_asks: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description Only `question` or only `approval`. */
+                kind?: components["schemas"]["AskKind"];
+                /** @description Items on a page, 1 to 200. */
+                limit?: number;
+                /** @description `open` or `decided`; `open` when absent. */
+                state?: string;
+                /** @description Only asks of this world. */
+                world?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of asks. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Ask"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_ask: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The ask's id. */
+                ask_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The ask. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AskDetail"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such ask. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_audit: {
         parameters: {
             query?: {
+                /** @description Only records of this actor; `g-1*` stands for all that begin so. */
+                actor?: string;
                 /** @description Only records after the one with this id. */
                 after?: number;
                 /** @description `next_cursor` of the previous page. */
                 cursor?: string;
+                /** @description Only records of this event, such as `run.*`. */
+                event?: string;
                 /** @description Items on a page, 1 to 200. */
                 limit?: number;
+                /** @description `asc` or `desc`; `asc` when absent. */
+                order?: string;
+                /** @description Only records at or after this time: an RFC 3339 time, or an age such as `7d` or `24h`. */
+                since?: string;
+                /** @description Only records about this, such as `run:default/r-1`. */
+                subject?: string;
+                /** @description Only records before this time, written like `since`. */
+                until?: string;
             };
             header?: never;
             path?: never;
@@ -4866,10 +6141,260 @@ export interface operations {
             };
         };
     };
+    verify_audit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Whether the audit is whole. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditVerdict"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    changes: {
+        parameters: {
+            query?: {
+                /** @description Only these kinds, separated by commas: `run`, `ask`, `provider`, `world`, `token`. */
+                kinds?: string;
+                /** @description Only changes in this world. */
+                world?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The changes; see the schema `Changes`. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    create_console_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The link. It is shown only once. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConsoleLink"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Links are created with a token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description There are too many unused links. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_console_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The session. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConsoleSession"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    begin_console_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BeginConsole"];
+            };
+        };
+        responses: {
+            /** @description The browser is signed in. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConsoleSession"];
+                };
+            };
+            /** @description The request cannot be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The link or the token is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The request does not come from a page of the core. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            421: components["responses"]["OtherHost"];
+            /** @description Too many attempts failed. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    end_console_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The browser is signed out. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The caller is not a browser that is signed in. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_costs: {
         parameters: {
             query?: {
-                /** @description What to group by: `tool`, `world`, `agent` or `day`; `tool` when absent. */
+                /** @description What to group by: `tool`, `world`, `agent`, `day`, `hour` or `caller`; `tool` when absent. */
                 by?: "tool" | "world" | "agent" | "day";
                 /** @description Only runs accepted at or after this time: an RFC 3339 time, or an age such as `7d` or `24h`. */
                 since?: string;
@@ -5951,9 +7476,186 @@ export interface operations {
             default: components["responses"]["AnyError"];
         };
     };
-    answer_question: {
+    list_providers: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description Only `agent`, `tool_server`, `mcp_server`, `operative`, `operator` or `builtin`. */
+                kind?: components["schemas"]["AskKind"];
+                /** @description Items on a page, 1 to 200. */
+                limit?: number;
+                /** @description Only providers whose id or name contains this text. */
+                q?: string;
+                /** @description Only providers in this state. */
+                state?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of providers. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Provider"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_provider: {
         parameters: {
             query?: never;
+            header?: never;
+            path: {
+                /** @description The provider's id. */
+                provider_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The provider. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Provider"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such provider. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    provider_launches: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The provider's id. */
+                provider_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The starts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_ProviderLaunch"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such provider. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    provider_logs: {
+        parameters: {
+            query?: {
+                /** @description Only lines written before this RFC 3339 time. */
+                before?: string;
+                /** @description How many lines, 0 to 10000; 200 when absent. */
+                lines?: number;
+                /** @description Only lines that contain this text. */
+                q?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The provider's id. */
+                provider_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lines, oldest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_AgentLogLine"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such provider. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    answer_question: {
+        parameters: {
+            query?: {
+                /** @description Whether to check the answer only and give none. */
+                dry?: boolean;
+            };
             header?: never;
             path: {
                 /** @description The ask's id. */
@@ -5967,7 +7669,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The question was answered. */
+            /** @description The question was answered, or could be. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -6025,13 +7727,23 @@ export interface operations {
     list_runs: {
         parameters: {
             query?: {
+                /** @description Only runs that this token started. */
+                caller?: string;
+                /** @description Only runs that are part of this. */
+                correlation_id?: string;
                 /** @description `next_cursor` of the previous page. */
                 cursor?: string;
+                /** @description Only runs whose id begins so; of very many, 1,000 with the greatest ids. */
+                id_prefix?: string;
                 /** @description Items on a page, 1 to 200. */
                 limit?: number;
+                /** @description Only runs that have cost more than was set aside for them. */
+                over_hold?: boolean;
+                /** @description Only runs that this run started, `world/run_id`. */
+                parent?: string;
                 /** @description Only runs accepted at or after this time: an RFC 3339 time, or an age such as `7d` or `24h`. */
                 since?: string;
-                /** @description Only runs in this status. */
+                /** @description Only runs in this status, or in one of several: `failed,refused`. */
                 status?: components["schemas"]["RunStatus"];
                 /** @description Only runs of this tool. */
                 tool?: string;
@@ -6267,6 +7979,84 @@ export interface operations {
             };
         };
     };
+    run_again: {
+        parameters: {
+            query?: {
+                /** @description How long to wait for the run to end, such as `500ms`, `30s` or `2m`. */
+                wait?: string;
+                /** @description The run's world; `default` when absent. */
+                world?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run's id. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RunAgain"];
+            };
+        };
+        responses: {
+            /** @description The run has ended; only with `wait`. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description The run was accepted and is in progress. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunAccepted"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description The budget does not cover the run. */
+            402: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The inputs do not fit the tool, or were not kept whole. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     cancel_run: {
         parameters: {
             query?: {
@@ -6373,11 +8163,60 @@ export interface operations {
             };
         };
     };
+    run_lineage: {
+        parameters: {
+            query?: {
+                /** @description The run's world; `default` when absent. */
+                world?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run's id. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The files and runs. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunLineage"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     run_trace: {
         parameters: {
             query?: {
+                /** @description Only events before this number. */
+                before?: number;
                 /** @description How many events; 100 when absent, at most 1000. */
                 latest?: number;
+                /** @description Only events of these names, with commas between: `text,log`. */
+                types?: string;
                 /** @description The run's world; `default` when absent. */
                 world?: string;
             };
@@ -6410,6 +8249,228 @@ export interface operations {
                 };
             };
             /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    run_tree: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description How far down to look, 1 to 5; 3 when absent. */
+                depth?: number;
+                /** @description Direct children on a page, 1 to 200. */
+                limit?: number;
+                /** @description The run's world; `default` when absent. */
+                world?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run's id. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The run and the runs below it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunTree"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    cancel_runs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CancelRuns"];
+            };
+        };
+        responses: {
+            /** @description How many runs were asked to stop. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CanceledRuns"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    count_runs: {
+        parameters: {
+            query?: {
+                /** @description Only runs that this token started. */
+                caller?: string;
+                /** @description Only runs that are part of this. */
+                correlation_id?: string;
+                /** @description Only runs whose id begins so; of very many, 1,000 with the greatest ids. */
+                id_prefix?: string;
+                /** @description Only runs that have cost more than was set aside for them. */
+                over_hold?: boolean;
+                /** @description Only runs that this run started, `world/run_id`. */
+                parent?: string;
+                /** @description Only runs accepted at or after this time: an RFC 3339 time, or an age such as `7d` or `24h`. */
+                since?: string;
+                /** @description Only runs in this status, or in one of several: `failed,refused`. */
+                status?: components["schemas"]["RunStatus"];
+                /** @description Only runs of this tool. */
+                tool?: string;
+                /** @description Only runs accepted before this time, written like `since`. */
+                until?: string;
+                /** @description Only runs of this world. */
+                world?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How many runs there are. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunCount"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    export_runs: {
+        parameters: {
+            query?: {
+                /** @description Only runs that this token started. */
+                caller?: string;
+                /** @description Only runs that are part of this. */
+                correlation_id?: string;
+                /** @description `jsonl` or `csv`; `jsonl` when absent. */
+                format?: string;
+                /** @description Only runs whose id begins so; of very many, 1,000 with the greatest ids. */
+                id_prefix?: string;
+                /** @description Only runs that have cost more than was set aside for them. */
+                over_hold?: boolean;
+                /** @description Only runs that this run started, `world/run_id`. */
+                parent?: string;
+                /** @description Only runs accepted at or after this time: an RFC 3339 time, or an age such as `7d` or `24h`. */
+                since?: string;
+                /** @description Only runs in this status, or in one of several: `failed,refused`. */
+                status?: components["schemas"]["RunStatus"];
+                /** @description Only runs of this tool. */
+                tool?: string;
+                /** @description Only runs accepted before this time, written like `since`. */
+                until?: string;
+                /** @description Only runs of this world. */
+                world?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The runs. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    search: {
+        parameters: {
+            query: {
+                /** @description What to look for. */
+                q: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was found, up to ten of each. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Search"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6530,6 +8591,112 @@ export interface operations {
                 };
             };
             /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    run_stats: {
+        parameters: {
+            query?: {
+                /** @description What makes a row: `status`, `tool` or `world`; `status` when absent. */
+                by?: "tool" | "world" | "agent" | "day";
+                /** @description Only runs accepted at or after this time: an RFC 3339 time, or an age such as `7d` or `24h`. */
+                since?: string;
+                /** @description The length of an interval, such as `10s`, `1m` or `1h`; `1m` when absent. */
+                step?: string;
+                /** @description Only runs of this tool. */
+                tool?: string;
+                /** @description Only runs accepted before this time, written like `since`. */
+                until?: string;
+                /** @description Only runs of this world. */
+                world?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The counts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunStats"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_system: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The core. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["System"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    system_series: {
+        parameters: {
+            query?: {
+                /** @description `1h` or `24h`; `1h` when absent. */
+                range?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The steps, oldest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SystemSeries"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6679,6 +8846,8 @@ export interface operations {
                 cursor?: string;
                 /** @description Items on a page, 1 to 200. */
                 limit?: number;
+                /** @description Only tokens that cover this world. */
+                world?: string;
             };
             header?: never;
             path?: never;
@@ -7019,6 +9188,12 @@ export interface operations {
                 cursor?: string;
                 /** @description Items on a page, 1 to 200. */
                 limit?: number;
+                /** @description Only tools of this provider. */
+                provider?: string;
+                /** @description Only tools whose id, description or tags contain this text. */
+                q?: string;
+                /** @description Only tools in this state. */
+                state?: string;
             };
             header?: never;
             path?: never;
@@ -8359,6 +10534,8 @@ export interface operations {
             query?: {
                 /** @description `next_cursor` of the previous page. */
                 cursor?: string;
+                /** @description With `/`: only what lies directly below the prefix, files and folders. */
+                delimiter?: string;
                 /** @description Items on a page, 1 to 200. */
                 limit?: number;
                 /** @description Whether to list local files of runs, below `/@run/`, too. */
@@ -8375,13 +10552,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of files. */
+            /** @description A page of files, and of folders with `delimiter`. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Page_Artifact"];
+                    "application/json": components["schemas"]["ArtifactPage"];
                 };
             };
             401: components["responses"]["NoToken"];
@@ -8956,6 +11133,156 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    create_file_ticket: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The world's id. */
+                world: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateFileTicket"];
+            };
+        };
+        responses: {
+            /** @description The address. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileTicket"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such file. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The path is not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description There are too many such addresses. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_file_ticket: {
+        parameters: {
+            query?: {
+                /** @description The name to save it under; then it is never shown. */
+                download?: string;
+            };
+            header?: {
+                /** @description One range of bytes; several at once give the whole file. */
+                Range?: string;
+            };
+            path: {
+                /** @description The ticket's id. */
+                ticket: string;
+                /** @description The world's id. */
+                world: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description The requested range. */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description The address is not good any more. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description There is no such file. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Another version is in its place. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The file has no such range. */
+            416: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            421: components["responses"]["OtherHost"];
             /** @description Any other error. */
             default: {
                 headers: {

@@ -3,6 +3,7 @@ import { signal } from "@preact/signals";
 import { ApiError, isMissingRoute, keepSessionKey, request, sessionKey, SESSION_KEY, whenSignedOut } from "./client";
 import type { Me } from "./types";
 
+type Verb = Me["verbs"][number];
 export type SessionState = { at: "checking" } | { at: "in"; me: Me } | { at: "out"; why?: string };
 export const session = signal<SessionState>({ at: "checking" });
 
@@ -58,7 +59,7 @@ async function check(): Promise<void> {
     session.value = { at: "in", me: (await answer.json()) as Me };
   } catch (error) {
     if (import.meta.env.DEV && isMissingRoute(error)) {
-      session.value = { at: "in", me: { grant: "owner", label: "development", person: true, verbs: ["run", "read", "answer", "approve", "operate", "admin"] } };
+      session.value = { at: "in", me: { grant: "owner", label: "development", person: true, home_id: "", version: "", verbs: ["run", "read", "answer", "approve", "operate", "admin"] } };
     } else if (error instanceof ApiError && error.status === 401) {
       forget();
     } else {
@@ -99,7 +100,7 @@ export async function signOut(): Promise<void> {
 }
 
 /** Whether the one who is signed in may do something; in a world, where one is named. */
-export function may(verb: string, world?: string): boolean {
+export function may(verb: Verb, world?: string): boolean {
   if (session.value.at !== "in") return false;
   const me = session.value.me;
   if (!me.verbs.includes(verb)) return false;
@@ -107,6 +108,6 @@ export function may(verb: string, world?: string): boolean {
 }
 
 /** Whether they may do something that concerns all worlds. */
-export function mayEverywhere(verb: string): boolean {
+export function mayEverywhere(verb: Verb): boolean {
   return may(verb) && session.value.at === "in" && !session.value.me.worlds;
 }

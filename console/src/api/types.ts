@@ -1,180 +1,51 @@
-// Names for the messages of the API. They come from the generated document; what only newer cores send is optional here.
+// Names for the messages of the API. They come from the generated document; only what it leaves open is said here.
 import type { components } from "./openapi";
 
-type S = components["schemas"];
-type Fill<T, K extends keyof T, V> = Omit<T, K> & { [P in K]?: V };
+type Schemas = components["schemas"];
 
-export type Status = "queued" | "waiting" | "running" | "succeeded" | "failed" | "refused" | "canceled";
-export type ErrorInfo = { code: string; message: string; retryable: boolean; details?: Record<string, unknown> | null };
+/** The generator writes free objects as objects without fields; here they hold anything. */
+type Open<T> = T extends (infer E)[]
+  ? Open<E>[]
+  : T extends object
+    ? string extends keyof T
+      ? [T[string & keyof T]] extends [never]
+        ? Record<string, unknown>
+        : { [K in keyof T]: Open<T[K]> }
+      : { [K in keyof T]: Open<T[K]> }
+    : T;
+type Message<K extends keyof Schemas> = Open<Schemas[K]>;
+
+export type Status = Schemas["RunStatus"];
+export type ErrorInfo = Omit<Message<"ErrorInfo">, "details"> & { details?: Record<string, unknown> | null };
 export type Page<T> = { items: T[]; next_cursor?: string | null };
-export type Artifact = S["Artifact"];
-export type Receipt = S["Receipt"];
-export type WaitingFor = { kind: string; message: string; since?: string | null; until?: string | null; ask_id?: string | null };
-export type Attempt = { attempt: number; started_at: string; ended_at?: string | null; error?: ErrorInfo | null; cost_micro?: number | null };
-export type Run = Omit<Fill<S["Run"], "inputs" | "outputs", Record<string, unknown> | null>, "status" | "error" | "waiting_for" | "ask"> & {
-  status: Status;
-  error?: ErrorInfo | null;
-  waiting_for?: WaitingFor | null;
-  ask?: Ask | null;
-  caller?: string | null;
-  phase?: string | null;
-  fraction?: number | null;
-  over_hold?: boolean | null;
-  attempts?: Attempt[] | null;
-};
-export type AskFile = { name: string; path: string; bytes: number; b3?: string | null; media_type?: string | null };
-export type Ask = {
-  ask_id: string;
-  kind: "question" | "approval";
-  run_id: string;
-  tool: string;
-  world: string;
-  title: string;
-  detail?: unknown;
-  schema?: unknown;
-  args_digest?: string | null;
-  tool_hash?: string | null;
-  files?: AskFile[] | null;
-  caller?: string | null;
-  audience: string;
-  deadline: string;
-  created_at: string;
-  state?: string | null;
-  decision?: string | null;
-  decided_by?: string | null;
-  decided_at?: string | null;
-  reason?: string | null;
-};
-export type ToolDefinition = Record<string, unknown> & { hash?: string; description?: string; input_schema?: unknown; output_schema?: unknown };
-export type Permission = { permission: string; meaning: string; approved: boolean; narrowed_to?: string[] | null };
-export type AskDetail = {
-  ask: Ask;
-  inputs?: Record<string, unknown> | null;
-  definition?: ToolDefinition | null;
-  permissions?: Permission[] | null;
-  max_cost_micro?: number | null;
-  side_effects?: boolean | null;
-  same_definition?: boolean | null;
-  chain?: { run_id: string; world: string; tool: string; status: Status; caller?: string | null }[] | null;
-  previous?: Ask[] | null;
-  similar_run?: { run_id: string; world: string; status: Status; created_at: string; inputs?: Record<string, unknown> | null } | null;
-};
+export type Artifact = Message<"Artifact">;
+export type WaitingFor = Message<"WaitingFor">;
+export type Run = Message<"Run">;
+export type Ask = Message<"Ask">;
+export type AskDetail = Message<"AskDetail">;
+export type ToolDefinition = Message<"ToolDefinition">;
+export type Permission = Message<"AgentPermission">;
 export type Event = { seq: number; run_id: string; at: string; type: string } & Record<string, unknown>;
-export type Tool = Omit<S["Tool"], "input_schema" | "output_schema" | "state" | "server"> & {
-  input_schema: unknown;
-  output_schema?: unknown;
-  state: string;
-  server?: (Record<string, unknown> & { kind: string; state: string; enabled?: boolean }) | null;
-  max_cost_micro?: number | null;
-  free?: boolean | null;
-  definition_hash?: string | null;
-};
-export type ToolDiff = { tool_id: string; changed: boolean; changes: string[]; pinned?: ToolDefinition | null; offered?: ToolDefinition | null };
-export type ProviderKind = "agent" | "tool_server" | "mcp_server" | "operative" | "operator" | "builtin";
-export type Provider = {
-  provider_id: string;
-  kind: ProviderKind;
-  state: string;
-  reason?: string | null;
-  name: string;
-  version?: string | null;
-  description?: string | null;
-  enabled?: boolean | null;
-  added_at?: string | null;
-  pid?: number | null;
-  instances?: number | null;
-  last_heartbeat?: string | null;
-  last_seen?: string | null;
-  health?: { status: string; uptime_ms?: number; inflight_calls?: number; details?: unknown } | null;
-  sandbox?: string | null;
-  sandbox_wanted?: string | null;
-  sandbox_notes?: string[] | null;
-  isolation?: string | null;
-  permissions_requested?: string[] | null;
-  permissions_approved?: string[] | null;
-  permissions?: Permission[] | null;
-  wishes?: { what: string; asked: unknown; usual: unknown; meaning: string; granted: boolean }[] | null;
-  limits?: Record<string, unknown> | null;
-  limits_kept?: Record<string, string> | null;
-  manifest_hash?: string | null;
-  pinned_files?: Record<string, string> | null;
-  drift?: string[] | null;
-  quarantined?: string[] | null;
-  tools: string[];
-  folder?: string | null;
-  command?: string[] | null;
-  url?: string | null;
-  grant?: string | null;
-};
-export type Launch = { started_at: string; ended_at?: string | null; reason?: string | null; crashed: boolean; pid?: number | null };
-export type LogLine = { at: string; source: string; text: string };
-export type PolicyRule = { tool: string; when?: string; approve: boolean; audience?: string; patience_ms?: number | null };
-export type World = Omit<S["World"], "policy"> & { policy: PolicyRule[]; over_micro?: number | null; limit_micro?: number | null; retention_days?: number | null };
-export type Usage = { world: string; files: number; bytes: number; local_files: number; local_bytes: number };
-export type Trace = S["Trace"];
-export type CostItem = { key: string; runs: number; failed: number; cost_micro: number; wall_ms: number };
-export type Costs = { items: CostItem[]; total_micro: number; saturated?: boolean };
-export type Account = { account: string; parent?: string | null; limit_micro?: number | null; spent_micro: number; held_micro: number; over_micro?: number | null };
-export type AuditRecord = { id: number; shard: number; n: number; at: string; event: string; severity: string; actor: string; subject: string; facts?: Record<string, unknown> | null };
-export type Token = {
-  token_id: string;
-  token?: string;
-  kind?: string;
-  label: string;
-  state: string;
-  verbs: string[];
-  worlds?: string[] | null;
-  tools?: string[] | null;
-  person: boolean;
-  budget_micro?: number | null;
-  created_at: string;
-  created_by: string;
-  expires_at?: string | null;
-  revoked_at?: string | null;
-};
-export type Secret = { name: string; set_at: string };
-export type Diagnosis = { status: string; version: string; checks: { name: string; verdict: string; text: string; fix?: string | null }[] };
-export type Me = {
-  session_id?: string;
-  grant: string;
-  label: string;
-  person: boolean;
-  verbs: string[];
-  worlds?: string[] | null;
-  tools?: string[] | null;
-  expires_at?: string | null;
-  ends_at?: string | null;
-  version?: string;
-  home_id?: string;
-  node?: string;
-  key?: string;
-};
-export type System = {
-  version: string;
-  started_at: string;
-  uptime_ms: number;
-  home_id?: string;
-  node?: string;
-  pid?: number;
-  runs_open?: number;
-  attempts_running?: number;
-  asks_open?: number;
-  queues?: { name: string; length: number; limit?: number | null }[];
-  limits?: { name: string; value: number }[];
-  memory_bytes?: number;
-  database_bytes?: number;
-  disk_free_bytes?: number;
-  disk_total_bytes?: number;
-  artifacts_bytes?: number;
-};
-export type Series = {
-  range: string;
-  step_ms: number;
-  started_at: string;
-  points: { at: string; runs: Record<string, number>; created: number; p50_ms?: number; p99_ms?: number; cost_micro: number; runs_open: number; asks_open: number; memory_bytes?: number }[];
-};
-export type Stats = { since: string; until: string; step_ms: number; items: { at: string; key: string; runs: number; failed: number; cost_micro: number }[] };
-export type Lineage = { world: string; run_id: string; read: Artifact[]; wrote: Artifact[]; made_from: { run_id: string; files: Artifact[] }[]; went_into: { run_id: string; files: Artifact[] }[]; cut: boolean };
-export type Tree = { run: Run; items: { run: Run; depth: number; more: boolean }[]; next_cursor?: string | null };
-export type Found = { runs: Run[]; tools: { tool_id: string; description: string; state: string }[]; providers: { provider_id: string; kind: string; state: string }[]; worlds: { world: string }[] };
-export type Seat = Record<string, unknown> & { sid: string };
+export type Tool = Message<"Tool">;
+export type ToolDiff = Message<"ToolDiff">;
+export type Provider = Message<"Provider">;
+export type Launch = Message<"ProviderLaunch">;
+export type LogLine = Message<"AgentLogLine">;
+export type World = Message<"World">;
+export type Usage = Message<"Usage">;
+export type Trace = Message<"Trace">;
+export type Costs = Message<"Costs">;
+export type Account = Message<"Account">;
+export type AuditRecord = Message<"AuditRecord">;
+export type AuditVerdict = Message<"AuditVerdict">;
+export type Token = Message<"Token">;
+export type Secret = Message<"Secret">;
+export type Diagnosis = Message<"Diagnosis">;
+export type Me = Message<"ConsoleSession">;
+export type System = Message<"System">;
+export type Series = Message<"SystemSeries">;
+export type Stats = Message<"RunStats">;
+export type Lineage = Message<"RunLineage">;
+export type Tree = Message<"RunTree">;
+export type Found = Message<"Search">;
+export type Seat = Message<"Seat">;

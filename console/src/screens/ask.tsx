@@ -1,9 +1,9 @@
 // One ask in full: what it is about, who asks through which runs, and the form or the buttons that end it.
 import { useMemo, useState } from "preact/hooks";
-import { ApiError, get, getText, isMissingRoute, seg, send } from "../api/client";
+import { ApiError, getText, seg, send } from "../api/client";
 import { useResource } from "../api/resource";
 import { may } from "../api/session";
-import type { Ask, AskDetail, Run } from "../api/types";
+import type { Ask, AskDetail } from "../api/types";
 import { at, bytes, money, plural, span } from "../lib/format";
 import { fromJs, Obj, parse, write, type Json } from "../lib/json";
 import { check, fieldOf, startOf, valueOf, type Fault, type Val } from "../lib/schema";
@@ -21,37 +21,20 @@ import { Loaded } from "./frame";
 type Detail = AskDetail & { json?: Json | undefined; before?: Json | undefined };
 const LONG = 1500;
 
-async function load(ask: Ask, signal: AbortSignal): Promise<Detail> {
-  try {
-    const text = await getText(`/v1/asks/${seg(ask.ask_id)}`, {}, signal);
-    const json = parse(text) as Obj;
-    const similar = json.get("similar_run");
-    return { ...(JSON.parse(text) as AskDetail), json: json.get("inputs"), before: similar instanceof Obj ? similar.get("inputs") : undefined };
-  } catch (error) {
-    if (!isMissingRoute(error) || !ask.run_id) throw error;
-    const text = await getText(`/v1/runs/${seg(ask.run_id)}`, { world: ask.world }, signal);
-    const json = parse(text);
-    const run = JSON.parse(text) as Run;
-    const tool = await get<Record<string, unknown>>(`/v1/tools/${ask.tool.split("/").map(seg).join("/")}`, {}, signal).catch(() => undefined);
-    return {
-      ask,
-      inputs: run.inputs ?? {},
-      json: json instanceof Obj ? json.get("inputs") : undefined,
-      definition: tool ? { description: String(tool["description"]), input_schema: tool["input_schema"] } : null,
-      side_effects: (tool?.["side_effects"] as boolean | undefined) ?? null,
-      chain: [{ run_id: run.run_id, world: run.world, tool: run.tool, status: run.status, caller: run.caller ?? null }],
-    };
-  }
+async function load(id: string, signal: AbortSignal): Promise<Detail> {
+  const text = await getText(`/v1/asks/${seg(id)}`, {}, signal);
+  const json = parse(text) as Obj;
+  const similar = json.get("similar_run");
+  return { ...(JSON.parse(text) as AskDetail), json: json.get("inputs"), before: similar instanceof Obj ? similar.get("inputs") : undefined };
 }
 
-export function AskCard({ ask: listed, open, onDone }: { ask: Ask; open: boolean; onDone: () => void }) {
-  const detail = useResource<Detail>(`ask ${listed.ask_id}`, (s) => load(listed, s), { kinds: ["ASK"], match: (c) => c.id === listed.ask_id });
+export function AskCard({ id, onDone }: { id: string; onDone: () => void }) {
+  const detail = useResource<Detail>(`ask ${id}`, (s) => load(id, s), { kinds: ["ASK"], match: (c) => c.id === id });
   return (
     <Loaded of={detail}>
       {(d) => {
-        const ask = { ...listed, ...d.ask };
-        // A core that does not keep decisions only takes the ask out of the inbox.
-        const decided = !!ask.decision || (!open && d.json !== undefined && d.same_definition === undefined);
+        const ask = d.ask;
+        const decided = !!ask.decision;
         return (
           <article class="card" aria-labelledby="ask-title">
             <div class="body col">
@@ -100,11 +83,10 @@ function Decided({ ask }: { ask: Ask }) {
 }
 
 function Chain({ d, ask }: { d: Detail; ask: Ask }) {
-  const chain = d.chain?.length ? d.chain : [{ run_id: ask.run_id, world: ask.world, tool: ask.tool, status: "waiting" as const }];
   return (
     <div class="chain">
       <span class="muted">{ask.caller ? <Foreign text={ask.caller} max={60} /> : "Somebody"}</span>
-      {chain.map((c) => (
+      {d.chain.map((c) => (
         <>
           <Icon name="right" size={12} />
           <a href={runLink(c.world, c.run_id)}><Foreign text={c.tool} max={80} /></a>
@@ -173,7 +155,7 @@ function Approval({ d, ask, decided, onDone }: { d: Detail; ask: Ask; decided: b
   const [seen, setSeen] = useState(!long);
   const [act, setAct] = useState<"once" | "parent" | "deny">();
   const def = d.definition;
-  const sideEffects = (def?.["side_effects"] as boolean | null | undefined) ?? d.side_effects;
+  const sideEffects = def?.side_effects;
   const lines = text.split("\n").length;
   return (
     <>
@@ -186,7 +168,7 @@ function Approval({ d, ask, decided, onDone }: { d: Detail; ask: Ask; decided: b
           {seen ? <Code text={text} label="The exact arguments" max={8_000_000} /> : <Code text={`${text.slice(0, LONG)}\n…`} label="The beginning of the arguments" />}
           {ask.args_digest && <p class="muted break">Digest <code>{ask.args_digest}</code></p>}
         </Card>
-        {d.same_definition === false && <Note tone="bad">The tool has changed since this was asked. What is shown below is its definition now; the core refuses an approval of the old one.</Note>}
+        {!d.same_definition && def && <Note tone="bad">The tool has changed since this was asked. What is shown below is its definition now; the core refuses an approval of the old one.</Note>}
         {ask.files && ask.files.length > 0 && (
           <Card title="Files it is bound to" level={3}>
             <Facts items={ask.files.map((f) => [<Foreign text={f.name} />, <><Foreign text={f.path} max={300} /> <span class="muted">{bytes(f.bytes)}{f.b3 && <> · <code>{f.b3.slice(0, 16)}…</code></>}</span></>])} />
@@ -197,7 +179,7 @@ function Approval({ d, ask, decided, onDone }: { d: Detail; ask: Ask; decided: b
             ["Tool", <><a href={toolLink(ask.tool)}><Foreign text={ask.tool} /></a>{ask.tool_hash && <span class="muted"> · definition <code>{ask.tool_hash.slice(0, 16)}…</code></span>}</>],
             ["What it does", def?.description && <Foreign text={def.description} max={2000} />],
             ["Side effects", sideEffects == null ? "It does not say" : sideEffects ? <Badge tone="warn">it acts on the world outside</Badge> : "none"],
-            ["Price", def?.["free"] === true ? "free" : typeof def?.["max_cost_micro"] === "number" && `up to ${money(def["max_cost_micro"] as number)}`],
+            ["Price", def?.free ? "free" : def?.max_cost_micro != null && `up to ${money(def.max_cost_micro)}`],
             ["Its provider may", d.permissions?.length ? <ul>{d.permissions.filter((p) => p.approved).map((p) => <li><Foreign text={p.meaning} max={300} /></li>)}</ul> : undefined],
           ]}
         />
@@ -213,7 +195,7 @@ function Approval({ d, ask, decided, onDone }: { d: Detail; ask: Ask; decided: b
             <Diff label="Difference to the last similar call" before={write(d.before ?? fromJs(d.similar_run.inputs ?? {}))} after={text} />
           </details>
         )}
-        {d.previous && d.previous.length > 0 && (
+        {d.previous.length > 0 && (
           <details>
             <summary>{plural(d.previous.length, "decision")} about this tool before</summary>
             <ul class="col tight">{d.previous.map((p) => <li class="row wrap"><Status state={decisionWord(p.decision ?? "decided")} /> <Foreign text={p.title} max={120} /> <span class="muted">{p.decided_by && <>by <Foreign text={p.decided_by} max={60} />, </>}<Time at={p.decided_at ?? p.created_at} as="relative" /></span></li>)}</ul>
@@ -246,7 +228,7 @@ function DecideDialog({ ask, act, onClose, onDone }: { ask: Ask; act: "once" | "
     const proof = { ...(ask.args_digest ? { args_digest: ask.args_digest } : {}), ...(ask.tool_hash ? { tool_hash: ask.tool_hash } : {}) };
     const full = act === "deny" ? { decision: "deny", ...(reason.trim() ? { reason: reason.trim() } : {}), ...proof } : { decision: "allow", ...(act === "parent" ? { scope: "parent" } : {}), ...proof };
     try {
-      await decide(ask, full);
+      await send("POST", `/v1/approvals/${seg(ask.ask_id)}/decide`, full);
       toast(act === "deny" ? "Denied." : "Allowed.");
       onClose();
       onDone();
@@ -276,17 +258,4 @@ function DecideDialog({ ask, act, onClose, onDone }: { ask: Ask; act: "once" | "
       {error && <Refusal error={error} />}
     </Dialog>
   );
-}
-
-/** Decides with proof of what was shown; a core that does not take the proof yet is told without. */
-async function decide(ask: Ask, body: Record<string, unknown>): Promise<void> {
-  const to = `/v1/approvals/${seg(ask.ask_id)}/decide`;
-  try {
-    await send("POST", to, body);
-  } catch (e) {
-    const field = e instanceof ApiError && e.code === "request.invalid" ? String(e.info.details?.["field"] ?? "") : "";
-    if (!import.meta.env.DEV || !["args_digest", "tool_hash"].includes(field)) throw e;
-    const { args_digest: _a, tool_hash: _t, ...rest } = body;
-    await send("POST", to, rest);
-  }
 }

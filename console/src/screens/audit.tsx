@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { ApiError, get, send } from "../api/client";
 import { mayEverywhere } from "../api/session";
-import type { AuditRecord, Page } from "../api/types";
+import type { AuditRecord, AuditVerdict, Page } from "../api/types";
 import { count, plural } from "../lib/format";
 import { place, setQuery } from "../router";
 import { Dialog } from "../ui/dialog";
@@ -13,8 +13,6 @@ import { Badge, Button, Empty, Foreign, Note, Refusal, Skeleton, Time } from "..
 import { VirtualTable, type Column } from "../ui/table";
 import { toastError } from "../ui/toast";
 import { Screen } from "./frame";
-
-type Verdict = { ok: boolean; records: number; chains: number; findings: string[] };
 
 function useAudit(filter: Record<string, string | undefined>) {
   const key = JSON.stringify(filter);
@@ -58,19 +56,19 @@ export default function Audit() {
   const filter = Object.fromEntries(["actor", "event", "subject", "since", "until"].map((k) => [k, q.get(k) ?? undefined]));
   const list = useAudit(filter);
   const [shown, setShown] = useState<AuditRecord>();
-  const [verdict, setVerdict] = useState<Verdict>();
+  const [verdict, setVerdict] = useState<AuditVerdict>();
   const rows = list.rows.value;
   const columns: Column<AuditRecord>[] = [
     { name: "When", width: "118px", cell: (a) => <Time at={a.at} plain /> },
     { name: "Event", width: "30%", cell: (a) => <button type="button" class="btn quiet small" onClick={() => setShown(a)}><code>{a.event}</code></button> },
     { name: "Who", drop: 1, width: "20%", cell: (a) => <Foreign text={a.actor} max={80} /> },
     { name: "About", cell: (a) => <Foreign text={a.subject} max={120} /> },
-    { name: "Weight", width: "110px", drop: 3, cell: (a) => (a.severity === "info" ? <span class="muted">info</span> : <Badge tone={a.severity === "warning" || a.severity === "warn" ? "warn" : "bad"}>{a.severity}</Badge>) },
+    { name: "Weight", width: "110px", drop: 3, cell: (a) => (a.severity === "info" ? <span class="muted">info</span> : <Badge tone={a.severity === "warn" ? "warn" : "bad"}>{a.severity}</Badge>) },
     { name: "Facts", drop: 3, cell: (a) => <code class="muted"><Foreign text={a.facts && Object.keys(a.facts).length ? JSON.stringify(a.facts) : ""} max={120} /></code> },
   ];
   const verify = async () => {
     try {
-      setVerdict(await send<Verdict>("POST", "/v1/audit/verify"));
+      setVerdict(await send<AuditVerdict>("POST", "/v1/audit/verify"));
     } catch (e) {
       toastError(e);
     }

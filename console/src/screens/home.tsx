@@ -64,7 +64,7 @@ export default function Home() {
         <Figure href={link("/inbox")} name="Waits for an answer" value={inbox.data.value && f.short(inbox.data.value.items.length)} under={inbox.data.value?.items[0] ? `the oldest for ${f.span(now.value - (f.at(inbox.data.value.items[0].created_at) ?? now.value))}` : "nothing"} />
         <Figure href={link("/providers")} name="Providers not well" value={list.data.value && String(unwell.length)} under={list.data.value && `of ${list.data.value.length}`} />
         <Figure href={link("/money")} name="Spent today, UTC" value={today.data.value && f.money(today.data.value.total_micro)} under="in all worlds" />
-        {disk?.disk_free_bytes !== undefined && <Figure href={link("/system")} name="Disk left" value={f.bytes(disk.disk_free_bytes)} under={disk.disk_total_bytes ? `of ${f.bytes(disk.disk_total_bytes)}` : ""} />}
+        {disk?.disk_free_bytes != null && <Figure href={link("/system")} name="Disk left" value={f.bytes(disk.disk_free_bytes)} under={disk.disk_total_bytes ? `of ${f.bytes(disk.disk_total_bytes)}` : ""} />}
       </div>
       <Card title="The last hour">
         <Loaded of={hour}>{(h) => (lines ? <Chart label={`Runs in the last hour: ${h.runs}, of which ${h.failed} went wrong`} times={h.times} lines={lines} format={(n) => f.short(n)} height={140} /> : null)}</Loaded>

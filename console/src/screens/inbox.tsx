@@ -1,6 +1,6 @@
 // The inbox: what runs wait for, oldest first. Nothing here moves the focus by itself.
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { get, isMissingRoute } from "../api/client";
+import { get } from "../api/client";
 import { useResource } from "../api/resource";
 import type { Ask, Page } from "../api/types";
 import { keysOn } from "../app";
@@ -12,13 +12,7 @@ import { Loaded, Screen } from "./frame";
 
 async function load(state: string, kind: string, signal: AbortSignal): Promise<Ask[]> {
   const params = { kind: kind || undefined, limit: 200 };
-  if (state === "open") return (await get<Page<Ask>>("/v1/inbox", params, signal)).items;
-  try {
-    return (await get<Page<Ask>>("/v1/asks", { ...params, state }, signal)).items;
-  } catch (error) {
-    if (isMissingRoute(error)) return [];
-    throw error;
-  }
+  return (await (state === "open" ? get<Page<Ask>>("/v1/inbox", params, signal) : get<Page<Ask>>("/v1/asks", { ...params, state }, signal))).items;
 }
 
 export default function Inbox() {
@@ -36,7 +30,6 @@ export default function Inbox() {
     return gone && !all.some((a) => a.ask_id === wanted) ? [gone, ...all] : all;
   }, [list.data.value, wanted]);
   const current = items.find((a) => a.ask_id === wanted) ?? (wanted ? undefined : items[0]);
-  const isOpen = (a: Ask) => !!list.data.value?.some((x) => x.ask_id === a.ask_id) && state === "open";
   useKeys(items, current);
   const show = (a: Ask) => link("/inbox", { ask: a.ask_id, state: state === "open" ? undefined : state, kind });
   return (
@@ -80,7 +73,7 @@ export default function Inbox() {
                   ))}
                 </ul>
               </nav>
-              {current ? <AskCard key={current.ask_id} ask={current} open={isOpen(current)} onDone={() => list.reload()} /> : wanted && <AskCard key={wanted} ask={{ ask_id: wanted } as Ask} open={false} onDone={() => list.reload()} />}
+              {(current || wanted) && <AskCard key={current?.ask_id ?? wanted} id={current?.ask_id ?? wanted ?? ""} onDone={() => list.reload()} />}
             </div>
           )
         }

@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { get } from "../api/client";
 import { useResource } from "../api/resource";
-import type { Account, Costs, Page, Run, World } from "../api/types";
+import type { Account, Costs, Page, Run } from "../api/types";
 import * as f from "../lib/format";
 import { link, place, runLink, setQuery, toolLink, worldLink } from "../router";
 import { Chart } from "../ui/chart";
@@ -92,12 +92,7 @@ function Accounts() {
   const data = useResource<Line[]>("accounts", async (s) => {
     const sums = (since: string) => get<Costs>("/v1/costs", { by: "world", since }, s).catch(() => undefined);
     const [day, week] = await Promise.all([sums("24h"), sums("7d")]);
-    let list: Account[];
-    try {
-      list = (await get<Page<Account>>("/v1/accounts", { limit: 200 }, s)).items;
-    } catch {
-      list = (await get<Page<World>>("/v1/worlds", { limit: 200 }, s)).items.map((w) => ({ account: `world:${w.world}`, limit_micro: w.limit_micro ?? null, spent_micro: w.spent_micro, held_micro: w.held_micro }));
-    }
+    const list = (await get<Page<Account>>("/v1/accounts", { limit: 200 }, s)).items;
     const depth = new Map<string, number>();
     return list.map((a) => {
       const n = a.parent ? (depth.get(a.parent) ?? 0) + 1 : 0;

@@ -10,13 +10,9 @@ import { Badge, Button, Card, Command, Empty, Foreign, Status, Time, Word } from
 import { Table } from "../ui/table";
 import { Loaded, Screen } from "./frame";
 
-type Waiting = { req_id: string; kind: string; ask_id?: string; run_id: string; world: string; tool: string; title?: string; taken: boolean };
-
 export default function Operators() {
   const list = useResource<Seat[]>("operators", async (s) => (await get<Page<Seat>>("/v1/operators", {}, s)).items, { kinds: ["ASK", "PROVIDER"], every: 5000 });
   const shown = place.value.query.get("seat");
-  const text = (s: Seat, k: string) => (typeof s[k] === "string" ? (s[k] as string) : "");
-  const pending = (s: Seat) => (Array.isArray(s["pending"]) ? (s["pending"] as string[]) : []);
   return (
     <Screen title="Operators" of={list}>
       <Loaded of={list}>
@@ -30,12 +26,12 @@ export default function Operators() {
         ) : (
           <Card flush>
             <Table label="Seats" rows={rows} keyOf={(s) => s.sid} columns={[
-              { name: "Seat", tall: true, cell: (s) => <><a href={link("/operators", { seat: s.sid })}><Foreign text={text(s, "desc") || s.sid} max={100} /></a><div class="muted id"><Foreign text={s.sid} /></div></> },
-              { name: "Who", cell: (s) => <><Status state={s["connected"] ? "connected" : "away"} /> {s["person"] === true && <Badge tone="run">person</Badge>}</> },
-              { name: "Waits", num: true, cell: (s) => (pending(s).length ? <Badge tone="warn">{pending(s).length}</Badge> : <span class="muted">–</span>) },
-              { name: "Roles", drop: 2, cell: (s) => (Array.isArray(s["roles"]) && s["roles"].length ? (s["roles"] as string[]).join(", ") : <span class="muted">–</span>) },
-              { name: "Last there", drop: 1, cell: (s) => (s["connected"] ? "now" : <Time at={text(s, "last_seen")} as="relative" plain />) },
-              { name: <span class="sr">Acts</span>, drop: 2, cell: (s) => mayEverywhere("admin") && <Button small kind="danger" onClick={() => confirm({ title: `Give up the seat ${text(s, "desc") || s.sid}?`, text: <p>Its token stops working; {pending(s).length ? `${pending(s).length} requests that wait for it are asked elsewhere` : "nothing waits for it"}.</p>, act: "Give it up", danger: true, run: async () => { await send("DELETE", `/v1/operators/${seg(s.sid)}`); list.reload(); } })}>Give up</Button> },
+              { name: "Seat", tall: true, cell: (s) => <><a href={link("/operators", { seat: s.sid })}><Foreign text={s.desc || s.sid} max={100} /></a><div class="muted id"><Foreign text={s.sid} /></div></> },
+              { name: "Who", cell: (s) => <><Status state={s.connected ? "connected" : "away"} /> {s.person && <Badge tone="run">person</Badge>}</> },
+              { name: "Waits", num: true, cell: (s) => (s.pending.length ? <Badge tone="warn">{s.pending.length}</Badge> : <span class="muted">–</span>) },
+              { name: "Roles", drop: 2, cell: (s) => (s.roles?.length ? s.roles.join(", ") : <span class="muted">–</span>) },
+              { name: "Last there", drop: 1, cell: (s) => (s.connected ? "now" : <Time at={s.last_seen} as="relative" plain />) },
+              { name: <span class="sr">Acts</span>, drop: 2, cell: (s) => mayEverywhere("admin") && <Button small kind="danger" onClick={() => confirm({ title: `Give up the seat ${s.desc || s.sid}?`, text: <p>Its token stops working; {s.pending.length ? `${s.pending.length} requests that wait for it are asked elsewhere` : "nothing waits for it"}.</p>, act: "Give it up", danger: true, run: async () => { await send("DELETE", `/v1/operators/${seg(s.sid)}`); list.reload(); } })}>Give up</Button> },
             ]} />
           </Card>
         )}
@@ -51,7 +47,7 @@ function SeatDialog({ sid }: { sid: string }) {
     <Dialog title={<>Seat <Foreign text={sid} /></>} wide onClose={() => setQuery({ seat: undefined })}>
       <Loaded of={seat}>
         {(s) => {
-          const waiting = Array.isArray(s["waiting"]) ? (s["waiting"] as Waiting[]) : [];
+          const waiting = s.waiting ?? [];
           return (
             <div class="col">
               <h3>What waits, and tasks in work</h3>

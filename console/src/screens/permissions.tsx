@@ -8,7 +8,7 @@ import { Badge, Button, Card, Foreign, Note, Refusal } from "../ui/parts";
 
 export function Permissions({ of: p, onApprove }: { of: Provider; onApprove?: ((body: Record<string, unknown>) => Promise<unknown>) | undefined }) {
   const [open, setOpen] = useState(false);
-  const list = p.permissions ?? (p.permissions_requested ?? []).map((x) => ({ permission: x, meaning: x, approved: (p.permissions_approved ?? []).includes(x), narrowed_to: null }));
+  const list = p.permissions ?? [];
   return (
     <Card title="Permissions" actions={onApprove && <Button small onClick={() => setOpen(true)}>{p.permissions_approved ? "Change the approval" : "Approve"}</Button>}>
       {list.length === 0 ? (
@@ -38,7 +38,7 @@ export function Permissions({ of: p, onApprove }: { of: Provider; onApprove?: ((
 function Approve({ p, list, onApprove, onClose }: { p: Provider; list: { permission: string; meaning: string; approved: boolean }[]; onApprove: (body: Record<string, unknown>) => Promise<unknown>; onClose: () => void }) {
   const fresh = !p.permissions_approved;
   const [chosen, setChosen] = useState(new Set(list.filter((x) => x.approved || fresh).map((x) => x.permission)));
-  const [sandbox, setSandbox] = useState(p.sandbox_wanted ?? "standard");
+  const [sandbox, setSandbox] = useState<string>(p.sandbox_wanted ?? "standard");
   const [error, setError] = useState<ApiError>();
   const submit = async () => {
     try {

@@ -1,6 +1,6 @@
 // One provider: how it is, what it may do, what it printed, and how to steer it.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { get, isMissingRoute, seg, send } from "../api/client";
+import { get, seg, send } from "../api/client";
 import { baseOf, KIND_NAMES, provider, steer, type Act } from "../api/providers";
 import { useResource } from "../api/resource";
 import { mayEverywhere } from "../api/session";
@@ -30,7 +30,7 @@ export default function ProviderScreen({ args }: { args: string[] }) {
             <div class="row wrap">
               <Status state={x.state} steady />
               <span class="muted">{KIND_NAMES[x.kind]}{x.version && ` · version ${x.version}`}</span>
-              {x.health && <Badge tone={x.health.status === "ok" || x.health.status === "healthy" ? "ok" : "warn"}>{x.health.status}</Badge>}
+              {x.health && <Badge tone={x.health.status === "ok" ? "ok" : "warn"}>{x.health.status}</Badge>}
             </div>
             {x.reason && <Note tone="warn"><Foreign text={x.reason} max={1000} /></Note>}
             {x.drift?.map((d) => <Note tone="warn"><Foreign text={d} max={300} /></Note>)}
@@ -87,14 +87,13 @@ function Overview({ p, reload }: { p: Provider; reload: () => void }) {
           ["State", <Status state={p.state} steady />],
           ["Process id", p.pid ?? undefined],
           ["Instances", p.instances ?? undefined],
-          ["Last sign of life", (p.last_heartbeat ?? p.last_seen) && <Time at={p.last_heartbeat ?? p.last_seen} as="relative" />],
+          ["Last sign of life", p.last_heartbeat && <Time at={p.last_heartbeat} as="relative" />],
           ["Up for", p.health?.uptime_ms !== undefined && span(p.health.uptime_ms)],
           ["Calls now", p.health?.inflight_calls],
           ["Added", p.added_at && <Time at={p.added_at} />],
           ["Command", p.command && <code class="break"><Foreign text={p.command.join(" ")} max={400} /></code>],
           ["Folder", p.folder && <code class="break"><Foreign text={p.folder} max={400} /></code>],
           ["Address", p.url && <code class="break"><Foreign text={p.url} max={400} /></code>],
-          ["Token", p.grant && <code><Foreign text={p.grant} /></code>],
         ]} />
         <Launches p={p} />
       </Card>
@@ -112,21 +111,13 @@ function Overview({ p, reload }: { p: Provider; reload: () => void }) {
           ]} />}
         </Card>
       )}
-      {p.pinned_files && Object.keys(p.pinned_files).length > 0 && (
-        <Card title="Files the approval counts for"><Facts items={Object.entries(p.pinned_files).map(([n, h]) => [<code class="break"><Foreign text={n} max={200} /></code>, <code class="muted">{h.slice(0, 16)}…</code>])} /></Card>
-      )}
     </div>
   );
 }
 
 function Launches({ p }: { p: Provider }) {
   const list = useResource<Launch[]>(["agent", "tool_server", "mcp_server"].includes(p.kind) ? `launches ${p.provider_id}` : null, async (s) => {
-    try {
-      return (await get<Page<Launch>>(`/v1/providers/${seg(p.provider_id)}/launches`, { limit: 50 }, s)).items;
-    } catch (error) {
-      if (isMissingRoute(error)) return [];
-      throw error;
-    }
+    return (await get<Page<Launch>>(`/v1/providers/${seg(p.provider_id)}/launches`, {}, s)).items;
   });
   const items = list.data.value ?? [];
   if (items.length === 0) return null;

@@ -46,7 +46,7 @@ export default function Providers() {
                 { name: "Version", drop: 3, cell: (p) => (p.version ? <Foreign text={p.version} max={30} /> : <span class="muted">–</span>) },
                 { name: "Sandbox", drop: 3, cell: (p) => (p.sandbox ? <Badge tone={p.sandbox === "none" ? "warn" : undefined}>{p.sandbox}</Badge> : <span class="muted">–</span>) },
                 { name: "Tools", num: true, drop: 1, cell: (p) => p.tools?.length ?? 0 },
-                { name: "Last sign of life", drop: 3, cell: (p) => <Time at={p.last_heartbeat ?? p.last_seen} as="relative" plain /> },
+                { name: "Last sign of life", drop: 3, cell: (p) => <Time at={p.last_heartbeat} as="relative" plain /> },
               ]} />
             </Card>
           )

@@ -7,7 +7,7 @@ import type { Diagnosis, Series, System } from "../api/types";
 import * as f from "../lib/format";
 import { link, place, setQuery } from "../router";
 import { Chart } from "../ui/chart";
-import { Card, Command, Empty, Facts, Foreign, Meter, now, Status, Time } from "../ui/parts";
+import { Card, Empty, Facts, Foreign, Meter, now, Status, Time } from "../ui/parts";
 import { Table } from "../ui/table";
 import { Loaded, Screen } from "./frame";
 
@@ -33,9 +33,9 @@ export default function SystemScreen() {
           <Figure name="Version" value={d.version} under={<>up for {f.span(now.value - (f.at(d.started_at) ?? now.value))}</>} />
           <Figure name="Open runs" value={f.count(d.runs_open ?? 0)} under={`${f.count(d.attempts_running ?? 0)} attempts under way`} href={link("/runs", { status: "queued,waiting,running" })} />
           <Figure name="Open asks" value={f.count(d.asks_open ?? 0)} under="questions and approvals" href={link("/inbox")} />
-          {d.memory_bytes !== undefined && <Figure name="Memory" value={f.bytes(d.memory_bytes)} under="of the core's process" />}
-          {d.database_bytes !== undefined && <Figure name="Database" value={f.bytes(d.database_bytes)} under={d.artifacts_bytes !== undefined ? `files ${f.bytes(d.artifacts_bytes)}` : "on disk"} />}
-          {d.disk_free_bytes !== undefined && <Figure name="Disk left" value={f.bytes(d.disk_free_bytes)} under={d.disk_total_bytes ? `of ${f.bytes(d.disk_total_bytes)}` : ""} />}
+          {d.memory_bytes != null && <Figure name="Memory" value={f.bytes(d.memory_bytes)} under="of the core's process" />}
+          {d.database_bytes != null && <Figure name="Database" value={f.bytes(d.database_bytes)} under="on disk" />}
+          {d.disk_free_bytes != null && <Figure name="Disk left" value={f.bytes(d.disk_free_bytes)} under={d.disk_total_bytes ? `of ${f.bytes(d.disk_total_bytes)}` : ""} />}
         </div>
       )}
       {series.data.value && <Charts s={series.data.value} range={range} />}
@@ -44,7 +44,7 @@ export default function SystemScreen() {
           <Loaded of={doctor}>
             {(x) => (
               <>
-                <Table label="Findings" rows={x.checks} keyOf={(c) => c.name} columns={[{ name: "Check", cell: (c) => c.name }, { name: "Result", cell: (c) => <Status state={c.verdict} /> }, { name: "Found", cell: (c) => <span class="break"><Foreign text={c.text} max={300} />{c.fix && <div><Command text={c.fix} /></div>}</span> }]} />
+                <Table label="Findings" rows={x.checks} keyOf={(c) => c.name} columns={[{ name: "Check", cell: (c) => c.name }, { name: "Result", cell: (c) => <Status state={c.verdict} /> }, { name: "Found", cell: (c) => <span class="break"><Foreign text={c.text} max={300} /></span> }]} />
               </>
             )}
           </Loaded>
@@ -80,7 +80,7 @@ function Charts({ s, range }: { s: Series; range: string }) {
     const pick = (g: (p: Series["points"][number]) => number | undefined | null) => times.map((t) => { const p = by.get(t); return p ? (g(p) ?? null) : null; });
     return {
       times,
-      runs: [{ name: "Ended well", color: "--chart-1", values: pick((p) => p.runs["succeeded"] ?? 0), fill: true }, { name: "Went wrong", color: "--chart-2", values: pick((p) => (p.runs["failed"] ?? 0) + (p.runs["refused"] ?? 0)) }],
+      runs: [{ name: "Ended well", color: "--chart-1", values: pick((p) => p.runs.succeeded), fill: true }, { name: "Went wrong", color: "--chart-2", values: pick((p) => p.runs.failed + p.runs.refused) }],
       time: [{ name: "Half are faster", color: "--chart-1", values: pick((p) => p.p50_ms) }, { name: "99 of 100 are faster", color: "--chart-4", values: pick((p) => p.p99_ms) }],
       memory: [{ name: "Memory", color: "--chart-3", values: pick((p) => p.memory_bytes), fill: true }],
     };

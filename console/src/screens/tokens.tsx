@@ -59,12 +59,12 @@ function List({ sessions }: { sessions: boolean }) {
   );
 }
 
-const VERBS: [string, string][] = [["read", "look at runs, tools, worlds, files, the inbox"], ["run", "start runs, cancel its own, put files"], ["answer", "answer questions"], ["approve", "decide approvals"], ["serve", "offer tools by connecting"], ["operate", "start and stop providers, cancel runs of others"], ["admin", "make worlds and tokens, remove runs"]];
+const VERBS: [Token["verbs"][number], string][] = [["read", "look at runs, tools, worlds, files, the inbox"], ["run", "start runs, cancel its own, put files"], ["answer", "answer questions"], ["approve", "decide approvals"], ["serve", "offer tools by connecting"], ["operate", "start and stop providers, cancel runs of others"], ["admin", "make worlds and tokens, remove runs"]];
 const ENDS: [string, string, number | undefined][] = [["1h", "One hour", 3_600_000], ["8h", "Eight hours", 28_800_000], ["7d", "A week", 604_800_000], ["90d", "90 days", 7_776_000_000], ["none", "No end", undefined]];
 
 function NewToken({ onClose, onDone }: { onClose: () => void; onDone: () => void }) {
   const [label, setLabel] = useState("");
-  const [verbs, setVerbs] = useState(new Set(["read"]));
+  const [verbs, setVerbs] = useState(new Set<string>(["read"]));
   const [worlds, setWorlds] = useState("");
   const [tools, setTools] = useState("");
   const [end, setEnd] = useState("8h");

@@ -51,7 +51,7 @@ export default function WorldScreen({ args }: { args: string[] }) {
               <div><dt>Kept</dt><dd>{w.retention_days ? f.plural(w.retention_days, "day") : "without end"}</dd></div>
               <div><dt class="sr">Runs</dt><dd><a href={link("/runs", { world: id })}>Its runs</a></dd></div>
             </dl>
-            <Tabs label="Parts of this world" current={tab === "lineage" ? "files" : tab} hrefOf={(t) => worldLink(id, { tab: t === "files" ? undefined : t })} tabs={[{ id: "files", name: "Files" }, { id: "money", name: "Money" }, { id: "rules", name: "Rules", count: w.policy.length }, ...(may("admin", id) ? [{ id: "tokens", name: "Tokens" }] : [])]} />
+            <Tabs label="Parts of this world" current={tab === "lineage" ? "files" : tab} hrefOf={(t) => worldLink(id, { tab: t === "files" ? undefined : t })} tabs={[{ id: "files", name: "Files" }, { id: "money", name: "Money" }, { id: "rules", name: "Rules", count: w.policy?.length }, ...(may("admin", id) ? [{ id: "tokens", name: "Tokens" }] : [])]} />
             {(tab === "files" || tab === "lineage") && <FilesTab world={id} onChange={usage.reload} />}
             {tab === "money" && <Money w={w} />}
             {tab === "rules" && <Rules w={w} />}
@@ -114,7 +114,7 @@ function Money({ w }: { w: World }) {
 }
 
 function Rules({ w }: { w: World }) {
-  if (w.policy.length === 0)
+  if (!w.policy?.length)
     return <Card><Empty icon="shield" title="This world has no rules of its own"><p>Rules say which tools need an approval and by whom. The owner's rules count here. Set one with <code>wharf world set {w.world} --policy …</code>.</p></Empty></Card>;
   return (
     <Card flush>

@@ -36,7 +36,7 @@ export default function Worlds() {
                 { name: "Held", num: true, drop: 2, cell: (w) => (w.held_micro ? money(w.held_micro) : <span class="muted">–</span>) },
                 { name: "Limit", num: true, drop: 1, cell: (w) => (w.limit_micro != null ? money(w.limit_micro) : <span class="muted">none</span>) },
                 { name: "Budget", drop: 2, width: "22%", cell: (w) => <Budget limit={w.limit_micro} spent={w.spent_micro} held={w.held_micro} /> },
-                { name: "Rules", num: true, drop: 3, cell: (w) => w.policy.length || <span class="muted">–</span> },
+                { name: "Rules", num: true, drop: 3, cell: (w) => w.policy?.length || <span class="muted">–</span> },
                 { name: "Made", drop: 3, cell: (w) => <Time at={w.created_at} plain /> },
               ]} />
             </Card>

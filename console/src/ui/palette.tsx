@@ -1,9 +1,9 @@
 // Ctrl K: one field that finds runs, tools, providers, worlds, files, screens and commands.
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { get, isMissingRoute } from "../api/client";
+import { get } from "../api/client";
 import { mayEverywhere, may, signOut } from "../api/session";
-import type { Artifact, Found, Page, Provider, Run, Tool, World } from "../api/types";
+import type { Artifact, Found, Page, World } from "../api/types";
 import { go, link, providerLink, runLink, toolLink, worldLink } from "../router";
 import { choose, theme } from "../theme";
 import { Icon, type IconName } from "./icons";
@@ -30,26 +30,14 @@ function commands(): Option[] {
 
 async function find(q: string, signal: AbortSignal): Promise<Option[]> {
   if (q.startsWith("/")) return files(q, signal);
-  try {
-    return shown(await get<Found>("/v1/search", { q }, signal));
-  } catch (error) {
-    if (!isMissingRoute(error)) throw error;
-  }
-  const wanted = q.toLowerCase();
-  const [runs, tools, worlds] = await Promise.all([get<Page<Run>>("/v1/runs", { limit: 200 }, signal), get<Page<Tool>>("/v1/tools", { limit: 200 }, signal), get<Page<World>>("/v1/worlds", { limit: 200 }, signal)]);
-  return shown({
-    runs: runs.items.filter((r) => r.run_id.startsWith(q)).slice(0, 10),
-    tools: tools.items.filter((t) => t.tool_id.toLowerCase().includes(wanted)).slice(0, 10),
-    providers: [] as Provider[],
-    worlds: worlds.items.filter((w) => w.world.includes(wanted)).slice(0, 10),
-  });
+  return shown(await get<Found>("/v1/search", { q }, signal));
 }
 
 function shown(found: Found): Option[] {
   return [
     ...found.tools.map((t): Option => ({ group: "Tools", name: t.tool_id, icon: "tool", kind: t.state, href: toolLink(t.tool_id) })),
     ...found.runs.map((r): Option => ({ group: "Runs", name: r.run_id, icon: "runs", kind: `${r.tool} · ${r.status}`, href: runLink(r.world, r.run_id) })),
-    ...found.providers.map((p): Option => ({ group: "Providers", name: p.provider_id, icon: "provider", kind: p.state, href: providerLink(p.provider_id) })),
+    ...found.providers.map((p): Option => ({ group: "Providers", name: p.provider_id, icon: "provider", kind: p.kind.replaceAll("_", " "), href: providerLink(p.provider_id) })),
     ...found.worlds.map((w): Option => ({ group: "Worlds", name: w.world, icon: "world", href: worldLink(w.world) })),
   ];
 }
