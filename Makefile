@@ -13,7 +13,7 @@ FUZZED := -p wharf-fuzz -p wharf-sdk -p wharf-egress -p wharf-graphql -p wharf-h
 SKIPPED := $(CURDIR)/target/skipped-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help up console build release test check fmt-check clippy tidy specs unit skipped bench sim fuzz torture security-page
+.PHONY: help up console console-check console-e2e console-pictures build release test check fmt-check clippy tidy specs unit skipped bench sim fuzz torture security-page
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,7 +50,7 @@ release: console-if-node ## build the wharf binary as fast as it gets, for use: 
 	@echo "==> building wharf"
 	@$(CARGO) build --release --locked -p wharf-cli -p hello-agent
 
-test: unit skipped ## everything, cheap checks first; lints come with building the tests
+test: unit console-e2e skipped ## everything, cheap checks first; lints come with building the tests
 	@echo "==> all good"
 
 check: fmt-check clippy tidy ## formatting, lints and the rules of the repository
@@ -70,14 +70,30 @@ tidy: fmt-check
 	@$(CARGO) xtask tidy
 
 specs: tidy
-	@echo "==> protocol requirements with a test"
-	@$(CARGO) xtask coverage-of-specs --require R,T,O,K,M
+	@echo "==> requirements with a test"
+	@$(CARGO) xtask coverage-of-specs --require R,T,O,K,M,C
 
-unit: specs
+# The page is built before the core, which embeds it.
+console-check: specs
 	@rm -f "$(SKIPPED)"
+	@if command -v npm >/dev/null 2>&1; then \
+		$(MAKE) --no-print-directory console && echo "==> lints and tests of the console" && \
+		cd console && npm run --silent lint && npm test --silent; \
+	else mkdir -p target && echo "console: node or npm is missing" >>"$(SKIPPED)"; fi
+
+unit: console-check
 	@WHARF_SKIPPED_TESTS="$(SKIPPED)" $(CARGO) xtask test
 
-skipped: unit
+console-e2e: unit
+	@echo "==> the console in a browser"
+	@if [ -d console/node_modules ] && command -v chromium >/dev/null 2>&1; then \
+		cd console && WHARF_BIN="$(CURDIR)/target/debug/wharf" npm run --silent e2e; \
+	else echo "console in a browser: node or chromium is missing" >>"$(SKIPPED)"; fi
+
+console-pictures: build ## pictures of every screen of the console, into docs/console
+	@cd console && WHARF_BIN="$(CURDIR)/target/quick/wharf" npm run --silent pictures
+
+skipped: unit console-e2e
 	@echo "==> tests that could not be made here"
 	@WHARF_SKIPPED_TESTS="$(SKIPPED)" $(CARGO) xtask skipped-tests
 

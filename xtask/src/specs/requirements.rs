@@ -1,6 +1,7 @@
 //! The numbered requirements of one protocol page: lines such as `- R12 [M·A] The agent …`.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use anyhow::{Result, bail};
 
@@ -13,7 +14,12 @@ pub(crate) struct Protocol {
     pub(crate) letter: char,
     /// Each number and how often it stands on the page.
     pub(crate) numbers: BTreeMap<u16, u32>,
+    /// Numbers that the page says belong to nothing.
+    free: Vec<RangeInclusive<u16>>,
 }
+
+/// What begins a line with numbers that belong to nothing: `Left free: C21–C29, C34–C39.`
+const FREE: &str = "Left free: ";
 
 impl Protocol {
     /// Reads a page.
@@ -31,7 +37,8 @@ impl Protocol {
         let Some(letter) = letter else {
             bail!("{path} has no numbered requirements");
         };
-        Ok(Self { path: path.to_owned(), letter, numbers })
+        let free = text.lines().filter_map(|line| line.strip_prefix(FREE)).flat_map(ranges);
+        Ok(Self { path: path.to_owned(), letter, numbers, free: free.collect() })
     }
 
     /// The page's name without folder and ending.
@@ -42,7 +49,7 @@ impl Protocol {
 
     /// Numbers that stand twice, and holes.
     pub(super) fn findings(&self) -> Vec<String> {
-        let Self { path, letter, numbers } = self;
+        let Self { path, letter, numbers, free } = self;
         let mut findings = Vec::new();
         for (number, times) in numbers {
             if *times > 1 {
@@ -50,11 +57,22 @@ impl Protocol {
             }
         }
         let last = numbers.keys().next_back().copied().unwrap_or(0);
-        for number in (1..=last).filter(|number| !numbers.contains_key(number)) {
+        let is_free = |number: &u16| free.iter().any(|range| range.contains(number));
+        for number in (1..=last).filter(|number| !numbers.contains_key(number) && !is_free(number)) {
             findings.push(format!("{path}: {letter}{number} is missing; numbers are never reused"));
         }
         findings
     }
+}
+
+/// Reads `C21–C29, C34–C39.`
+fn ranges(list: &str) -> Vec<RangeInclusive<u16>> {
+    let number = |text: &str| text.trim_matches(|c: char| !c.is_ascii_digit()).parse().ok();
+    let range = |part: &str| {
+        let (first, last) = part.split_once('–')?;
+        Some(number(first)?..=number(last)?)
+    };
+    list.split(',').filter_map(range).collect()
 }
 
 fn requirement(line: &str) -> Option<(char, u16)> {
@@ -86,6 +104,13 @@ mod tests {
         assert_eq!(findings.len(), 2, "{findings:?}");
         assert!(findings[0].contains("O2 stands 2 times"));
         assert!(findings[1].contains("O3 is missing"));
+    }
+
+    #[test]
+    fn numbers_that_are_left_free_are_no_holes() {
+        let page = "Left free: C2–C3, C5–C5.\n- C1 a\n- C4 b\n- C7 c\n";
+        let findings = Protocol::parse("c.md", page).expect("parses").findings();
+        assert_eq!(findings, ["c.md: C6 is missing; numbers are never reused"]);
     }
 
     #[test]
