@@ -23,7 +23,7 @@ use crate::lock::HomeLock;
 use crate::settings::Settings;
 use crate::storage::Storage;
 use crate::sweeping::SweepTask;
-use crate::{Home, anchors, console, doctor, fault, files, home, secrets};
+use crate::{Home, anchors, console, doctor, fault, files, home, logging, secrets};
 
 /// How to start a core.
 #[derive(Debug, Clone)]
@@ -168,6 +168,7 @@ impl Core {
                 mcp: Some(Arc::new(edges.hosted.mcp.clone())),
                 vault: Some(vault),
                 status: Some(status),
+                log: Some(logging::kept()),
                 doctor: Some(doctor_of(home.clone())),
                 mounts,
                 owner,

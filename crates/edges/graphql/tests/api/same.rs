@@ -81,6 +81,8 @@ const ONLY_REST: &[&str] = &[
     "ConsoleSession",
     "FileTicket",
     "Collected",
+    "CoreLog",
+    "CoreLogLine",
     "Diagnosis",
     "Finding",
     "Keys",

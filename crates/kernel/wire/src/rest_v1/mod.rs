@@ -43,7 +43,9 @@ pub use file::{
 };
 pub use login::{BeginMcpLogin, EndMcpLogin, McpLoginPage, McpLoginState};
 pub use mcp::{AddMcp, McpOauth, McpServer};
-pub use system::{EndedRuns, System, SystemLimit, SystemPoint, SystemQueue, SystemSeries};
+pub use system::{
+    CoreLog, CoreLogLine, EndedRuns, System, SystemLimit, SystemPoint, SystemQueue, SystemSeries,
+};
 pub use token::{CreateTicket, CreateToken, Keys, RotateKeys, Secret, Ticket, Token};
 pub use tool::{Tool, ToolDefinition, ToolDiff};
 pub use tool_server::{AddTool, Operative, ToolServer};
