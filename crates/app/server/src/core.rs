@@ -24,7 +24,7 @@ use crate::lock::HomeLock;
 use crate::settings::Settings;
 use crate::storage::Storage;
 use crate::sweeping::SweepTask;
-use crate::{Home, anchors, audit, console, doctor, fault, files, home, secrets};
+use crate::{Home, anchors, audit, console, doctor, fault, files, home, logging, secrets};
 
 /// How to start a core.
 #[derive(Debug, Clone)]
@@ -169,6 +169,7 @@ impl Core {
                 mcp: Some(Arc::new(edges.hosted.mcp.clone())),
                 vault: Some(vault),
                 status: Some(status),
+                log: Some(logging::kept()),
                 doctor: Some(doctor_of(home.clone())),
                 auditor: Some(auditor_of(home.clone())),
                 mounts,

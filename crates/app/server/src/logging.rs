@@ -1,11 +1,18 @@
-//! Logs to standard error, as text or as JSON. No payload and no token ever stands in a log.
+//! Logs to standard error, as text or as JSON, and keeps the newest lines in memory. No payload and no token ever stands in a log.
 
+use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::panic::PanicHookInfo;
+use std::sync::{Arc, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt;
-use wharf_vocab::{Code, Fault};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, fmt};
+use wharf_http::LogRing;
+use wharf_vocab::{Code, Fault, Timestamp};
 
 use crate::settings::{Format, LogSettings};
 
@@ -14,15 +21,53 @@ const TALKATIVE: [&str; 2] = ["tungstenite=info", "tokio_tungstenite=info"];
 
 /// Begins to log; a program that logs already goes on in its own way.
 pub(crate) fn begin(log: &LogSettings) -> Result<(), Fault> {
-    let filter = filter(&log.filter)?;
-    let lines = fmt::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let shown = tracing_subscriber::registry().with(filter(&log.filter)?).with(Keep);
+    let lines = fmt::layer().with_writer(std::io::stderr);
     // An error means that somebody logs already, and that is well.
     let _ = match log.format {
-        Format::Text => lines.with_ansi(std::io::stderr().is_terminal()).try_init(),
-        Format::Json => lines.json().flatten_event(true).try_init(),
+        Format::Text => shown.with(lines.with_ansi(std::io::stderr().is_terminal())).try_init(),
+        Format::Json => shown.with(lines.json().flatten_event(true)).try_init(),
     };
     std::panic::set_hook(Box::new(panicked));
     Ok(())
+}
+
+/// The newest lines of this process's log.
+pub(crate) fn kept() -> Arc<LogRing> {
+    static KEPT: OnceLock<Arc<LogRing>> = OnceLock::new();
+    Arc::clone(KEPT.get_or_init(Arc::default))
+}
+
+/// Keeps in memory what is logged.
+struct Keep;
+
+impl<S: Subscriber> Layer<S> for Keep {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let (about, mut text) = (event.metadata(), Text::default());
+        event.record(&mut text);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let at = Timestamp(u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
+        let level = about.level().as_str().to_ascii_lowercase();
+        kept().push(at, &level, about.target(), &format!("{}{}", text.message, text.fields));
+    }
+}
+
+/// An event as one line of text.
+#[derive(Default)]
+struct Text {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        let said = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, " {name}={value:?}"),
+        };
+        // Writing to text fails only if the value itself cannot be written.
+        let _ = said;
+    }
 }
 
 /// Checks a filter, so that a misspelt one is noticed.

@@ -27,7 +27,7 @@ const TOKEN: &str = "token";
     components(schemas(
         wire::MarkEvent, wire::AttemptEvent, wire::LogEvent, wire::TextEvent, wire::PartialEvent,
         wire::ProgressEvent, wire::AskEvent, wire::DecidedEvent, wire::GapEvent,
-        wire::FinishedEvent, wire::AgentLogLine, wire::Operative, wire::Changes, wire::Change,
+        wire::FinishedEvent, wire::AgentLogLine, wire::Operative,
         operator::NewSeat, operator::SeatMade, operator::Seat, operator::SeatList,
         operator::SeatWait,
         operator::NewTask, operator::WorkerProgress, operator::WorkerDegradation,

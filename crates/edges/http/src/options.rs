@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use wharf_ports::providers::ProviderControl;
 use wharf_ports::vault::Vault;
-use wharf_views::CoreStatus;
+use wharf_views::{CoreStatus, LogRing};
 use wharf_vocab::limits::{BODY_BYTES_MAX, FILE_BYTES_MAX};
 use wharf_vocab::{Fault, NodeId};
 use wharf_wire::rest_v1::{AuditVerdict, Finding};
@@ -37,6 +37,8 @@ pub struct HttpOptions {
     pub vault: Option<Arc<dyn Vault>>,
     /// What is known of the core as a whole; a core without does not watch itself.
     pub status: Option<Arc<CoreStatus>>,
+    /// The newest lines of the process's log; a process that logs elsewhere has none.
+    pub log: Option<Arc<LogRing>>,
     /// What the rest of the process has to say when a core is asked how it fares.
     pub doctor: Option<Doctor>,
     /// Who checks the audit; nobody when absent.
@@ -63,6 +65,7 @@ impl HttpOptions {
             mcp: None,
             vault: None,
             status: None,
+            log: None,
             doctor: None,
             auditor: None,
             mounts: Vec::new(),

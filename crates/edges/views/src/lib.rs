@@ -12,6 +12,7 @@ mod change;
 mod event;
 mod file;
 mod inbox;
+mod log;
 mod mcp;
 mod provider;
 mod request;
@@ -30,6 +31,7 @@ pub use change::{ChangeQuery, changes};
 pub use event::event;
 pub use file::{collected, file, folder_page, trace, upload, upload_part, usage};
 pub use inbox::{InboxQuery, ask_position};
+pub use log::LogRing;
 pub use mcp::{mcp_server, without_internals};
 pub use provider::{all_providers, launches, provider};
 pub use request::{

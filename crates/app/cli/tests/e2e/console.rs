@@ -194,6 +194,16 @@ fn c002_the_core_serves_its_page_and_its_documents_to_everybody() {
     for path in ["/v1", "/v1/nothing", "/nothing", "/v1/runs", "/graphql"] {
         assert_eq!(at(path).0, 401, "{path}");
     }
+    let log = api.get("/v1/system/logs");
+    let lines = log["items"].as_array().expect("lines").clone();
+    let ready = |line: &Value| {
+        line["message"].as_str().is_some_and(|text| text.starts_with("the core is ready"))
+    };
+    assert!(lines.iter().any(ready), "{log}");
+    let system = api.get("/v1/system");
+    for size in ["database_bytes", "disk_free_bytes", "disk_total_bytes"] {
+        assert!(system[size].as_u64().is_some_and(|bytes| bytes > 0), "{size}: {system}");
+    }
     let audit = home.run(&["audit", "export"]).code(0).stdout;
     assert!(!audit.contains("route:/\""), "a missing file is nobody's fault: {audit}");
     core.stop().code(0);

@@ -101,6 +101,8 @@ const ONLY_REST: &[&str] = &[
     "FileTicket",
     "AuditVerdict",
     "Collected",
+    "CoreLog",
+    "CoreLogLine",
     "Diagnosis",
     "Finding",
     "Keys",

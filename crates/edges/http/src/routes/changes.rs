@@ -6,6 +6,7 @@ use wharf_domain::Caller;
 use wharf_engine::ChangeFeed;
 use wharf_views::ChangeQuery;
 use wharf_vocab::{ChangeKind, Fault, Verb};
+use wharf_wire::rest_v1::Changes;
 
 use super::table::{ApiCall, get, routes};
 use crate::access::{self, Need};
@@ -23,7 +24,7 @@ routes! {
         .query::<String>("kinds", "Only these kinds, separated by commas: `run`, `ask`, `provider`, \
             `world`, `token`.")
         .query::<String>("world", "Only changes in this world.")
-        .sends(200, "text/event-stream", "The changes; see the schema `Changes`.");
+        .sends_events::<Changes>("The changes.");
 }
 
 async fn stream(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {

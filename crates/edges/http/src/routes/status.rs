@@ -1,11 +1,11 @@
-//! What the core has now, and what it did lately.
+//! What the core has now, what it did lately, and what it logged.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use wharf_views::{CoreStatus, SeriesRange};
 use wharf_vocab::{Code, Fault, Verb};
-use wharf_wire::rest_v1::{System, SystemSeries};
+use wharf_wire::rest_v1::{CoreLog, System, SystemSeries};
 
 use super::table::{get, routes};
 use crate::access::Need;
@@ -23,6 +23,11 @@ routes! {
     system_series => get("/v1/system/series", Need::Everywhere(Verb::Read), series)
         .query::<String>("range", "`1h` or `24h`; `1h` when absent.")
         .gives::<SystemSeries>(200, "The steps, oldest first.");
+    /// Shows the newest lines of the core's own log that it keeps in memory, oldest first.
+    system_log => get("/v1/system/logs", Need::ADMIN_EVERYWHERE, log)
+        .query::<u64>("after", "Only lines after this number.")
+        .query::<u32>("limit", "The most lines, 1 to 200.")
+        .gives::<CoreLog>(200, "The lines.");
 }
 
 async fn show(State(app): State<Arc<App>>) -> Answer {
@@ -36,6 +41,12 @@ async fn series(State(app): State<Arc<App>>, params: Params) -> Answer {
     let range = SeriesRange::parse(params.text("range").unwrap_or("1h"));
     let range = range.ok_or_else(|| invalid("range", "`range` is 1h or 24h."))?;
     answer::ok(&status(&app)?.series(range))
+}
+
+async fn log(State(app): State<Arc<App>>, params: Params) -> Answer {
+    let (after, limit) = (params.number("after")?.unwrap_or(0), params.limit()?);
+    let empty = CoreLog { items: Vec::new(), next_after: 0 };
+    answer::ok(&app.options.log.as_ref().map_or(empty, |log| log.after(after, limit)))
 }
 
 fn status(app: &App) -> Result<&Arc<CoreStatus>, Fault> {

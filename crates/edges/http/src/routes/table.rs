@@ -260,6 +260,12 @@ impl Route {
         self.content(&status.to_string(), description, kind, schema)
     }
 
+    /// A stream of events whose data are these messages.
+    pub(super) fn sends_events<T: ToSchema>(mut self, description: &str) -> Self {
+        let schema = self.schema::<T>();
+        self.content("200", description, "text/event-stream", schema)
+    }
+
     pub(super) fn fails(self, status: u16, description: &str) -> Self {
         self.answer::<ErrorBody>(&status.to_string(), description)
     }

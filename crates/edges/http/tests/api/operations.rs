@@ -30,6 +30,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         ("GET", "/v1/doctor", "/v1/doctor", Read, Any, Value::Null),
         ("GET", "/v1/system", "/v1/system", Read, Everywhere, Value::Null),
         ("GET", "/v1/system/series", "/v1/system/series", Read, Everywhere, Value::Null),
+        ("GET", "/v1/system/logs", "/v1/system/logs", Admin, Everywhere, Value::Null),
         // One that is let in would not end.
         ("GET", "/v1/changes", "/v1/changes?kinds=none", Read, Any, Value::Null),
         ("GET", "/openapi.json", "/openapi.json", Read, Any, Value::Null),

@@ -139,7 +139,7 @@ impl std::fmt::Debug for FileTicket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rest_v1::{System, SystemSeries};
+    use crate::rest_v1::{CoreLog, System, SystemSeries};
     use serde::de::DeserializeOwned;
     use std::fmt::Debug;
 
@@ -163,12 +163,13 @@ mod tests {
                 "Changes" => survives::<Changes>(data),
                 "CreateFileTicket" => survives::<CreateFileTicket>(data),
                 "FileTicket" => survives::<FileTicket>(data),
+                "CoreLog" => survives::<CoreLog>(data),
                 "System" => survives::<System>(data),
                 "SystemSeries" => survives::<SystemSeries>(data),
                 other => panic!("{other} is read by nobody"),
             }
         }
-        assert_eq!(names.len(), 8);
+        assert_eq!(names.len(), 9);
     }
 
     #[test]

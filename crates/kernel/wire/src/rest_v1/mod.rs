@@ -53,7 +53,9 @@ pub use runs::{
     CancelRuns, CanceledRuns, RunAgain, RunAttempt, RunCount, RunLineage, RunNode, RunStats,
     RunStatsItem, RunTree,
 };
-pub use system::{EndedRuns, System, SystemLimit, SystemPoint, SystemQueue, SystemSeries};
+pub use system::{
+    CoreLog, CoreLogLine, EndedRuns, System, SystemLimit, SystemPoint, SystemQueue, SystemSeries,
+};
 pub use token::{CreateTicket, CreateToken, Keys, RotateKeys, Secret, Ticket, Token};
 pub use tool::{Tool, ToolDefinition, ToolDiff};
 pub use tool_server::{AddTool, Operative, ToolServer};

@@ -41,6 +41,31 @@ pub struct System {
     pub disk_total_bytes: Option<u64>,
 }
 
+/// A line of the core's own log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CoreLogLine {
+    /// Its number since the core's start.
+    pub seq: u64,
+    /// When it was written.
+    pub at: DateTime,
+    /// How much it matters: `error`, `warn`, `info`, `debug` or `trace`.
+    pub level: String,
+    /// The part of the program that wrote it.
+    pub target: String,
+    /// What it says.
+    pub message: String,
+}
+
+/// The newest lines of the core's own log that it keeps in memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CoreLog {
+    /// The lines, oldest first.
+    pub items: Vec<CoreLogLine>,
+    /// The number of the last line; whoever asks for what comes `after` it misses nothing that is
+    /// still kept.
+    pub next_after: u64,
+}
+
 /// Something that waits inside the core.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SystemQueue {
