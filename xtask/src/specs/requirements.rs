@@ -58,7 +58,8 @@ impl Protocol {
         }
         let last = numbers.keys().next_back().copied().unwrap_or(0);
         let is_free = |number: &u16| free.iter().any(|range| range.contains(number));
-        for number in (1..=last).filter(|number| !numbers.contains_key(number) && !is_free(number)) {
+        for number in (1..=last).filter(|number| !numbers.contains_key(number) && !is_free(number))
+        {
             findings.push(format!("{path}: {letter}{number} is missing; numbers are never reused"));
         }
         findings

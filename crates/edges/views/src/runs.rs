@@ -32,7 +32,7 @@ const STATS_KEYS_MAX: usize = 50;
 /// The key of all others.
 const STATS_OTHERS: &str = "…";
 /// Longest beginning of an id, and longest id of what runs are part of.
-const TEXT_BYTES_MAX: usize = 255;
+const TEXT_CHARS_MAX: usize = 255;
 
 /// Which runs a request names, as every API reads it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -57,9 +57,9 @@ impl RunFilter {
         for (field, text) in
             [("correlation_id", &self.correlation_id), ("id_prefix", &self.id_prefix)]
         {
-            if text.as_ref().is_some_and(|text| text.len() > TEXT_BYTES_MAX) {
+            if text.as_ref().is_some_and(|text| text.chars().count() > TEXT_CHARS_MAX) {
                 let message =
-                    format!("The field `{field}` may have {TEXT_BYTES_MAX} bytes at most.");
+                    format!("The field `{field}` may have {TEXT_CHARS_MAX} characters at most.");
                 return Err(Fault::invalid(field, message));
             }
         }

@@ -10,7 +10,7 @@ use crate::{listed, runs_within, tool};
 /// Things of each kind that a search shows.
 const FOUND_MAX: usize = 10;
 /// Longest text that is looked for.
-const TEXT_BYTES_MAX: usize = 200;
+const TEXT_CHARS_MAX: usize = 200;
 
 /// The accounts of worlds that a caller may read, each followed by those of the tokens with a
 /// budget in it.
@@ -61,9 +61,8 @@ pub async fn search(
     text: &str,
     providers: impl IntoIterator<Item = (wharf_vocab::ProviderId, String)>,
 ) -> Result<wire::Search, Fault> {
-    let text = text.trim();
-    if text.is_empty() || text.len() > TEXT_BYTES_MAX {
-        let message = format!("The field `q` must have 1 to {TEXT_BYTES_MAX} bytes.");
+    if text.is_empty() || text.chars().count() > TEXT_CHARS_MAX {
+        let message = format!("The field `q` must have 1 to {TEXT_CHARS_MAX} characters.");
         return Err(Fault::invalid("q", message));
     }
     caller.rights.check_verb(Verb::Read)?;

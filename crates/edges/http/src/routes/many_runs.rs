@@ -34,6 +34,7 @@ routes! {
     export_runs => get("/v1/runs/export", Need::READ, export)
         .query::<String>("format", "`jsonl` or `csv`; `jsonl` when absent.")
         .of_runs()
+        .sends(200, "text/csv", "The runs.")
         .sends(200, "application/x-ndjson", "The runs.");
     /// Cancels every run in progress that fits and was accepted before a fixed time. With `dry` they
     /// are only counted.

@@ -71,7 +71,9 @@ async fn list(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
     let state = |text: &str| ProviderState::parse(text).ok_or(());
     let state = params.parsed("state", "the state of a provider", state)?;
     let mut all = wharf_views::all_providers(&app.handle, &views(&app, &caller));
-    if let Some(kind) = params.text("kind") {
+    let kinds = ["agent", "tool_server", "mcp_server", "operative", "operator", "builtin"];
+    let kind = |text: &str| kinds.into_iter().find(|kind| *kind == text).ok_or(());
+    if let Some(kind) = params.parsed("kind", "the kind of a provider", kind)? {
         all.retain(|it| it.kind == kind);
     }
     if let Some(q) = params.text("q").map(str::to_lowercase) {

@@ -152,6 +152,7 @@ async fn c015_providers_of_every_kind_have_one_shape() {
     assert!(core["tools"].as_array().is_some_and(|tools| tools.contains(&json!("wharf/echo"))));
     let agents_only = edge.get("/v1/providers?kind=agent&state=added&q=HELLO").await.json();
     assert_eq!(agents_only["items"].as_array().map(Vec::len), Some(1));
+    edge.get("/v1/providers?kind=odd").await.refused(400, "request.invalid");
     edge.get("/v1/providers/nobody").await.refused(404, "agent.not_found");
     for (n, line) in ["alpha", "beta", "alphabet"].into_iter().enumerate() {
         let source = if n == 1 { LogSource::Stderr } else { LogSource::Stdout };
