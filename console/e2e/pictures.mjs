@@ -3,7 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { goto, launch, newPage, signIn } from "./browser.mjs";
 import { Core, until } from "./core.mjs";
-import { seed } from "./seed.mjs";
+import { seed, seedDemo } from "./seed.mjs";
 
 const OUT = fileURLToPath(new URL("../../docs/console/", import.meta.url));
 await mkdir(OUT, { recursive: true });
@@ -12,14 +12,20 @@ const browser = await launch();
 
 try {
   await seed(core);
-  const asks = (await core.api("/v1/inbox")).items;
-  const approval = asks.find((a) => a.kind === "approval").ask_id;
-  const question = asks.find((a) => a.run_id === "ask-delivery").ask_id;
   const agents = (await core.api("/v1/agents")).items;
-  if (agents.length) await until("the agents", async () => (await core.api("/v1/agents")).items.every((a) => a.state === "running")).catch(() => {});
+  if (agents.length) {
+    await until("the agents", async () => (await core.api("/v1/agents")).items.every((a) => a.state === "running"));
+    await seedDemo(core);
+  }
+  const asks = await until("the asks", async () => {
+    const all = (await core.api("/v1/inbox")).items;
+    return all.length >= 4 && all;
+  });
+  const approval = (asks.find((a) => a.run_id === "write-note") ?? asks.find((a) => a.kind === "approval")).ask_id;
+  const question = asks.find((a) => a.run_id === "ask-delivery").ask_id;
   const provider = agents[0]?.agent_id;
   const screens = [
-    ["home", "/"], ["runs", "/runs"], ["run-timeline", "/runs/lab/nap"], ["run-output", "/runs/default/count-to-forty?tab=output"], ["run-lineage", "/runs/studio/echo-again?tab=lineage"],
+    ["home", "/"], ["runs", "/runs"], ["run-timeline", agents.length ? "/runs/default/relay-chain" : "/runs/lab/nap"], ["run-output", "/runs/default/count-to-forty?tab=output"], ["run-lineage", "/runs/studio/echo-again?tab=lineage"],
     ["inbox-question", `/inbox?ask=${question}`], ["inbox-approval", `/inbox?ask=${approval}`], ["tools", "/tools"], ["tool", "/tools/wharf/count"], ["providers", "/providers"], ...(provider ? [["provider", `/providers/${provider}`]] : []),
     ["worlds", "/worlds"], ["world", "/worlds/studio?file=/brief/storyboard.md"], ["money", "/money"], ["operators", "/operators"], ["audit", "/audit"], ["tokens", "/tokens"], ["system", "/system"],
   ];
