@@ -23,9 +23,14 @@ test("c006_a_link_signs_in_once_and_leaves_the_address", async () => {
   assert.equal(page.url(), `${core.url}/`);
   assert.ok(!(await page.evaluate(() => JSON.stringify(history.state) + location.href)).includes("link="));
   const again = await newPage(browser);
+  await again.goto(core.url);
+  await again.getByRole("heading", { name: "Sign in to Wharf" }).waitFor();
   await again.goto(link);
   await again.getByRole("alert").waitFor();
   assert.match(await again.getByRole("alert").innerText(), /used before or is older/);
+  await again.goto(await core.link());
+  await again.waitForSelector("nav[aria-label=Screens]");
+  assert.equal(again.url(), `${core.url}/`, "a link pasted into an open page works, too");
   assert.deepEqual(page.faults, []);
   assert.deepEqual([...page.hosts], [new URL(core.url).host]);
 });
