@@ -2,8 +2,15 @@
 import { mkdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { goto, launch, newPage, signIn } from "./browser.mjs";
-import { Core, until } from "./core.mjs";
+import { dirname } from "node:path";
+import { BIN, Core, until } from "./core.mjs";
 import { seed, seedDemo } from "./seed.mjs";
+
+/** Pictures do not tell of the machine they were taken on. */
+function neutral(pairs) {
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) for (const [path, name] of pairs) if (path.length > 3) walk.currentNode.nodeValue = walk.currentNode.nodeValue.replaceAll(path, name);
+}
 
 const OUT = fileURLToPath(new URL("../../docs/console/", import.meta.url));
 await mkdir(OUT, { recursive: true });
@@ -41,6 +48,7 @@ try {
         await page.waitForLoadState("networkidle").catch(() => {});
         await page.locator(".beat", { hasText: "Live" }).waitFor({ state: "attached", timeout: 3000 }).catch(() => {});
         await page.evaluate(() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go))));
+        await page.evaluate(neutral, [[core.home, "/srv/wharf"], [dirname(BIN), "/usr/local/bin"]]);
         await page.screenshot({ path: `${OUT}${name}-${size}-${scheme}.png` });
       }
       if (page.faults.length) throw new Error(page.faults.join("\n"));
