@@ -6,6 +6,7 @@ import { useResource } from "../api/resource";
 import type { RunStream } from "../api/run-stream";
 import type { Page, Run, Tree } from "../api/types";
 import { at, count, plural, span } from "../lib/format";
+import { safe } from "../lib/text";
 import { link, runLink, worldLink } from "../router";
 import { Button, Card, Foreign, now, Status, toneOf } from "../ui/parts";
 
@@ -61,10 +62,10 @@ export function Timeline({ run, stream, version }: { run: Run; stream: RunStream
               </span>
               <span class="track" role="cell">
                 {r.bars.map((b) => (
-                  <i class={`seg ${b.cls}`} title={b.title} style={{ left: pos(b.from), width: `${Math.max(0.2, ((b.to - b.from) / width) * 100)}%` }} />
+                  <i class={`seg ${b.cls}`} title={safe(b.title)} style={{ left: pos(b.from), width: `${Math.max(0.2, ((b.to - b.from) / width) * 100)}%` }} />
                 ))}
                 {r.dot !== undefined && <i class="dot" style={{ left: pos(r.dot) }} />}
-                <span class="sr">{r.bars.map((b) => b.title).join("; ")}</span>
+                <span class="sr">{safe(r.bars.map((b) => b.title).join("; "))}</span>
               </span>
               <span class="took" role="cell">{r.took}</span>
             </div>
