@@ -30,5 +30,5 @@ export default defineConfig({
   },
   worker: { format: "es" },
   server: target ? { proxy: { "/v1": target, "/graphql": target, "/docs": target, "/openapi.json": target } } : {},
-  test: { include: ["test/**/*.test.ts"], environment: "node" },
+  test: { include: ["test/**/*.test.{ts,mjs}"], environment: "node" },
 });

@@ -23,3 +23,10 @@ export async function seed(core) {
   await core.api("/v1/tokens", { body: { label: "night shift", verbs: ["read", "answer", "approve"], person: true } });
   await core.api("/v1/secrets/MAIL_KEY", { method: "PUT", body: "not-a-real-key", type: "text/plain" });
 }
+
+/** What the example agents add: runs that start runs, and an approval of something that acts. */
+export async function seedDemo(core) {
+  await core.run("dev.wharf.hello/relay", { tool_id: "dev.wharf.hello-python/relay", input: { tool_id: "dev.wharf.hello/stream_counter", input: { n: 12, delay_ms: 40 } } }, { run_id: "relay-chain", wait: "30s" });
+  await core.run("dev.wharf.hello/write_note", { text: "Invoice 4711 goes to ops@example.dev on Friday, together with the signed delivery note." }, { run_id: "write-note", world: "studio" });
+  await core.run("dev.wharf.hello-python/relay", { tool_id: "dev.wharf.hello/sleep", input: { ms: 1_500_000 } }, { run_id: "relay-open" });
+}

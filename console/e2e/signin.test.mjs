@@ -23,9 +23,14 @@ test("c006_a_link_signs_in_once_and_leaves_the_address", async () => {
   assert.equal(page.url(), `${core.url}/`);
   assert.ok(!(await page.evaluate(() => JSON.stringify(history.state) + location.href)).includes("link="));
   const again = await newPage(browser);
+  await again.goto(core.url);
+  await again.getByRole("heading", { name: "Sign in to Wharf" }).waitFor();
   await again.goto(link);
   await again.getByRole("alert").waitFor();
   assert.match(await again.getByRole("alert").innerText(), /used before or is older/);
+  await again.goto(await core.link());
+  await again.waitForSelector("nav[aria-label=Screens]");
+  assert.equal(again.url(), `${core.url}/`, "a link pasted into an open page works, too");
   assert.deepEqual(page.faults, []);
   assert.deepEqual([...page.hosts], [new URL(core.url).host]);
 });
@@ -134,4 +139,23 @@ test("c008_a_session_survives_a_restart", async () => {
   await until("the feed", async () => (await page.locator(".beat").innerText()) === "Live");
   await page.reload();
   await page.getByRole("heading", { name: "Tools", level: 1 }).waitFor();
+});
+
+test("c005_two_tabs_share_one_socket_and_both_are_live", async () => {
+  const page = await newPage(browser);
+  const sockets = [];
+  page.context().on("page", (p) => p.on("websocket", (s) => sockets.push(s.url())));
+  page.on("websocket", (s) => sockets.push(s.url()));
+  await signIn(page, core, "/inbox");
+  const other = await page.context().newPage();
+  await other.goto(`${core.url}/inbox`);
+  for (const p of [page, other]) await until("the feed", async () => (await p.locator(".beat").innerText()) === "Live");
+  const before = sockets.length;
+  await core.run("wharf/ask", { question: "Who hears this?" }, { run_id: `both-${Date.now()}` });
+  for (const p of [page, other]) await p.getByRole("heading", { name: "Who hears this?" }).waitFor();
+  assert.equal(sockets.length, before, "no further socket");
+  // The tab that holds the socket goes; the other takes over.
+  await page.close();
+  await core.run("wharf/ask", { question: "And this?" }, { run_id: `then-${Date.now()}` });
+  await other.getByText("And this?").first().waitFor();
 });

@@ -62,6 +62,32 @@ test("c013_an_approval_names_what_it_allows", async () => {
   assert.equal((await ended("a2")).status, "refused");
 });
 
+test("c013_long_arguments_are_opened_before_they_are_allowed_and_changed_ones_are_refused", async () => {
+  const page = await newPage(browser);
+  await core.api("/v1/worlds", { body: { world: "strict", policy: [{ tool: "wharf/echo", when: "always", approve: true }] } });
+  await core.run("wharf/echo", { text: "a long argument. ".repeat(400), last: "the very end" }, { run_id: "long", world: "strict" });
+  await signIn(page, core, "/inbox");
+  await page.getByRole("heading", { name: /wharf\/echo/ }).waitFor();
+  const allow = page.getByRole("button", { name: "Allow once" });
+  assert.ok(await allow.isDisabled());
+  await page.getByRole("button", { name: /Open all/ }).click();
+  assert.ok(await allow.isEnabled());
+  assert.match(await page.getByRole("region", { name: "The exact arguments" }).innerText(), /the very end/);
+  // What is shown is what is signed: a page that was given other digests is refused.
+  await page.route("**/v1/approvals/*/decide", async (route) => {
+    const body = JSON.parse(route.request().postData());
+    assert.ok(body.args_digest && body.tool_hash, "the decision carries what was shown");
+    await route.continue({ postData: JSON.stringify({ ...body, args_digest: "00".repeat(32) }) });
+  });
+  await allow.click();
+  await page.getByRole("button", { name: "Allow it once" }).click();
+  await page.getByRole("dialog").getByText("ask.changed").waitFor();
+  assert.equal((await core.api("/v1/runs/long?world=strict")).status, "waiting");
+  await page.unroute("**/v1/approvals/*/decide");
+  await page.getByRole("button", { name: "Allow it once" }).click();
+  await until("the end", async () => (await core.api("/v1/runs/long?world=strict")).status === "succeeded");
+});
+
 test("c013_decided_elsewhere_the_card_says_so_and_the_focus_stays", async () => {
   const page = await newPage(browser);
   await core.run("wharf/ask", { question: "First?", schema: { type: "string" } }, { run_id: "e1" });
@@ -226,4 +252,42 @@ test("c011_lists_do_not_jump_and_bulk_cancel_names_what_it_does", async () => {
     await page.getByRole("button", { name: "Cancel 4 runs" }).click();
     assert.equal((await ended("sleep-new")).status, "canceled");
   }
+});
+
+test("c011_thousands_of_runs_are_scrolled_in_windows", async () => {
+  const many = 1200;
+  for (let i = 0; i < many; i += 40) await Promise.all(Array.from({ length: 40 }, (_, j) => core.run("wharf/count", { n: 1, delay_ms: 0 }, { run_id: `many-${i + j}` })));
+  const page = await newPage(browser);
+  await signIn(page, core, "/runs?tool=wharf/count&id_prefix=many-");
+  await page.getByText(/1,000\+? runs|1,200 runs/).waitFor();
+  const box = page.getByRole("region", { name: "Runs" });
+  const pages = [];
+  page.on("request", (r) => /\/v1\/runs\?/.test(r.url()) && pages.push(r.url()));
+  await until("the second window", async () => {
+    await box.evaluate((el) => el.scrollTo({ top: el.scrollHeight }));
+    return pages.some((u) => u.includes("cursor="));
+  });
+  await until("more rows", async () => Number(await box.locator("tbody tr[aria-rowindex]").last().getAttribute("aria-rowindex")) > 300);
+  assert.ok((await box.locator("tbody tr").count()) < 120, "only what is in view is drawn");
+  assert.deepEqual(page.faults, []);
+});
+
+test("c012_run_again_and_copy_as_a_command", async () => {
+  const page = await newPage(browser);
+  await core.run("wharf/count", { n: 3, delay_ms: 0 }, { run_id: "again-1", wait: "10s" });
+  await signIn(page, core, "/runs/default/again-1");
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"], { origin: core.url });
+  await page.getByRole("button", { name: "More" }).click();
+  await page.getByRole("button", { name: "Copy as wharf run …" }).click();
+  await page.getByText("Copied").waitFor();
+  assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^wharf run wharf\/count .*n=3/);
+  await page.getByRole("button", { name: "Run again", exact: true }).click();
+  await page.waitForURL((url) => /^\/runs\/default\//.test(url.pathname) && !url.pathname.endsWith("again-1"));
+  await page.locator("[role=status]", { hasText: "succeeded" }).waitFor();
+  await page.getByRole("button", { name: "More" }).click();
+  await page.getByRole("button", { name: "Run again with changes" }).click();
+  await page.getByRole("dialog").getByLabel("n", { exact: true }).fill("4");
+  await page.getByRole("dialog").getByRole("button", { name: "Run", exact: true }).click();
+  await page.goto(`${page.url().split("?")[0]}?tab=output`);
+  await page.locator(".json", { hasText: "sum: 10" }).waitFor();
 });

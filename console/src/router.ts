@@ -24,10 +24,12 @@ export function link(path: string, query: Record<string, string | undefined> = {
 
 export function go(to: string, replace = false): void {
   if (to === location.pathname + location.search) return;
+  const before = location.pathname;
   if (replace) history.replaceState(null, "", to);
   else history.pushState(null, "", to);
   place.value = read();
-  if (!replace) {
+  // Another screen begins at its top; another tab or filter of the same screen leaves one where one is.
+  if (!replace && location.pathname !== before) {
     scrollTo(0, 0);
     queueMicrotask(() => document.getElementById("main")?.focus({ preventScroll: true }));
   }

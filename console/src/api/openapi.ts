@@ -3338,13 +3338,6 @@ export interface components {
             next_cursor?: string | null;
         };
         /** @description One page of a list. */
-        Page_Artifact: {
-            /** @description The page's items. */
-            items: components["schemas"]["Artifact"][];
-            /** @description The cursor of the next page; null on the last one. */
-            next_cursor?: string | null;
-        };
-        /** @description One page of a list. */
         Page_Ask: {
             /** @description The page's items. */
             items: components["schemas"]["Ask"][];
@@ -3450,7 +3443,7 @@ export interface components {
             patience_ms?: number | null;
             /** @description The tools it applies to, such as `acme/*`. */
             tool: string;
-            /** @description `always`, `first-use` or `cost>N` with N in micro-dollars; `always` when absent. */
+            /** @description `always`, `first-use`, `destructive` or `cost>N` with N in micro-dollars; `always` when absent. */
             when?: string;
         };
         /** @description `progress`. */

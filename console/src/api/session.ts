@@ -22,6 +22,11 @@ export async function start(link: string | undefined): Promise<void> {
     if (sessionKey() === null) forget("You signed out in another tab.");
     else void check();
   });
+  // A link pasted into the address of an open page changes only what stands after the #.
+  addEventListener("hashchange", () => {
+    const pasted = takeLink();
+    if (pasted) void exchange({ link: pasted });
+  });
   if (link) return exchange({ link });
   if (!sessionKey() && !import.meta.env.DEV) {
     session.value = { at: "out" };

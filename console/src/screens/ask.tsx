@@ -75,7 +75,7 @@ function Decided({ ask }: { ask: Ask }) {
     <div role="status">
       <Note tone={ask.decision === "deny" ? "bad" : ask.decision ? "ok" : undefined}>
         {ask.decision ? <>It was <strong>{decisionWord(ask.decision)}</strong></> : "It is decided"}
-        {ask.decided_by && <> by <strong><Foreign text={ask.decided_by} max={100} /></strong></>}
+        {ask.decided_by && <> by <strong><Foreign text={ask.decided_by.replace(/^grant:/, "")} max={100} /></strong></>}
         {ask.decided_at && <>, <Time at={ask.decided_at} as="relative" /></>}.{ask.reason && <> <Foreign text={ask.reason} max={1000} /></>}
       </Note>
     </div>
@@ -198,7 +198,7 @@ function Approval({ d, ask, decided, onDone }: { d: Detail; ask: Ask; decided: b
         {d.previous.length > 0 && (
           <details>
             <summary>{plural(d.previous.length, "decision")} about this tool before</summary>
-            <ul class="col tight">{d.previous.map((p) => <li class="row wrap"><Status state={decisionWord(p.decision ?? "decided")} /> <Foreign text={p.title} max={120} /> <span class="muted">{p.decided_by && <>by <Foreign text={p.decided_by} max={60} />, </>}<Time at={p.decided_at ?? p.created_at} as="relative" /></span></li>)}</ul>
+            <ul class="col tight">{d.previous.map((p) => <li class="row wrap"><Status state={decisionWord(p.decision ?? "decided")} /> <Foreign text={p.title} max={120} /> <span class="muted">{p.decided_by && <>by <Foreign text={p.decided_by.replace(/^grant:/, "")} max={60} />, </>}<Time at={p.decided_at ?? p.created_at} as="relative" /></span></li>)}</ul>
           </details>
         )}
       </div>
@@ -234,8 +234,7 @@ function DecideDialog({ ask, act, onClose, onDone }: { ask: Ask; act: "once" | "
       onDone();
     } catch (e) {
       setError(errorOf(e));
-      if (e instanceof ApiError && e.code === "ask.decided") onDone();
-    }
+          }
     setBusy(false);
   };
   const title = act === "deny" ? `Deny ${ask.tool}?` : act === "parent" ? `Allow ${ask.tool} for this parent?` : `Allow ${ask.tool} once?`;

@@ -5,6 +5,7 @@ import { useResource } from "../api/resource";
 import { may } from "../api/session";
 import type { Artifact, Lineage, Page, Trace } from "../api/types";
 import { bytes, plural } from "../lib/format";
+import { safe } from "../lib/text";
 import { upload } from "../lib/upload";
 import { go, place, runLink, worldLink } from "../router";
 import { Code } from "../ui/code";
@@ -214,10 +215,10 @@ function Preview({ world, file, type, size }: { world: string; file: string; typ
   if (!shown) return null;
   return (
     <div class="previewbox col tight">
-      {shown.url && IMAGE.test(kind) && <img src={shown.url} alt={`Preview of ${file}`} />}
-      {shown.url && kind.startsWith("audio/") && <audio controls src={shown.url} aria-label={file} />}
-      {shown.url && kind.startsWith("video/") && <video controls src={shown.url} aria-label={file} />}
-      {shown.text !== undefined && <Code text={shown.text} label={`Content of ${file}`} />}
+      {shown.url && IMAGE.test(kind) && <img src={shown.url} alt={safe(`Preview of ${file}`)} />}
+      {shown.url && kind.startsWith("audio/") && <audio controls src={shown.url} aria-label={safe(file)} />}
+      {shown.url && kind.startsWith("video/") && <video controls src={shown.url} aria-label={safe(file)} />}
+      {shown.text !== undefined && <Code text={shown.text} label={safe(`Content of ${file}`)} />}
       {shown.cut && <Note>Only the beginning is shown.</Note>}
     </div>
   );

@@ -15,6 +15,8 @@ import { Loaded, Screen } from "./frame";
 import { UNWELL } from "./providers";
 import { Budget } from "./worlds";
 
+const OPEN = "queued,waiting,running";
+type Going = { items: Run[]; all: number; exact: boolean; running: number };
 type Hour = { runs: number; failed: number; times: number[]; ok: number[]; bad: number[] };
 
 /** Runs of the last hour by minute: from the core's sums, or counted from the list where it has none. */
@@ -42,9 +44,10 @@ async function lastHour(signal: AbortSignal): Promise<Hour> {
 
 export default function Home() {
   const hour = useResource<Hour>("hour", lastHour, { kinds: ["RUN"], every: 60_000 });
-  const open = useResource<Page<Run>>("open", async (s) => {
-    const all = await Promise.all(["running", "waiting", "queued"].map((status) => get<Page<Run>>("/v1/runs", { status, limit: 20 }, s)));
-    return { items: all.flatMap((p) => p.items) };
+  const open = useResource<Going>("open", async (s) => {
+    const count = (status: string) => get<{ count: number; exact: boolean }>("/v1/runs/count", { status }, s);
+    const [page, all, running] = await Promise.all([get<Page<Run>>("/v1/runs", { status: OPEN, limit: 8 }, s), count(OPEN), count("running")]);
+    return { items: page.items, all: all.count, exact: all.exact, running: running.count };
   }, { kinds: ["RUN"] });
   const inbox = useResource<Page<Ask>>("inbox-count", (s) => get("/v1/inbox", { limit: 200 }, s), { kinds: ["ASK"] });
   const list = useResource<Provider[]>("providers", providers, { kinds: ["PROVIDER"], every: 15_000 });
@@ -60,7 +63,7 @@ export default function Home() {
     <Screen title="Home">
       <div class="figures">
         <Figure href={link("/runs", { since: "1h" })} name="Runs in the last hour" value={hour.data.value && f.short(hour.data.value.runs)} under={hour.data.value && `${f.plural(hour.data.value.failed, "went wrong", "went wrong")}`} />
-        <Figure href={link("/runs", { status: "queued,waiting,running" })} name="Open now" value={open.data.value && f.short(open.data.value.items.length)} under={open.data.value && `${open.data.value.items.filter((r) => r.status === "running").length} running`} />
+        <Figure href={link("/runs", { status: "queued,waiting,running" })} name="Open now" value={open.data.value && `${f.short(open.data.value.all)}${open.data.value.exact ? "" : "+"}`} under={open.data.value && `${f.count(open.data.value.running)} running`} />
         <Figure href={link("/inbox")} name="Waits for an answer" value={inbox.data.value && f.short(inbox.data.value.items.length)} under={inbox.data.value?.items[0] ? `the oldest for ${f.span(now.value - (f.at(inbox.data.value.items[0].created_at) ?? now.value))}` : "nothing"} />
         <Figure href={link("/providers")} name="Providers not well" value={list.data.value && String(unwell.length)} under={list.data.value && `of ${list.data.value.length}`} />
         <Figure href={link("/money")} name="Spent today, UTC" value={today.data.value && f.money(today.data.value.total_micro)} under="in all worlds" />
@@ -72,7 +75,7 @@ export default function Home() {
       <div class="grid2">
         <Card title="Going on" actions={<a href={link("/runs", { status: "queued,waiting,running" })}>All</a>} flush>
           <Loaded of={open}>{(p) => p.items.length === 0 ? <Empty level={3} icon="runs" title="Nothing runs"><p>Runs appear here while they are open.</p></Empty> : (
-            <Table fixed label="Open runs" rows={p.items.slice(0, 8)} keyOf={(r) => r.world + r.run_id} hrefOf={(r) => runLink(r.world, r.run_id)} columns={[{ name: "Status", width: "116px", cell: (r) => <Status state={r.status} /> }, { name: "Tool", cell: (r) => <a href={runLink(r.world, r.run_id)}><Foreign text={r.tool} max={60} /></a> }, { name: "For", width: "100px", num: true, cell: (r) => <Took from={r.started_at ?? r.created_at} to={r.ended_at} /> }]} />
+            <Table fixed label="Open runs" rows={p.items} keyOf={(r) => r.world + r.run_id} hrefOf={(r) => runLink(r.world, r.run_id)} columns={[{ name: "Status", width: "116px", cell: (r) => <Status state={r.status} /> }, { name: "Tool", cell: (r) => <a href={runLink(r.world, r.run_id)}><Foreign text={r.tool} max={60} /></a> }, { name: "For", width: "100px", num: true, cell: (r) => <Took from={r.started_at ?? r.created_at} to={r.ended_at} /> }]} />
           )}</Loaded>
         </Card>
         <Card title="Waits for you" actions={<a href={link("/inbox")}>Inbox</a>} flush>

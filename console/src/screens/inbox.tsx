@@ -22,15 +22,27 @@ export default function Inbox() {
   const list = useResource<Ask[]>(`inbox ${state} ${kind}`, (s) => load(state, kind, s), { kinds: ["ASK"] });
   // An ask that was decided elsewhere stays where it is until one looks away.
   const kept = useRef(new Map<string, Ask>());
+  const mine = useRef(new Set<string>());
   const wanted = q.get("ask");
   const items = useMemo(() => {
-    const all = list.data.value ?? [];
+    const all = (list.data.value ?? []).filter((a) => !mine.current.has(a.ask_id));
     for (const a of all) kept.current.set(a.ask_id, a);
     const gone = wanted ? kept.current.get(wanted) : undefined;
     return gone && !all.some((a) => a.ask_id === wanted) ? [gone, ...all] : all;
   }, [list.data.value, wanted]);
   const current = items.find((a) => a.ask_id === wanted) ?? (wanted ? undefined : items[0]);
   useKeys(items, current);
+  // What is shown is pinned to the address: if somebody else decides it, no other ask slips under the pointer.
+  useEffect(() => {
+    if (!wanted && current) go(link("/inbox", { ...Object.fromEntries(place.peek().query), ask: current.ask_id }), true);
+  }, [wanted, current?.ask_id]);
+  const done = (id: string) => {
+    const i = items.findIndex((a) => a.ask_id === id);
+    const next = items[i + 1] ?? items[i - 1];
+    if (state === "open") mine.current.add(id);
+    go(link("/inbox", { kind, ask: next?.ask_id }), true);
+    list.reload();
+  };
   const show = (a: Ask) => link("/inbox", { ask: a.ask_id, state: state === "open" ? undefined : state, kind });
   return (
     <Screen title="Inbox" of={list}>
@@ -73,7 +85,7 @@ export default function Inbox() {
                   ))}
                 </ul>
               </nav>
-              {(current || wanted) && <AskCard key={current?.ask_id ?? wanted} id={current?.ask_id ?? wanted ?? ""} onDone={() => list.reload()} />}
+              {(current || wanted) && <AskCard key={current?.ask_id ?? wanted} id={current?.ask_id ?? wanted ?? ""} onDone={() => done(current?.ask_id ?? wanted ?? "")} />}
             </div>
           )
         }

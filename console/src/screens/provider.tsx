@@ -8,6 +8,7 @@ import { follow } from "../api/stream";
 import type { Launch, LogLine, Page, Provider } from "../api/types";
 import { bytes, plural, span } from "../lib/format";
 import { OutputLog } from "../lib/output";
+import { safe } from "../lib/text";
 import { go, link, place, providerLink, toolLink } from "../router";
 import { confirm } from "../ui/dialog";
 import { OutputView } from "../ui/output";
@@ -126,7 +127,7 @@ function Launches({ p }: { p: Provider }) {
     <div class="col tight" style={{ marginTop: "14px" }}>
       <h3>{plural(items.length, "launch", "launches")}, {plural(crashed, "crash", "crashes")}</h3>
       <div class="strip-launch" role="img" aria-label={`${plural(items.length, "launch", "launches")}, ${plural(crashed, "crash", "crashes")}`}>
-        {[...items].reverse().map((l) => <i class={l.crashed ? "bad" : l.ended_at ? "" : "now"} title={`${l.started_at}${l.reason ? `: ${l.reason}` : ""}`} />)}
+        {[...items].reverse().map((l) => <i class={l.crashed ? "bad" : l.ended_at ? "" : "now"} title={safe(`${l.started_at}${l.reason ? `: ${l.reason}` : ""}`)} />)}
       </div>
       {items[0]?.ended_at && items[0].reason && <p class="muted">The last one ended: <Foreign text={items[0].reason} max={200} /></p>}
     </div>

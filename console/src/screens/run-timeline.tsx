@@ -6,16 +6,19 @@ import { useResource } from "../api/resource";
 import type { RunStream } from "../api/run-stream";
 import type { Page, Run, Tree } from "../api/types";
 import { at, count, plural, span } from "../lib/format";
+import { safe } from "../lib/text";
 import { link, runLink, worldLink } from "../router";
 import { Button, Card, Foreign, now, Status, toneOf } from "../ui/parts";
 
 type Bar = { from: number; to: number; cls: string; title: string };
 type Row = { key: string; depth: number; what: ComponentChildren; bars: Bar[]; dot?: number; took?: string; toggle?: { open: boolean; act: () => void } };
 
+const OPEN_MAX = 40;
 const isOpen = (r: Run) => ["queued", "waiting", "running"].includes(r.status);
 
 export function Timeline({ run, stream, version }: { run: Run; stream: RunStream; version: number }) {
-  const [opened, setOpened] = useState<Set<string>>(new Set());
+  // Few descendants are shown at once, many are opened one by one; a click turns either round.
+  const [turned, setTurned] = useState<Set<string>>(new Set());
   const children = useResource<Run[]>(`tree ${run.world}/${run.run_id}`, async (s) => {
     try {
       return (await get<Tree>(`/v1/runs/${seg(run.run_id)}/tree`, { world: run.world, depth: 3, limit: 200 }, s)).items.map((i) => i.run);
@@ -26,10 +29,12 @@ export function Timeline({ run, stream, version }: { run: Run; stream: RunStream
   }, { kinds: ["RUN"], match: (c) => isOpen(run) || c.id === run.run_id });
   void version;
   const start = at(run.created_at) ?? 0;
-  const rows = rowsOf(run, stream, children.data.value ?? [], opened, (id) => {
-    const next = new Set(opened);
+  const all = children.data.value ?? [];
+  const isOpened = (id: string) => turned.has(id) !== all.length <= OPEN_MAX;
+  const rows = rowsOf(run, stream, all, isOpened, (id) => {
+    const next = new Set(turned);
     if (!next.delete(id)) next.add(id);
-    setOpened(next);
+    setTurned(next);
   });
   const last = Math.max(at(run.ended_at) ?? (isOpen(run) ? now.value : start), ...rows.flatMap((r) => [...r.bars.map((b) => b.to), r.dot ?? 0]), start + 1);
   const width = last - start;
@@ -57,10 +62,10 @@ export function Timeline({ run, stream, version }: { run: Run; stream: RunStream
               </span>
               <span class="track" role="cell">
                 {r.bars.map((b) => (
-                  <i class={`seg ${b.cls}`} title={b.title} style={{ left: pos(b.from), width: `${Math.max(0.2, ((b.to - b.from) / width) * 100)}%` }} />
+                  <i class={`seg ${b.cls}`} title={safe(b.title)} style={{ left: pos(b.from), width: `${Math.max(0.2, ((b.to - b.from) / width) * 100)}%` }} />
                 ))}
                 {r.dot !== undefined && <i class="dot" style={{ left: pos(r.dot) }} />}
-                <span class="sr">{r.bars.map((b) => b.title).join("; ")}</span>
+                <span class="sr">{safe(r.bars.map((b) => b.title).join("; "))}</span>
               </span>
               <span class="took" role="cell">{r.took}</span>
             </div>
@@ -76,7 +81,7 @@ function segTone(status: string): string {
   return tone === "calm" ? "" : tone;
 }
 
-function rowsOf(run: Run, stream: RunStream, all: Run[], opened: Set<string>, toggle: (id: string) => void): Row[] {
+function rowsOf(run: Run, stream: RunStream, all: Run[], isOpened: (id: string) => boolean, toggle: (id: string) => void): Row[] {
   const end = at(run.ended_at) ?? now.value;
   const begin = at(run.created_at) ?? end;
   const started = at(run.started_at);
@@ -115,8 +120,8 @@ function rowsOf(run: Run, stream: RunStream, all: Run[], opened: Set<string>, to
       const more = kids.get(key)?.length ?? 0;
       const from = at(r.started_at) ?? at(r.created_at) ?? begin;
       const to = at(r.ended_at) ?? (isOpen(r) ? now.value : from);
-      out.push({ key, depth, what: <><Status state={r.status} /> <a href={runLink(r.world, r.run_id)}><Foreign text={r.tool} max={80} /></a>{more > 0 && <span class="muted"> · {plural(more, "run")}</span>}</>, bars: [{ from, to, cls: segTone(r.status), title: `${r.tool} ${r.status}, ${span(to - from)}` }], took: span(to - from), ...(more ? { toggle: { open: opened.has(key), act: () => toggle(key) } } : {}) });
-      if (more && opened.has(key)) add(key, depth + 1);
+      out.push({ key, depth, what: <><Status state={r.status} short /> <a href={runLink(r.world, r.run_id)}><Foreign text={r.tool} max={80} /></a>{more > 0 && <span class="muted"> · {plural(more, "run")}</span>}</>, bars: [{ from, to, cls: segTone(r.status), title: `${r.tool} ${r.status}, ${span(to - from)}` }], took: span(to - from), ...(more ? { toggle: { open: isOpened(key), act: () => toggle(key) } } : {}) });
+      if (more && isOpened(key)) add(key, depth + 1);
     }
     if (list.length > 200) out.push({ key: `${parent}-more`, depth, what: <a href={link("/runs", { parent })}>{count(list.length - 200)} more</a>, bars: [] });
   };

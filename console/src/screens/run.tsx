@@ -8,6 +8,7 @@ import type { AuditRecord, Lineage, Page, Run } from "../api/types";
 import { asCurl, asWharf } from "../lib/commands";
 import * as f from "../lib/format";
 import { Obj, parse, type Json } from "../lib/json";
+import { safe } from "../lib/text";
 import { go, link, place, runLink, setQuery, toolLink, worldLink } from "../router";
 import { confirm } from "../ui/dialog";
 import { JsonView } from "../ui/json";
@@ -240,7 +241,7 @@ function Output({ d, live, version }: { d: Loaded1; live: ReturnType<typeof useR
             {phases.map((p) => (
               <>
                 <Foreign text={p.phase} max={80} />
-                <Meter label={`${p.phase}: ${p.fraction == null ? "unknown" : f.percent(p.fraction, 1)}`} max={1} parts={[{ value: p.fraction ?? 0 }]} />
+                <Meter label={safe(`${p.phase}: ${p.fraction == null ? "unknown" : f.percent(p.fraction, 1)}`)} max={1} parts={[{ value: p.fraction ?? 0 }]} />
                 <span class="num">{p.fraction == null ? "–" : f.percent(p.fraction, 1)}</span>
               </>
             ))}

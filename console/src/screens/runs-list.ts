@@ -45,8 +45,11 @@ export function useRuns(filter: Params) {
     };
     const merge = (page: Page<Run>) => {
       const known = new Map(list.rows.value.map((r) => [`${r.world}/${r.run_id}`, r]));
-      if (known.size === 0) {
+      // The first window is all there is: what does not fit the filters any more goes, unless somebody points at it.
+      const whole = list.cursor.value === null || list.rows.value.length <= WINDOW;
+      if (known.size === 0 || (whole && list.calm.value)) {
         list.rows.value = page.items;
+        list.fresh.value = [];
         list.cursor.value = page.next_cursor ?? null;
         return;
       }

@@ -1,17 +1,14 @@
-// System: the core itself: version, load, queues, disk, what the doctor finds, what it logs.
+// System: the core itself: version, load, queues, disk, what the doctor finds.
 import { useMemo } from "preact/hooks";
 import { get, isMissingRoute } from "../api/client";
 import { useResource } from "../api/resource";
-import { mayEverywhere } from "../api/session";
 import type { Diagnosis, Series, System } from "../api/types";
 import * as f from "../lib/format";
 import { link, place, setQuery } from "../router";
 import { Chart } from "../ui/chart";
-import { Card, Empty, Facts, Foreign, Meter, now, Status, Time } from "../ui/parts";
+import { Card, Facts, Foreign, Meter, now, Status, Time } from "../ui/parts";
 import { Table } from "../ui/table";
 import { Loaded, Screen } from "./frame";
-
-type LogItem = { seq: number; at: string; level: string; target: string; message: string };
 
 export default function SystemScreen() {
   const range = place.value.query.get("range") ?? "1h";
@@ -60,7 +57,6 @@ export default function SystemScreen() {
         {d && <Card title="This core"><Facts items={[["Home", d.home_id && <code>{d.home_id}</code>], ["Node", d.node && <code>{d.node}</code>], ["Process", d.pid], ["Started", <Time at={d.started_at} />]]} /></Card>}
         {system.data.value === null && doctor.data.value && <Card title="This core"><Facts items={[["Version", doctor.data.value.version]]} /></Card>}
       </div>
-      {mayEverywhere("admin") && <Log />}
     </Screen>
   );
 }
@@ -94,21 +90,5 @@ function Charts({ s, range }: { s: Series; range: string }) {
         <Card title="Memory"><Chart label="Memory of the core" times={c.times} lines={c.memory} format={f.bytes} /></Card>
       </div>
     </>
-  );
-}
-
-function Log() {
-  const log = useResource<LogItem[] | null>("system log", async (s) => {
-    try {
-      return (await get<{ items: LogItem[] }>("/v1/system/logs", { limit: 200 }, s)).items;
-    } catch {
-      return null;
-    }
-  }, { every: 5000 });
-  if (!log.data.value) return null;
-  return (
-    <Card title="Log" flush>
-      {log.data.value.length === 0 ? <Empty icon="runs" level={3} title="Nothing has been logged"><p>Warnings and events of the core appear here.</p></Empty> : <Table label="Log" rows={[...log.data.value].reverse()} keyOf={(l) => String(l.seq)} columns={[{ name: "When", width: "110px", cell: (l) => <Time at={l.at} plain /> }, { name: "Level", width: "90px", cell: (l) => <Status state={l.level.toLowerCase()} /> }, { name: "Message", cell: (l) => <span class="break"><Foreign text={l.message} max={400} /></span> }, { name: "From", drop: 2, cell: (l) => <code class="muted">{l.target}</code> }]} />}
-    </Card>
   );
 }

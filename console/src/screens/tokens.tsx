@@ -41,7 +41,7 @@ function List({ sessions }: { sessions: boolean }) {
           ) : (
             <Card flush>
               <Table label={sessions ? "Sessions" : "Tokens"} rows={rows} keyOf={(t) => t.token_id} columns={[
-                { name: "Label", tall: true, cell: (t) => <><Foreign text={t.label || "no label"} max={80} /> {t.person && <Badge tone="run">person</Badge>} {t.token_id === me?.session_id && <Badge tone="ok">this one</Badge>}<div class="muted id"><Foreign text={t.token_id} /></div></> },
+                { name: "Label", tall: true, cell: (t) => <><Foreign text={t.label || "no label"} max={80} /> {t.person && <Badge tone="run">person</Badge>} {t.token_id === me?.session_id && <Badge tone="ok">this one</Badge>}<div class="muted id break"><Foreign text={t.token_id} /></div></> },
                 { name: "State", cell: (t) => <Status state={t.state} /> },
                 { name: "May", drop: 2, cell: (t) => t.verbs.join(", ") },
                 { name: "Worlds", drop: 3, cell: (t) => (t.worlds ? t.worlds.join(", ") : <span class="muted">all</span>) },

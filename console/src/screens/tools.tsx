@@ -4,6 +4,7 @@ import { get } from "../api/client";
 import { useResource } from "../api/resource";
 import type { Page, Tool } from "../api/types";
 import { money, plural } from "../lib/format";
+import { safe } from "../lib/text";
 import { link, place, providerLink, setQuery, toolLink } from "../router";
 import { Badge, Card, Command, Empty, Foreign, Status } from "../ui/parts";
 import { Table } from "../ui/table";
@@ -51,7 +52,7 @@ export default function Tools() {
               <Table label="Tools" rows={rows} keyOf={(t) => t.tool_id} hrefOf={(t) => toolLink(t.tool_id)} fixed columns={[
                 { name: "Tool", width: "26%", cell: (t) => <a href={toolLink(t.tool_id)}><Foreign text={t.tool_id} max={120} /></a> },
                 { name: "What it does", drop: 2, cell: (t) => <span class="muted"><Foreign text={t.description} max={240} /></span> },
-                { name: "State", width: "132px", cell: (t) => <span title={t.state_reason ?? undefined}><Status state={t.state} /></span> },
+                { name: "State", width: "132px", cell: (t) => <span title={t.state_reason ? safe(t.state_reason) : undefined}><Status state={t.state} /></span> },
                 { name: "Provider", width: "16%", drop: 3, cell: (t) => <a class="plain" href={providerLink(t.provider)}><Foreign text={t.provider} max={80} /></a> },
                 { name: "Traits", width: "190px", drop: 3, cell: (t) => <span class="row">{t.side_effects && <Badge tone="warn">acts</Badge>}{t.requires_directive && <Badge tone="odd">asks first</Badge>}{t.free && <Badge>free</Badge>}{t.max_cost_micro != null && <Badge>≤ {money(t.max_cost_micro)}</Badge>}</span> },
               ]} />

@@ -1,6 +1,6 @@
 // One world: its files, its money, its rules.
 import { useState } from "preact/hooks";
-import { ApiError, get, isMissingRoute, seg, send } from "../api/client";
+import { address, ApiError, get, isMissingRoute, seg, send } from "../api/client";
 import { useResource } from "../api/resource";
 import { may, mayEverywhere } from "../api/session";
 import type { Costs, Page, Token, Usage, World } from "../api/types";
@@ -86,7 +86,7 @@ function remove(id: string, usage: Usage | undefined): void {
     act: "Remove the world",
     danger: true,
     run: async () => {
-      await send("DELETE", `/v1/worlds/${seg(id)}${files > 0 ? "?force=true" : ""}`);
+      await send("DELETE", address(`/v1/worlds/${seg(id)}`, { force: files > 0 }));
       go(link("/worlds"));
     },
   });

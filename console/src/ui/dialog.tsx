@@ -1,14 +1,14 @@
 // Dialogs are the browser's own: they keep the focus inside and give it back.
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api/client";
 import { Button, Refusal } from "./parts";
 
 export function Dialog({ title, onClose, children, foot, wide, onSubmit }: { title: ComponentChildren; onClose: () => void; children: ComponentChildren; foot?: ComponentChildren; wide?: boolean; onSubmit?: () => unknown }) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  useLayoutEffect(() => {
     const dialog = ref.current;
     const before = document.activeElement as HTMLElement | null;
     if (dialog && !dialog.open) dialog.showModal();

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
 import { Num, parse, write, type Json } from "../lib/json";
 import { Draft, startOf, valueOf, type Fault, type Field as Plan, type Val } from "../lib/schema";
+import { safe } from "../lib/text";
 import { Button, Foreign } from "./parts";
 
 type Props = { label: ComponentChildren; hint?: ComponentChildren; fault?: string | undefined; children: (ids: { id: string; describedBy: string | undefined; invalid: boolean | undefined }) => ComponentChildren; optional?: boolean };
@@ -120,7 +121,7 @@ function Part(p: PartProps) {
             <select class="select" id={a.id} aria-describedby={a.describedBy} aria-invalid={a.invalid} value={value === undefined ? "" : write(value as Json, 0)} onChange={(e) => p.onChange(plan.options.find((o) => write(o.value, 0) === e.currentTarget.value)?.value)}>
               <option value="">–</option>
               {plan.options.map((o) => (
-                <option value={write(o.value, 0)}>{o.name}</option>
+                <option value={write(o.value, 0)}>{safe(o.name)}</option>
               ))}
             </select>
           )}

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Ansi, classOf } from "../lib/ansi";
 import { bytes, clock, count, plural } from "../lib/format";
 import { FOLD, type Line, type OutputLog } from "../lib/output";
-import { pieces } from "../lib/text";
+import { pieces, safe } from "../lib/text";
 import { windowOf } from "../lib/virtual";
 import { Dialog } from "./dialog";
 import { Button, copy, now, zone } from "./parts";
@@ -78,7 +78,7 @@ export function OutputView({ log, version, live, name }: { log: OutputLog; versi
             <select id="out-channel" class="select" value={channel} onChange={(e) => setChannel(e.currentTarget.value)}>
               <option value="">All channels</option>
               {[...log.channels.keys()].map((c) => (
-                <option value={c}>{c}</option>
+                <option value={c}>{safe(c)}</option>
               ))}
             </select>
           </>
@@ -105,7 +105,7 @@ export function OutputView({ log, version, live, name }: { log: OutputLog; versi
               {l.n}
             </span>
             {times && <span class="at">{clock(Date.parse(l.at), now.peek(), zone())}</span>}
-            {log.channels.size > 1 && !channel && <span class={`ch ch-${l.channel === "stderr" ? "err" : l.channel === "log" ? "log" : "out"}`}>{l.channel.slice(0, 12)}</span>}
+            {log.channels.size > 1 && !channel && <span class={`ch ch-${l.channel === "stderr" ? "err" : l.channel === "log" ? "log" : "out"}`}>{safe(l.channel.slice(0, 12))}</span>}
             <bdi class="tx">
               <Spans line={l} max={FOLD} />
               {l.raw.length > FOLD && (

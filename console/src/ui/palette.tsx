@@ -1,6 +1,6 @@
 // Ctrl K: one field that finds runs, tools, providers, worlds, files, screens and commands.
 import { signal } from "@preact/signals";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../api/client";
 import { mayEverywhere, may, signOut } from "../api/session";
 import type { Artifact, Found, Page, World } from "../api/types";
@@ -58,7 +58,8 @@ function Open() {
   const [found, setFound] = useState<Option[]>([]);
   const [at, setAt] = useState(0);
   const close = () => (paletteOpen.value = false);
-  useEffect(() => {
+  // Before the next key arrives: nothing of what is typed goes astray.
+  useLayoutEffect(() => {
     const before = document.activeElement as HTMLElement | null;
     ref.current?.showModal();
     return () => before?.focus?.();

@@ -80,13 +80,13 @@ export function toneOf(state: string): string {
 }
 
 /** A state as a sign, a colour and a word. Providers that run are well; runs that run are under way. */
-export function Status({ state, steady }: { state: string; steady?: boolean }) {
+export function Status({ state, steady, short }: { state: string; steady?: boolean; short?: boolean }) {
   let [tone, sign] = TONES[state] ?? ["calm", "ring"];
   if (steady && state === "running") [tone, sign] = ["ok", "check"];
   return (
     <span class={`status ${tone}`}>
       <StateSign sign={sign} />
-      {state.replaceAll("_", " ")}
+      {short ? <span class="sr">{state}</span> : state.replaceAll("_", " ")}
     </span>
   );
 }
