@@ -11,7 +11,7 @@ pub(super) fn checks(home: &Home, path: &Path) -> Vec<Check> {
     }
     let versions = versions(home);
     if versions.verdict == super::Verdict::Fail {
-        return vec![versions];
+        return vec![soundness(path), versions];
     }
     vec![soundness(path), versions, whole_audit(home)]
 }
