@@ -1254,6 +1254,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/system/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows the newest lines of the core's own log that it keeps in memory, oldest first. */
+        get: operations["system_log"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/system/series": {
         parameters: {
             query?: never;
@@ -2580,7 +2597,7 @@ export interface components {
             reason?: string | null;
             since?: components["schemas"]["DateTime"] | null;
             /** @description Only runs in one of these statuses. */
-            status?: components["schemas"]["RunStatus"][];
+            status?: ("queued" | "waiting" | "running")[];
             tool?: components["schemas"]["ToolId"] | null;
             /** @description Only runs accepted before this time, so that none is canceled that came later. */
             until: components["schemas"]["DateTime"];
@@ -2692,6 +2709,33 @@ export interface components {
             version: string;
             /** @description The worlds it covers; all when absent. */
             worlds?: components["schemas"]["WorldId"][] | null;
+        };
+        /** @description The newest lines of the core's own log that it keeps in memory. */
+        CoreLog: {
+            /** @description The lines, oldest first. */
+            items: components["schemas"]["CoreLogLine"][];
+            /**
+             * Format: int64
+             * @description The number of the last line; whoever asks for what comes `after` it misses nothing that is
+             *     still kept.
+             */
+            next_after: number;
+        };
+        /** @description A line of the core's own log. */
+        CoreLogLine: {
+            /** @description When it was written. */
+            at: components["schemas"]["DateTime"];
+            /** @description How much it matters: `error`, `warn`, `info`, `debug` or `trace`. */
+            level: string;
+            /** @description What it says. */
+            message: string;
+            /**
+             * Format: int64
+             * @description Its number since the core's start.
+             */
+            seq: number;
+            /** @description The part of the program that wrote it. */
+            target: string;
         };
         /** @description `POST /v1/worlds/{w}/corrections`: corrects what the world's account says was spent. */
         CorrectWorld: {
@@ -3695,7 +3739,7 @@ export interface components {
             /** @description Repeating a request with the same key returns the same run. */
             idempotency_key?: string | null;
             /** @description Inputs that replace those of the same name; null leaves one out. */
-            inputs?: unknown;
+            inputs?: Record<string, never> | null;
             mode?: components["schemas"]["Mode"] | null;
             run_id?: components["schemas"]["RunId"] | null;
             /**
@@ -6012,7 +6056,7 @@ export interface operations {
                 /** @description Items on a page, 1 to 200. */
                 limit?: number;
                 /** @description `open` or `decided`; `open` when absent. */
-                state?: string;
+                state?: "open" | "decided";
                 /** @description Only asks of this world. */
                 world?: string;
             };
@@ -6099,7 +6143,7 @@ export interface operations {
                 /** @description Items on a page, 1 to 200. */
                 limit?: number;
                 /** @description `asc` or `desc`; `asc` when absent. */
-                order?: string;
+                order?: "asc" | "desc";
                 /** @description Only records at or after this time: an RFC 3339 time, or an age such as `7d` or `24h`. */
                 since?: string;
                 /** @description Only records about this, such as `run:default/r-1`. */
@@ -6178,13 +6222,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The changes; see the schema `Changes`. */
+            /** @description The changes. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    "text/event-stream": components["schemas"]["Changes"];
                 };
             };
             401: components["responses"]["NoToken"];
@@ -6388,7 +6432,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description What to group by: `tool`, `world`, `agent`, `day`, `hour` or `caller`; `tool` when absent. */
-                by?: "tool" | "world" | "agent" | "day";
+                by?: "tool" | "world" | "agent" | "day" | "hour" | "caller";
                 /** @description Only runs accepted at or after this time: an RFC 3339 time, or an age such as `7d` or `24h`. */
                 since?: string;
                 /** @description Only runs accepted before this time, written like `since`. */
@@ -7475,13 +7519,13 @@ export interface operations {
                 /** @description `next_cursor` of the previous page. */
                 cursor?: string;
                 /** @description Only `agent`, `tool_server`, `mcp_server`, `operative`, `operator` or `builtin`. */
-                kind?: components["schemas"]["AskKind"];
+                kind?: "agent" | "tool_server" | "mcp_server" | "operative" | "operator" | "builtin";
                 /** @description Items on a page, 1 to 200. */
                 limit?: number;
                 /** @description Only providers whose id or name contains this text. */
                 q?: string;
                 /** @description Only providers in this state. */
-                state?: string;
+                state?: components["schemas"]["ProviderState"];
             };
             header?: never;
             path?: never;
@@ -7737,7 +7781,7 @@ export interface operations {
                 /** @description Only runs accepted at or after this time: an RFC 3339 time, or an age such as `7d` or `24h`. */
                 since?: string;
                 /** @description Only runs in this status, or in one of several: `failed,refused`. */
-                status?: components["schemas"]["RunStatus"];
+                status?: string;
                 /** @description Only runs of this tool. */
                 tool?: string;
                 /** @description Only runs accepted before this time, written like `since`. */
@@ -8353,7 +8397,7 @@ export interface operations {
                 /** @description Only runs accepted at or after this time: an RFC 3339 time, or an age such as `7d` or `24h`. */
                 since?: string;
                 /** @description Only runs in this status, or in one of several: `failed,refused`. */
-                status?: components["schemas"]["RunStatus"];
+                status?: string;
                 /** @description Only runs of this tool. */
                 tool?: string;
                 /** @description Only runs accepted before this time, written like `since`. */
@@ -8396,7 +8440,7 @@ export interface operations {
                 /** @description Only runs that are part of this. */
                 correlation_id?: string;
                 /** @description `jsonl` or `csv`; `jsonl` when absent. */
-                format?: string;
+                format?: "jsonl" | "csv";
                 /** @description Only runs whose id begins so; of very many, 1,000 with the greatest ids. */
                 id_prefix?: string;
                 /** @description Only runs that have cost more than was set aside for them. */
@@ -8406,7 +8450,7 @@ export interface operations {
                 /** @description Only runs accepted at or after this time: an RFC 3339 time, or an age such as `7d` or `24h`. */
                 since?: string;
                 /** @description Only runs in this status, or in one of several: `failed,refused`. */
-                status?: components["schemas"]["RunStatus"];
+                status?: string;
                 /** @description Only runs of this tool. */
                 tool?: string;
                 /** @description Only runs accepted before this time, written like `since`. */
@@ -8427,6 +8471,7 @@ export interface operations {
                 };
                 content: {
                     "application/x-ndjson": string;
+                    "text/csv": string;
                 };
             };
             401: components["responses"]["NoToken"];
@@ -8598,7 +8643,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description What makes a row: `status`, `tool` or `world`; `status` when absent. */
-                by?: "tool" | "world" | "agent" | "day";
+                by?: "status" | "tool" | "world";
                 /** @description Only runs accepted at or after this time: an RFC 3339 time, or an age such as `7d` or `24h`. */
                 since?: string;
                 /** @description The length of an interval, such as `10s`, `1m` or `1h`; `1m` when absent. */
@@ -8667,11 +8712,46 @@ export interface operations {
             };
         };
     };
+    system_log: {
+        parameters: {
+            query?: {
+                /** @description Only lines after this number. */
+                after?: number;
+                /** @description The most lines, 1 to 200. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lines. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CoreLog"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     system_series: {
         parameters: {
             query?: {
                 /** @description `1h` or `24h`; `1h` when absent. */
-                range?: string;
+                range?: "1h" | "24h";
             };
             header?: never;
             path?: never;
@@ -9186,7 +9266,7 @@ export interface operations {
                 /** @description Only tools whose id, description or tags contain this text. */
                 q?: string;
                 /** @description Only tools in this state. */
-                state?: string;
+                state?: components["schemas"]["ToolState"];
             };
             header?: never;
             path?: never;
@@ -10528,7 +10608,7 @@ export interface operations {
                 /** @description `next_cursor` of the previous page. */
                 cursor?: string;
                 /** @description With `/`: only what lies directly below the prefix, files and folders. */
-                delimiter?: string;
+                delimiter?: "/";
                 /** @description Items on a page, 1 to 200. */
                 limit?: number;
                 /** @description Whether to list local files of runs, below `/@run/`, too. */
