@@ -287,7 +287,9 @@ test("c012_run_again_and_copy_as_a_command", async () => {
   await page.getByRole("button", { name: "More" }).click();
   await page.getByRole("button", { name: "Run again with changes" }).click();
   await page.getByRole("dialog").getByLabel("n", { exact: true }).fill("4");
+  const before = page.url();
   await page.getByRole("dialog").getByRole("button", { name: "Run", exact: true }).click();
+  await page.waitForURL((url) => url.href !== before);
   await page.goto(`${page.url().split("?")[0]}?tab=output`);
   await page.locator(".json", { hasText: "sum: 10" }).waitFor();
 });
