@@ -44,6 +44,7 @@ export type Diagnosis = Message<"Diagnosis">;
 export type Me = Message<"ConsoleSession">;
 export type System = Message<"System">;
 export type Series = Message<"SystemSeries">;
+export type CoreLog = Message<"CoreLog">;
 export type Stats = Message<"RunStats">;
 export type Lineage = Message<"RunLineage">;
 export type Tree = Message<"RunTree">;

@@ -1,8 +1,8 @@
-// System: the core itself: version, load, queues, disk, what the doctor finds.
+// System: the core itself: version, load, queues, disk, what the doctor finds, the newest lines of its log.
 import { useMemo } from "preact/hooks";
 import { get, isMissingRoute } from "../api/client";
 import { useResource } from "../api/resource";
-import type { Diagnosis, Series, System } from "../api/types";
+import type { CoreLog, Diagnosis, Series, System } from "../api/types";
 import * as f from "../lib/format";
 import { link, place, setQuery } from "../router";
 import { Chart } from "../ui/chart";
@@ -22,7 +22,10 @@ export default function SystemScreen() {
   }, { every: 5000 });
   const series = useResource<Series | null>(`series ${range}`, (s) => get<Series>("/v1/system/series", { range }, s).catch(() => null), { every: range === "1h" ? 10_000 : 60_000 });
   const doctor = useResource<Diagnosis>("doctor", (s) => get("/v1/doctor", {}, s), { every: 20_000 });
+  // Only administrators of all worlds may read it; for others it is not there.
+  const log = useResource<CoreLog | null>("core log", (s) => get<CoreLog>("/v1/system/logs", { limit: 200 }, s).catch(() => null), { every: 5000 });
   const d = system.data.value;
+  const lines = log.data.value?.items.slice().reverse() ?? [];
   return (
     <Screen title="System" of={doctor}>
       {d && (
@@ -57,6 +60,11 @@ export default function SystemScreen() {
         {d && <Card title="This core"><Facts items={[["Home", d.home_id && <code>{d.home_id}</code>], ["Node", d.node && <code>{d.node}</code>], ["Process", d.pid], ["Started", <Time at={d.started_at} />]]} /></Card>}
         {system.data.value === null && doctor.data.value && <Card title="This core"><Facts items={[["Version", doctor.data.value.version]]} /></Card>}
       </div>
+      {lines.length > 0 && (
+        <Card title="Log" flush>
+          <Table label="The newest lines of the core's log" rows={lines} keyOf={(l) => String(l.seq)} columns={[{ name: "When", cell: (l) => <Time at={l.at} /> }, { name: "Level", cell: (l) => l.level }, { name: "From", drop: 1, cell: (l) => <code><Foreign text={l.target} max={60} /></code> }, { name: "Message", cell: (l) => <span class="break"><Foreign text={l.message} max={500} /></span> }]} />
+        </Card>
+      )}
     </Screen>
   );
 }

@@ -26,6 +26,8 @@ pub struct UpOptions {
     pub console_dir: Option<PathBuf>,
     /// Whether to add the example providers.
     pub demo: bool,
+    /// Whether to make a link that signs one browser in at the console.
+    pub console_link: bool,
 }
 
 /// What is told once the core is ready.
@@ -37,12 +39,16 @@ pub struct Ready {
     pub home: PathBuf,
     /// How many tools it has.
     pub tools: usize,
+    /// A link that signs one browser in at the console, once and soon, if one was wanted.
+    #[serde(skip)]
+    pub console_link: Option<String>,
 }
 
 /// Runs a core until SIGINT or SIGTERM, then lets it finish what is under way. A second signal
 /// ends the process at once.
 pub async fn up(options: UpOptions, on_ready: impl FnOnce(&Ready) + Send) -> Result<(), Fault> {
-    let UpOptions { home, listen, behind_proxy, origins, console_dir, demo } = options;
+    let UpOptions { home, listen, behind_proxy, origins, console_dir, demo, console_link } =
+        options;
     logging::begin(&Settings::load(&home)?.log)?;
     raise_open_files();
     let mut signals = Signals::new().map_err(|error| {
@@ -61,7 +67,9 @@ pub async fn up(options: UpOptions, on_ready: impl FnOnce(&Ready) + Send) -> Res
         demo::furnish(&home, core.agents(), core.tools()).await;
     }
     let tools = core.handle().providers().tools().len();
-    let ready = Ready { http: core.http_url(), home: path, tools };
+    let http = core.http_url();
+    let console_link = if console_link { link(&home, &http).await } else { None };
+    let ready = Ready { http, home: path, tools, console_link };
     tracing::info!(http = ready.http, tools, "the core is ready");
     on_ready(&ready);
     let ended = tokio::select! {
@@ -80,6 +88,15 @@ pub async fn up(options: UpOptions, on_ready: impl FnOnce(&Ready) + Send) -> Res
     core.stop().await?;
     tracing::info!("the core has stopped");
     ended
+}
+
+/// A link that signs a browser in as the owner. Without one, `wharf console` makes the next.
+async fn link(home: &Home, http: &str) -> Option<String> {
+    let locator =
+        wharf_client::Locator { home: Some(home.path().to_owned()), ..Default::default() };
+    let client = wharf_client::Client::new(locator).ok()?;
+    let link = client.tokens().create_console_link().await.ok()?;
+    Some(format!("{}/#link={}", http.trim_end_matches('/'), link.code))
 }
 
 /// The signals that ask a program to stop.

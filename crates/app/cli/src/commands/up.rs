@@ -41,7 +41,10 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let needs_home = context.locator.home.is_some();
     let home = context.home()?;
-    let options = UpOptions { home, listen, behind_proxy, origins, console_dir, demo };
+    // A link is for somebody who sees it now, and not for a log.
+    let console_link = output.out_is_terminal() && !output.is_json();
+    let options =
+        UpOptions { home, listen, behind_proxy, origins, console_dir, demo, console_link };
     let ready = move |ready: &Ready| {
         // A core goes on even when nobody reads what it prints.
         let _ = greet(output, ready, needs_home);
@@ -58,8 +61,15 @@ fn greet(output: Output, started: &Ready, needs_home: bool) -> Result<()> {
     let home = started.home.display().to_string();
     let option = if needs_home { format!(" --home {}", quoted(&home)) } else { String::new() };
     let address = paint.strong(&plain::line(&started.http));
+    let link = started.console_link.as_deref().map_or(String::new(), |link| {
+        format!(
+            "  open  {} (signs one browser in, within a minute)\n",
+            paint.strong(&plain::line(link))
+        )
+    });
+    let later = if link.is_empty() { "open " } else { "later" };
     output.text(&format!(
-        "{} is up at {address} with {} tools\n  home  {}\n  try   wharf{option} run wharf/count n=20\n  open  wharf{option} console\n  stop  Ctrl-C\n",
+        "{} is up at {address} with {} tools\n  home  {}\n  try   wharf{option} run wharf/count n=20\n{link}  {later} wharf{option} console\n  stop  Ctrl-C\n",
         paint.good("wharf"),
         started.tools,
         plain::line(&home),
