@@ -138,16 +138,9 @@ impl std::fmt::Debug for FileTicket {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::survives;
     use super::*;
     use crate::rest_v1::{CoreLog, System, SystemSeries};
-    use serde::de::DeserializeOwned;
-    use std::fmt::Debug;
-
-    #[track_caller]
-    fn survives<T: Serialize + DeserializeOwned + Debug + PartialEq>(line: &str) {
-        let message: T = serde_json::from_str(line).expect("readable");
-        assert_eq!(serde_json::to_string(&message).expect("writes"), line);
-    }
 
     #[test]
     fn c044_every_message_of_the_console_survives_its_text_form() {

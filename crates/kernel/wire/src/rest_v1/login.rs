@@ -64,14 +64,8 @@ pub struct McpLoginState {
 mod tests {
     use std::collections::BTreeSet;
 
-    use serde::de::DeserializeOwned;
-
+    use super::super::tests::survives;
     use super::*;
-
-    fn survives<T: Serialize + DeserializeOwned>(data: &str) {
-        let read: T = serde_json::from_str(data).expect(data);
-        assert_eq!(serde_json::to_string(&read).expect("text"), data);
-    }
 
     #[test]
     fn m071_every_example_survives() {

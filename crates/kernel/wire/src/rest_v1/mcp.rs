@@ -206,15 +206,8 @@ fn is_zero(count: &u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::survives;
     use super::*;
-    use serde::de::DeserializeOwned;
-    use std::fmt::Debug;
-
-    #[track_caller]
-    fn survives<T: Serialize + DeserializeOwned + Debug + PartialEq>(line: &str) {
-        let message: T = serde_json::from_str(line).expect("readable");
-        assert_eq!(serde_json::to_string(&message).expect("writes"), line);
-    }
 
     #[test]
     fn m079_every_message_survives_its_text_form() {
