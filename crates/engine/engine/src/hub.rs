@@ -183,8 +183,14 @@ impl Hub {
 
     /// Shows a committed batch of a run; says whether the run takes or has written too much, it
     /// and all it belongs to together.
-    pub(crate) fn publish(&self, batch: Arc<Batch>, run: &Arc<Run>) -> bool {
-        self.tell_of_asks(&batch, run);
+    pub(crate) fn publish(&self, batch: &Arc<Batch>, run: &Arc<Run>) -> bool {
+        let too_much = self.show(Arc::clone(batch), run);
+        // Whoever hears of an ask looks at what is open: that must have it by then.
+        self.tell_of_asks(batch, run);
+        too_much
+    }
+
+    fn show(&self, batch: Arc<Batch>, run: &Arc<Run>) -> bool {
         self.tell_of_files(&batch.artifacts);
         self.changes.run(&batch, run);
         self.totals.count(&batch, run);

@@ -419,7 +419,7 @@ impl Shell {
                 count(&batch, &run);
                 self.parts.prices.committed(&batch.ledger);
                 self.clear_up(&run);
-                self.publish(batch, &run);
+                self.publish(&batch, &run);
             }
             Effect::RecordChanged(record) => {
                 self.parts.hub.changes.record(&record, self.parts.clock.now());
@@ -451,7 +451,7 @@ impl Shell {
 
     /// Shows what was committed. Whoever writes more than a run and all it belongs to may is
     /// stopped.
-    fn publish(&mut self, batch: Arc<Batch>, run: &Arc<Run>) {
+    fn publish(&mut self, batch: &Arc<Batch>, run: &Arc<Run>) {
         if self.parts.hub.publish(batch, run)
             && let Some(active) = &run.active
         {

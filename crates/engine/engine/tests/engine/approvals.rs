@@ -7,6 +7,7 @@ use serde_json::json;
 use wharf_domain::grant::{Narrowing, NewGrant};
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::{Audience, Caller, Policy, Resolution, Rights, Rule, Run, Scope, ToolDef, When};
+use wharf_engine::AskNews;
 use wharf_journal::audit::AuditKey;
 use wharf_memory::MemoryState;
 use wharf_ports::ManualClock;
@@ -330,4 +331,25 @@ async fn r087_an_approval_waits_through_a_kill_and_a_day() {
     let run = bench.end_of(&run.key).await;
     assert_eq!((run.status(), run.attempt), (RunStatus::Succeeded, 1));
     assert!(peer.is_idle().await);
+}
+
+/// Whoever hears of an ask may look at once at what is open.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_ask_that_is_told_of_is_open_already() {
+    let bench = Bench::new().await;
+    let mut news = bench.handle.asks().news();
+    for number in 0..200 {
+        let asked = bench.start("wharf/ask", json!({"question": format!("{number}?")})).await;
+        let run = asked.expect("accepted").key.clone();
+        let ask = loop {
+            match news.next().await.expect("the engine goes on") {
+                AskNews::Raised(ask) if ask.spec.run == run => break ask,
+                _ => {}
+            }
+        };
+        let open = bench.handle.asks().open_of(&run);
+        assert!(open.iter().any(|it| it.spec.ask_id == ask.spec.ask_id), "{number}");
+        bench.handle.runs().cancel(&owner(), &run, "seen").await.expect("canceled");
+        bench.end_of(&run).await;
+    }
 }
