@@ -263,11 +263,15 @@ test("c011_thousands_of_runs_are_scrolled_in_windows", async () => {
   const box = page.getByRole("region", { name: "Runs" });
   const pages = [];
   page.on("request", (r) => /\/v1\/runs\?/.test(r.url()) && pages.push(r.url()));
+  const down = () => box.evaluate((el) => el.scrollTo({ top: el.scrollHeight }));
   await until("the second window", async () => {
-    await box.evaluate((el) => el.scrollTo({ top: el.scrollHeight }));
+    await down();
     return pages.some((u) => u.includes("cursor="));
   });
-  await until("more rows", async () => Number(await box.locator("tbody tr[aria-rowindex]").last().getAttribute("aria-rowindex")) > 300);
+  await until("more rows", async () => {
+    await down();
+    return Number(await box.locator("tbody tr[aria-rowindex]").last().getAttribute("aria-rowindex")) > 300;
+  });
   assert.ok((await box.locator("tbody tr").count()) < 120, "only what is in view is drawn");
   assert.deepEqual(page.faults, []);
 });
