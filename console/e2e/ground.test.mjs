@@ -82,7 +82,7 @@ test("c003_the_page_keeps_its_size_and_asks_no_other_host", async () => {
   await page.context().close();
 });
 
-test("c033_text_of_others_stands_apart_and_words_are_explained", async () => {
+test("c033_text_of_others_stands_apart", async () => {
   const page = await newPage(browser);
   await signIn(page, core);
   await goto(page, core, "/inbox");

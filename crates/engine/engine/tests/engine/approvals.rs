@@ -16,7 +16,7 @@ use wharf_vocab::{
 };
 
 use crate::peer::{Peer, fail, guarded, succeed, tool};
-use crate::support::{Bench, default_world, new, owner};
+use crate::support::{Bench, LONG, default_world, new, owner};
 
 fn ask_of(run: &Run) -> AskId {
     run.open_asks().next().expect("an ask is open").ask.spec.ask_id.clone()
@@ -341,12 +341,15 @@ async fn an_ask_that_is_told_of_is_open_already() {
     for number in 0..200 {
         let asked = bench.start("wharf/ask", json!({"question": format!("{number}?")})).await;
         let run = asked.expect("accepted").key.clone();
-        let ask = loop {
-            match news.next().await.expect("the engine goes on") {
-                AskNews::Raised(ask) if ask.spec.run == run => break ask,
-                _ => {}
+        let told = async {
+            loop {
+                match news.next().await.expect("the engine goes on") {
+                    AskNews::Raised(ask) if ask.spec.run == run => break ask,
+                    _ => {}
+                }
             }
         };
+        let ask = tokio::time::timeout(LONG, told).await.expect("it is told of");
         let open = bench.handle.asks().open_of(&run);
         assert!(open.iter().any(|it| it.spec.ask_id == ask.spec.ask_id), "{number}");
         bench.handle.runs().cancel(&owner(), &run, "seen").await.expect("canceled");

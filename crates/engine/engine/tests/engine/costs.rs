@@ -332,7 +332,9 @@ async fn a_run_in_memory_asks_the_books_only_where_there_is_a_limit() {
     limited.store.hold_commits();
     let handle = limited.handle.clone();
     let task = tokio::spawn(async move { handle.runs().create(&owner(), wanted()).await });
+    let deadline = tokio::time::Instant::now() + crate::support::LONG;
     while limited.store.commits_held() == 0 {
+        assert!(tokio::time::Instant::now() < deadline, "the books are asked");
         tokio::task::yield_now().await;
     }
     assert!(peer.is_idle().await, "nothing begins before the books were asked");
