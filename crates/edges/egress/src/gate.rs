@@ -186,9 +186,9 @@ pub(crate) trait Resolve: Send + Sync + 'static {
 }
 
 /// What the operating system knows.
-pub(crate) struct System;
+pub(crate) struct SystemNames;
 
-impl Resolve for System {
+impl Resolve for SystemNames {
     fn resolve(&self, name: String) -> BoxFuture<'_, io::Result<Vec<IpAddr>>> {
         async move {
             let found = tokio::net::lookup_host((name, 0)).await?;

@@ -38,7 +38,7 @@ use wharf_ports::launcher::{Egress, EgressDoor};
 use wharf_vocab::{Fault, ProviderId};
 
 use crate::door::Door;
-use crate::gate::{Gate, Resolve, System};
+use crate::gate::{Gate, Resolve, SystemNames};
 use crate::target::Target;
 
 /// Opens doors through which agents reach approved hosts.
@@ -88,14 +88,14 @@ impl EgressProxy {
     /// A proxy that audits what it refuses through this engine.
     #[must_use]
     pub fn new(handle: Handle) -> Self {
-        Self::of(handle, Box::new(System), EgressLimits::default(), None)
+        Self::of(handle, Box::new(SystemNames), EgressLimits::default(), None)
     }
 
     /// The same for a core whose artifact store is at this origin, such as
     /// `http://minio.internal:9000`: approved agents reach it wherever its name leads.
     #[must_use]
     pub fn with_storage(handle: Handle, origin: &str) -> Self {
-        Self::of(handle, Box::new(System), EgressLimits::default(), target_of(origin))
+        Self::of(handle, Box::new(SystemNames), EgressLimits::default(), target_of(origin))
     }
 
     fn of(

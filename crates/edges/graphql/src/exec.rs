@@ -27,14 +27,14 @@ pub(crate) type Root = Schema<Queries, Mutation, Subscriptions>;
 
 /// Who steers MCP servers, if this core has any.
 #[derive(Clone, Default)]
-pub(crate) struct McpServers(pub(crate) Option<Arc<dyn ProviderControl>>);
+pub(crate) struct McpControl(pub(crate) Option<Arc<dyn ProviderControl>>);
 
 /// What is known of the core as a whole, if it watches itself.
 #[derive(Clone, Default)]
 pub(crate) struct Status(pub(crate) Option<Arc<CoreStatus>>);
 
 /// The schema with its limits.
-pub(crate) fn schema(limits: &GraphqlLimits, mcp: McpServers, status: Status) -> Root {
+pub(crate) fn schema(limits: &GraphqlLimits, mcp: McpControl, status: Status) -> Root {
     Schema::build(Queries::default(), Mutation, Subscriptions { recheck: limits.recheck })
         .data(mcp)
         .data(status)
@@ -45,13 +45,13 @@ pub(crate) fn schema(limits: &GraphqlLimits, mcp: McpServers, status: Status) ->
 }
 
 /// Says who bears a token.
-pub type Bearer = Arc<dyn Fn(&str) -> Result<Caller, Fault> + Send + Sync>;
+pub type BearerCheck = Arc<dyn Fn(&str) -> Result<Caller, Fault> + Send + Sync>;
 
 /// What every request can reach.
 #[derive(Clone)]
 pub(crate) struct RequestContext {
     pub(crate) handle: Handle,
-    pub(crate) bearer: Bearer,
+    pub(crate) bearer: BearerCheck,
     pub(crate) limits: Arc<GraphqlLimits>,
     pub(crate) sockets: Arc<Semaphore>,
     /// Places for sockets of peers that have not said who they are.
@@ -76,7 +76,7 @@ impl RequestContext {
         Self {
             handle,
             bearer,
-            schema: schema(&limits, McpServers(mcp), Status(status)),
+            schema: schema(&limits, McpControl(mcp), Status(status)),
             sockets: Arc::new(Semaphore::new(limits.sockets_max)),
             strangers: Arc::new(Semaphore::new(limits.strangers_max)),
             answers: Arc::new(Semaphore::new(limits.answers_bytes_max / 1024)),
@@ -214,7 +214,7 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn t045_a_query_that_takes_too_long_is_given_up() {
         let limits = GraphqlLimits { query: Duration::from_millis(10), ..GraphqlLimits::default() };
-        let bearer: Bearer = Arc::new(|_| Err(internal()));
+        let bearer: BearerCheck = Arc::new(|_| Err(internal()));
         let mut core = RequestContext::new(GraphqlOptions {
             limits,
             ..GraphqlOptions::new(engine().await, bearer)

@@ -36,7 +36,7 @@ use wharf_engine::Handle;
 use wharf_ports::providers::ProviderControl;
 use wharf_views::CoreStatus;
 
-pub use exec::Bearer;
+pub use exec::BearerCheck;
 use exec::RequestContext;
 pub use limits::GraphqlLimits;
 
@@ -57,7 +57,7 @@ pub struct GraphqlOptions {
     /// The engine.
     pub handle: Handle,
     /// Who bears a token.
-    pub bearer: Bearer,
+    pub bearer: BearerCheck,
     /// What a peer may ask for.
     pub limits: GraphqlLimits,
     /// Who steers MCP servers; a core without has none.
@@ -69,7 +69,7 @@ pub struct GraphqlOptions {
 impl GraphqlOptions {
     /// The usual limits, and no MCP servers.
     #[must_use]
-    pub fn new(handle: Handle, bearer: Bearer) -> Self {
+    pub fn new(handle: Handle, bearer: BearerCheck) -> Self {
         Self { handle, bearer, limits: GraphqlLimits::default(), mcp: None, status: None }
     }
 }
@@ -78,7 +78,7 @@ impl GraphqlOptions {
 #[must_use]
 pub fn schema_text() -> String {
     let options = SDLExportOptions::new().sorted_fields().sorted_arguments().sorted_enum_items();
-    let (mcp, status) = (exec::McpServers::default(), exec::Status::default());
+    let (mcp, status) = (exec::McpControl::default(), exec::Status::default());
     exec::schema(&GraphqlLimits::default(), mcp, status)
         .sdl_with_options(options.prefer_single_line_descriptions())
 }

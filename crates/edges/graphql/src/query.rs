@@ -12,7 +12,7 @@ use wharf_wire::rest_v1;
 
 use crate::access::CallerSession;
 use crate::error::internal;
-use crate::exec::{McpServers, Status};
+use crate::exec::{McpControl, Status};
 use crate::query_console::ConsoleQueries;
 use crate::query_runs::RunQueries;
 use crate::scalars::DateTime;
@@ -36,7 +36,7 @@ pub(crate) struct Query;
 
 /// Who steers MCP servers, if anybody does.
 fn mcp<'c>(ctx: &Context<'c>) -> Result<Option<&'c Arc<dyn ProviderControl>>, Fault> {
-    ctx.data::<McpServers>().map(|servers| servers.0.as_ref()).map_err(|_| internal())
+    ctx.data::<McpControl>().map(|servers| servers.0.as_ref()).map_err(|_| internal())
 }
 
 /// What a list costs: each of its fields once per item.

@@ -22,11 +22,11 @@ const FOLDER: OFlags =
 
 /// The handle of a folder.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct ArtifactFolder {
     handle: OwnedFd,
 }
 
-impl Folder {
+impl ArtifactFolder {
     /// Opens a folder whose path is trusted.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -39,7 +39,7 @@ use wharf_wire::run_v1::{RunRequest, code};
 
 pub use run::RunFiles;
 
-use self::local::Folder;
+use self::local::ArtifactFolder;
 use self::trouble::Trouble;
 use self::wire::StorageClient;
 use crate::{Failure, Reporter};
@@ -107,7 +107,7 @@ pub struct Transfer {
 #[derive(Debug)]
 struct TransferState {
     wire: Arc<StorageClient>,
-    artifacts: Option<Arc<Folder>>,
+    artifacts: Option<Arc<ArtifactFolder>>,
     policy: Policy,
 }
 
@@ -115,7 +115,7 @@ impl Transfer {
     /// Gets ready. An error is a policy that cannot be used: an origin that is none, a folder
     /// that cannot be opened.
     pub fn new(policy: Policy) -> Result<Self, Failure> {
-        Self::with_resolver(policy, Arc::new(names::System))
+        Self::with_resolver(policy, Arc::new(names::SystemNames))
     }
 
     /// Gets ready with names that are resolved otherwise than the operating system does.
@@ -126,7 +126,8 @@ impl Transfer {
         };
         let artifacts = match &policy.artifacts {
             Some(path) => {
-                let opened = std::fs::create_dir_all(path).and_then(|()| Folder::open(path));
+                let opened =
+                    std::fs::create_dir_all(path).and_then(|()| ArtifactFolder::open(path));
                 Some(Arc::new(opened.map_err(|error| unfit("artifacts", &error))?))
             }
             None => None,

@@ -13,9 +13,9 @@ use super::{Resolve, Trouble};
 
 /// What the operating system knows.
 #[derive(Debug)]
-pub(super) struct System;
+pub(super) struct SystemNames;
 
-impl Resolve for System {
+impl Resolve for SystemNames {
     fn resolve(&self, name: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
         async move {
             let found = tokio::net::lookup_host((name, 0)).await?;

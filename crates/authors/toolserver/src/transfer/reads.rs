@@ -90,7 +90,7 @@ impl RunFiles {
     }
 
     /// The folder of artifacts.
-    pub(super) fn artifacts(&self) -> Result<Arc<local::Folder>, Trouble> {
+    pub(super) fn artifacts(&self) -> Result<Arc<local::ArtifactFolder>, Trouble> {
         let none = Trouble::path("this server has no folder of artifacts");
         self.shared.artifacts.clone().ok_or(none)
     }

@@ -11,7 +11,7 @@ use wharf_vocab::media;
 use wharf_wire::run_v1::{Written, code};
 
 use super::content::{Content, PIECE_BYTES};
-use super::local::{Folder, io_writing};
+use super::local::{ArtifactFolder, io_writing};
 use super::place::{FileAddress, LocalPath};
 use super::progress::TransferProgress;
 use super::reads::blocking;
@@ -145,7 +145,7 @@ impl RunFiles {
             .ok_or(elsewhere)?;
         let name = parts.pop().ok_or(elsewhere)?;
         blocking(move || {
-            let folder = Folder::open(&root).map_err(|_| elsewhere)?;
+            let folder = ArtifactFolder::open(&root).map_err(|_| elsewhere)?;
             let file = folder.read(&parts, &name).map_err(|trouble| match trouble.code {
                 code::NOT_FOUND => Trouble::new(code::HANDLER, "its file is not there"),
                 _ => trouble,

@@ -254,13 +254,13 @@ impl Station {
         let mut seen = state.borrow_and_update().clone();
         let mut refresh_at = Instant::now() + self.good_for;
         let mut waiting = Vec::new();
-        let mut reading = Reading::none();
+        let mut reading = CatalogRead::none();
         loop {
             let due = reading.is_none() && (!waiting.is_empty() || refresh_at <= Instant::now());
             if due {
                 // What is said while it is read counts once it was.
                 refresh_at = Instant::now() + READING_MAX;
-                reading = Reading::begin(self, upstream, std::mem::take(&mut waiting));
+                reading = CatalogRead::begin(self, upstream, std::mem::take(&mut waiting));
             }
             tokio::select! {
                 why = &mut gone => return Some(LeaveReason::Lost(why)),
@@ -283,7 +283,7 @@ impl Station {
                     }
                 }
                 good_for = reading.done() => {
-                    reading = Reading::none();
+                    reading = CatalogRead::none();
                     refresh_at = refresh_at.min(Instant::now() + good_for);
                 }
                 () = tokio::time::sleep_until(refresh_at), if reading.is_none() => {}
@@ -428,9 +428,9 @@ impl Station {
 }
 
 /// A reading of the catalog beside everything else.
-struct Reading(Option<oneshot::Receiver<Duration>>);
+struct CatalogRead(Option<oneshot::Receiver<Duration>>);
 
-impl Reading {
+impl CatalogRead {
     fn none() -> Self {
         Self(None)
     }

@@ -21,7 +21,7 @@ use wharf_wire::mcp_v1::{
     McpCallResult, McpContent, McpEra, McpId, McpMeta, McpOpen, McpRevision, McpToolCall, key,
 };
 
-pub(crate) use self::open::{OpenCall, OpenCalls};
+pub(crate) use self::open::{ClientCall, ClientCalls};
 use self::open::{correlation, run_id, stored};
 use super::door::{McpContext, McpReply};
 use super::session::SessionRef;
@@ -169,7 +169,7 @@ pub(crate) fn mcp_terms(cx: &McpContext) -> McpTerms {
     }
 }
 
-type Created = (AcceptedRun, Watch, Option<Arc<OpenCall>>);
+type Created = (AcceptedRun, Watch, Option<Arc<ClientCall>>);
 
 /// Makes the run of a modern call, which ends with its client: also if that leaves while the run is
 /// being made.

@@ -150,7 +150,7 @@ struct NoticeStream {
     session: Option<SessionStream>,
     /// Whether it ends with an answer.
     is_answered: bool,
-    pending: Pending,
+    pending: PendingNotices,
     /// When what is pending is told.
     due: Option<Instant>,
     ready: VecDeque<StreamItem>,
@@ -159,7 +159,7 @@ struct NoticeStream {
 
 /// What is to be told.
 #[derive(Debug, Default)]
-struct Pending {
+struct PendingNotices {
     lists: BTreeSet<ListKind>,
     updated: BTreeSet<String>,
 }
@@ -174,7 +174,7 @@ impl NoticeStream {
             tasks: SelectAll::new(),
             session: None,
             is_answered: false,
-            pending: Pending::default(),
+            pending: PendingNotices::default(),
             due: None,
             ready: VecDeque::new(),
             is_over: false,
@@ -259,7 +259,7 @@ impl NoticeStream {
     /// Tells what is pending, unless the client is told on another stream of its session.
     fn tell(&mut self) {
         self.due = None;
-        let Pending { lists, updated } = std::mem::take(&mut self.pending);
+        let PendingNotices { lists, updated } = std::mem::take(&mut self.pending);
         if let Some(session) = &self.session {
             if !session.is_newest() {
                 return;

@@ -27,7 +27,7 @@ const DEPTH_MAX: u32 = 64;
 
 /// How a question is shown.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Form {
+pub(super) enum AnswerForm {
     /// The object that is asked for, field by field.
     Fields(McpOpen<McpForm>),
     /// A plain value, in a field of its own.
@@ -36,7 +36,7 @@ pub(super) enum Form {
     Json(String),
 }
 
-impl Form {
+impl AnswerForm {
     /// The form of a question with this schema, for clients of a revision.
     pub(super) fn of(schema: Option<&Value>, revision: McpRevision) -> Self {
         let Some(schema) = schema.filter(|schema| !says_nothing(schema)) else {
@@ -179,7 +179,7 @@ mod tests {
     const OF_11: McpRevision = McpRevision::V2025_11_25;
 
     fn shown(schema: &Value, revision: McpRevision) -> Value {
-        Form::of(Some(schema), revision).requested().to_object().into()
+        AnswerForm::of(Some(schema), revision).requested().to_object().into()
     }
 
     #[test]
@@ -200,7 +200,7 @@ mod tests {
             assert_eq!(shown(&schema, revision), schema, "{revision}");
         }
         let given = json!({"name": "a", "sure": false});
-        let form = Form::of(Some(&schema), OF_06);
+        let form = AnswerForm::of(Some(&schema), OF_06);
         assert_eq!(form.value(given.as_object().cloned()), Ok(given));
         assert_eq!(form.value(None), Ok(json!({})), "what is missing the schema says");
     }
@@ -217,8 +217,8 @@ mod tests {
         let some = json!({"type": "array", "items": {"type": "string", "enum": ["a", "b"]}});
         let schema = json!({"type": "object", "properties": {"some": some}});
         assert_eq!(shown(&schema, OF_11), schema);
-        assert!(matches!(Form::of(Some(&schema), OF_06), Form::Json(_)));
-        assert!(matches!(Form::of(Some(&some), OF_11), Form::One(_)));
+        assert!(matches!(AnswerForm::of(Some(&schema), OF_06), AnswerForm::Json(_)));
+        assert!(matches!(AnswerForm::of(Some(&some), OF_11), AnswerForm::One(_)));
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
             json!({"type": "boolean"}),
             json!({"type": "string", "enum": ["a", "b"]}),
         ] {
-            let form = Form::of(Some(&schema), OF_06);
+            let form = AnswerForm::of(Some(&schema), OF_06);
             let requested = json!({
                 "type": "object", "properties": {"answer": schema}, "required": ["answer"]});
             assert_eq!(Value::Object(form.requested().to_object()), requested);
@@ -239,7 +239,7 @@ mod tests {
         let untyped = shown(&json!({"enum": ["a"]}), OF_11);
         assert_eq!(untyped["properties"]["answer"], json!({"type": "string", "enum": ["a"]}));
         for schema in [None, Some(json!({})), Some(json!(true))] {
-            let form = Form::of(schema.as_ref(), OF_06).requested().to_object();
+            let form = AnswerForm::of(schema.as_ref(), OF_06).requested().to_object();
             assert_eq!(form["properties"], json!({"answer": {"type": "string"}}));
         }
     }
@@ -258,8 +258,8 @@ mod tests {
             json!({"type": "object", "properties": {"a": number}, "anyOf": [{}]}),
             json!({"anyOf": [{"type": "string"}, {"type": "null"}]}),
         ] {
-            let form = Form::of(Some(&schema), OF_11);
-            assert!(matches!(&form, Form::Json(said) if said.contains("schema")), "{schema}");
+            let form = AnswerForm::of(Some(&schema), OF_11);
+            assert!(matches!(&form, AnswerForm::Json(said) if said.contains("schema")), "{schema}");
             let field = &form.requested().to_object()["properties"]["answer"];
             assert_eq!(field["type"], "string", "{schema}");
             let text = |text: &str| json!({"answer": text}).as_object().cloned();

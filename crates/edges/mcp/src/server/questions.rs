@@ -31,7 +31,7 @@ use self::again::{AskTry, WrongAnswer};
 use self::answer::Taken;
 pub(crate) use self::open::OpenQuestions;
 use super::door::McpContext;
-use super::form::{self, Form};
+use super::form::{self, AnswerForm};
 use crate::asked::AskedRequest;
 use crate::faults::McpRefusal;
 use crate::seal::RequestState;
@@ -132,7 +132,7 @@ fn in_form(
     let elicit = McpElicit {
         mode: knows_modes.then_some(McpElicitMode::Form),
         message,
-        requested_schema: Some(Form::of(ask.schema.as_ref(), cx.revision).requested()),
+        requested_schema: Some(AnswerForm::of(ask.schema.as_ref(), cx.revision).requested()),
         ..McpElicit::default()
     };
     Some(McpRequest::Elicit(McpOpen::boxed(elicit)))

@@ -62,7 +62,7 @@ pub(super) async fn read(cx: McpContext, wanted: Wanted, finish: Finish) -> McpR
         Err(refusal) => return McpReply::refused(refusal),
     };
     let finish = Some(finish);
-    let reading = Reading { cx, run, digest, questions, watch, finish, is_answered: false };
+    let reading = RunReading { cx, run, digest, questions, watch, finish, is_answered: false };
     let mut items = reading.into_items();
     match tokio::time::timeout(AT_ONCE, items.next()).await {
         Ok(Some(StreamItem { said: StreamSaid::Answer(answer), .. })) => {
@@ -91,7 +91,7 @@ async fn begin(cx: &McpContext, wanted: Wanted) -> Result<RunKey, McpRefusal> {
 }
 
 /// A request whose run is under way.
-struct Reading {
+struct RunReading {
     cx: McpContext,
     run: RunKey,
     digest: Digest,
@@ -101,7 +101,7 @@ struct Reading {
     is_answered: bool,
 }
 
-impl Reading {
+impl RunReading {
     fn into_items(self) -> BoxStream<'static, StreamItem> {
         let items = stream::unfold(self, |mut reading| async move {
             let said = Box::pin(reading.next()).await?;
@@ -159,7 +159,7 @@ impl Reading {
     }
 }
 
-impl Drop for Reading {
+impl Drop for RunReading {
     /// Nobody waits any more, so nobody needs the run.
     fn drop(&mut self) {
         let shared = Arc::clone(&self.cx.shared);

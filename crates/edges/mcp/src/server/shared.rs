@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 use wharf_engine::Handle;
 use wharf_wire::mcp_v1::McpImplementation;
 
-use super::calls::OpenCalls;
+use super::calls::ClientCalls;
 use super::changes::Changes;
 use super::oauth::McpOauth;
 use super::questions::WrongAnswers;
@@ -60,7 +60,7 @@ pub(crate) struct ServerShared {
     /// What tools are called at the door of all.
     pub(crate) names: ToolNames,
     /// Calls of legacy clients, while their runs are open.
-    pub(crate) calls: OpenCalls,
+    pub(crate) calls: ClientCalls,
     /// What clients answered that does not fit.
     pub(crate) wrong_answers: WrongAnswers,
     /// Tasks of 2025-11-25 as they begin.
@@ -87,7 +87,7 @@ impl ServerShared {
             sessions: LiveSessions::default(),
             changes: Changes::default(),
             names: ToolNames::default(),
-            calls: OpenCalls::default(),
+            calls: ClientCalls::default(),
             wrong_answers: WrongAnswers::default(),
             new_tasks: NewTasks::default(),
             tasks: TaskTracker::new(),

@@ -20,7 +20,7 @@ use wharf_ports::HistoryItem;
 use wharf_vocab::{AskId, Code, Digest, Durability, Fault, Object, RunKey, Seq, ToolId};
 use wharf_wire::mcp_v1::{McpEra, McpError, McpLog, McpLogLevel, McpMeta, McpRevision, code, key};
 
-use super::calls::{CallTerms, LEFT, OpenCall, call_off};
+use super::calls::{CallTerms, ClientCall, LEFT, call_off};
 use super::door::{McpContext, McpReply, StreamItem, StreamSaid};
 use super::progress::Rise;
 use super::{patience, tasks};
@@ -191,7 +191,7 @@ pub(super) struct RunStream {
     early: Option<(Early, Instant)>,
     /// Whether it is still to be looked what is open below the run.
     unlooked: bool,
-    open: Option<Arc<OpenCall>>,
+    open: Option<Arc<ClientCall>>,
     bound: Option<BoundRun>,
     is_over: bool,
 }
@@ -242,7 +242,7 @@ impl RunStream {
     }
 
     /// Remembers under what the call is kept.
-    pub(super) fn kept_as(mut self, open: Option<Arc<OpenCall>>) -> Self {
+    pub(super) fn kept_as(mut self, open: Option<Arc<ClientCall>>) -> Self {
         self.open = open;
         self
     }
@@ -475,7 +475,7 @@ impl RunStream {
 }
 
 /// Waits until a legacy client called its request off; nobody calls off what is not kept.
-async fn called_off(open: Option<&OpenCall>) {
+async fn called_off(open: Option<&ClientCall>) {
     match open {
         Some(open) => open.canceled.cancelled().await,
         None => std::future::pending().await,

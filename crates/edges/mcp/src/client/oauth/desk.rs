@@ -21,7 +21,7 @@ use super::identity::{self, ClientIdentity};
 use super::kept::KeptLogin;
 use super::rights::{LoginMeans, LoginRights, ServerLogin};
 use super::secrecy;
-use super::tokens::{TokenDoor, Tokens};
+use super::tokens::{IssuedTokens, TokenDoor};
 use super::web::LoginWeb;
 use crate::shown;
 
@@ -299,7 +299,7 @@ impl LoginDesk {
     }
 }
 
-fn kept(login: PendingLogin, tokens: Tokens) -> KeptLogin {
+fn kept(login: PendingLogin, tokens: IssuedTokens) -> KeptLogin {
     KeptLogin {
         origin: login.web.server().url().origin().ascii_serialization(),
         issuer: login.place.issuer.issuer,

@@ -9,7 +9,7 @@ use super::LoginFailure;
 use super::discover::LoginPlace;
 use super::documents::{DeviceDocument, RefusalDocument};
 use super::identity::ClientIdentity;
-use super::tokens::{TokenDoor, TokenError, Tokens};
+use super::tokens::{IssuedTokens, TokenDoor, TokenError};
 use super::web::LoginWeb;
 use crate::shown;
 
@@ -99,7 +99,7 @@ impl DeviceCode {
         door: &TokenDoor<'_>,
         now: Timestamp,
         until: Instant,
-    ) -> Result<Option<Tokens>, LoginFailure> {
+    ) -> Result<Option<IssuedTokens>, LoginFailure> {
         while self.next <= until {
             tokio::time::sleep_until(self.next).await;
             let grant = [("grant_type", GRANT), ("device_code", &self.code)];

@@ -29,7 +29,7 @@ pub(super) struct TokenDoor<'a> {
 }
 
 /// What came of a request for tokens.
-pub(super) struct Tokens {
+pub(super) struct IssuedTokens {
     pub(super) access: String,
     pub(super) refresh: Option<String>,
     pub(super) expires_at: Option<Timestamp>,
@@ -66,7 +66,7 @@ impl TokenDoor<'_> {
         &self,
         grant: &[(&str, &str)],
         now: Timestamp,
-    ) -> Result<Tokens, TokenError> {
+    ) -> Result<IssuedTokens, TokenError> {
         const WHAT: &str = "the token";
         let proof = self.client.proof(self.secret.as_deref())?;
         let mut form: Vec<(&str, &str)> = grant.to_vec();
@@ -87,7 +87,7 @@ impl TokenDoor<'_> {
     }
 }
 
-fn read(document: TokenDocument, now: Timestamp) -> Result<Tokens, LoginFailure> {
+fn read(document: TokenDocument, now: Timestamp) -> Result<IssuedTokens, LoginFailure> {
     if !document.token_type.eq_ignore_ascii_case("bearer") {
         return Err(LoginFailure::new("the token is of a kind that is not known here"));
     }
@@ -102,7 +102,7 @@ fn read(document: TokenDocument, now: Timestamp) -> Result<Tokens, LoginFailure>
     let in_ms = in_ms.and_then(|ms| u64::try_from(ms).ok());
     let expires_at = in_ms.map(|ms| now.plus_ms(ms.saturating_sub(EARLY_MS.min(ms / 10))));
     let scopes = document.scope.map(|text| scopes(text.split(' '))).filter(|it| !it.is_empty());
-    Ok(Tokens { access: document.access_token, refresh, expires_at, scopes })
+    Ok(IssuedTokens { access: document.access_token, refresh, expires_at, scopes })
 }
 
 /// Whether a text can stand in a header.

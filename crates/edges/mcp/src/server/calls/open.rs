@@ -24,7 +24,7 @@ const LOOKED_AT_MAX: usize = 1_000;
 
 /// A call of a legacy client whose run is open.
 #[derive(Debug)]
-pub(crate) struct OpenCall {
+pub(crate) struct ClientCall {
     digest: Digest,
     run: Mutex<RunKey>,
     /// Ends when the client does not wait any more.
@@ -33,15 +33,15 @@ pub(crate) struct OpenCall {
 
 /// Calls of legacy clients, while their runs are open: by session and request.
 #[derive(Debug, Default)]
-pub(crate) struct OpenCalls(Mutex<OpenState>);
+pub(crate) struct ClientCalls(Mutex<OpenState>);
 
 #[derive(Debug, Default)]
 struct OpenState {
-    calls: HashMap<(SessionNonce, McpId), Arc<OpenCall>>,
+    calls: HashMap<(SessionNonce, McpId), Arc<ClientCall>>,
     sweep_at: usize,
 }
 
-impl OpenCalls {
+impl ClientCalls {
     /// A call with this id and these parameters, which may be there already.
     pub(super) fn enter(
         &self,
@@ -49,7 +49,7 @@ impl OpenCalls {
         (session, id): (SessionNonce, &McpId),
         digest: &Digest,
         run: RunKey,
-    ) -> Arc<OpenCall> {
+    ) -> Arc<ClientCall> {
         let mut state = self.0.lock();
         let at = (session, id.clone());
         if let Some(open) = state.calls.get(&at)
@@ -59,7 +59,7 @@ impl OpenCalls {
             return Arc::clone(open);
         }
         let canceled = CancellationToken::new();
-        let open = Arc::new(OpenCall { digest: digest.clone(), run: Mutex::new(run), canceled });
+        let open = Arc::new(ClientCall { digest: digest.clone(), run: Mutex::new(run), canceled });
         if state.has_room(handle) {
             state.calls.insert(at, Arc::clone(&open));
         }
@@ -67,7 +67,7 @@ impl OpenCalls {
     }
 
     /// The call under this id.
-    pub(super) fn get(&self, session: SessionNonce, id: &McpId) -> Option<Arc<OpenCall>> {
+    pub(super) fn get(&self, session: SessionNonce, id: &McpId) -> Option<Arc<ClientCall>> {
         self.0.lock().calls.get(&(session, id.clone())).cloned()
     }
 
@@ -77,7 +77,7 @@ impl OpenCalls {
         session: SessionNonce,
         id: &McpId,
         run: &RunKey,
-    ) -> Option<Arc<OpenCall>> {
+    ) -> Option<Arc<ClientCall>> {
         self.get(session, id).filter(|open| open.run() == *run)
     }
 }
@@ -93,7 +93,7 @@ impl OpenState {
     }
 }
 
-impl OpenCall {
+impl ClientCall {
     /// The run.
     pub(in crate::server) fn run(&self) -> RunKey {
         self.run.lock().clone()
@@ -169,7 +169,7 @@ mod tests {
         let node = NodeId::new("test").expect("an id");
         let handle = Handle::start(EngineOptions::new(node, store, clock, 1)).await;
         let handle = handle.expect("starts");
-        let (calls, session) = (OpenCalls::default(), SessionNonce([1; 16]));
+        let (calls, session) = (ClientCalls::default(), SessionNonce([1; 16]));
         let (world, run) = (WorldId::new("default"), RunId::new("r"));
         let key = RunKey { world: world.expect("an id"), run: run.expect("an id") };
         let digest = Digest::of(&[b"request"]);

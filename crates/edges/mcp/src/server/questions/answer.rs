@@ -11,7 +11,7 @@ use super::again::AskTry;
 use super::{asks_form, may_answer};
 use crate::asked::AskedRequest;
 use crate::server::door::McpContext;
-use crate::server::form::Form;
+use crate::server::form::AnswerForm;
 
 /// What became of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +111,7 @@ fn elicited(
         // That the address was opened is all there is to say.
         McpElicitAction::Accept if is_address => Ok(Resolution::Answered { value: json!({}) }),
         McpElicitAction::Accept => {
-            let value = Form::of(ask.schema.as_ref(), cx.revision).value(result.content)?;
+            let value = AnswerForm::of(ask.schema.as_ref(), cx.revision).value(result.content)?;
             Ok(Resolution::Answered { value })
         }
         McpElicitAction::Decline => Ok(Resolution::Declined),

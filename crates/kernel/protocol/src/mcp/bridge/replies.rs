@@ -335,7 +335,7 @@ fn one_line(text: String) -> String {
 /// What a refusal says that is no message of the protocol.
 fn sentence(status: u16, text: &str) -> String {
     #[derive(Deserialize)]
-    struct Refusal {
+    struct RefusalData {
         error: RefusalError,
     }
     #[derive(Deserialize)]
@@ -343,7 +343,7 @@ fn sentence(status: u16, text: &str) -> String {
         message: String,
     }
     let said = serde_json::from_str::<Value>(text).ok();
-    let said = said.and_then(|said| Refusal::deserialize(said).ok());
+    let said = said.and_then(|said| RefusalData::deserialize(said).ok());
     match said {
         Some(said) if said.error.message.len() <= SENTENCE_BYTES_MAX => said.error.message,
         _ => format!("The core answered with status {status}"),
