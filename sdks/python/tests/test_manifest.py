@@ -64,5 +64,22 @@ class Manifest(unittest.TestCase):
         self.assertEqual(manifest["input_schema"]["required"], ["text"])
         self.assertEqual(manifest["output_schema"]["properties"], {"text": {"type": "string"}})
 
+    def test_one_of_several_tools_is_named(self) -> None:
+        several = HANDLER + "\n\n@tool(mock=True)\ndef other() -> None: ...\n"
+        said = self.printed(several, code=1)
+        self.assertEqual(len(said.splitlines()), 1, said)
+        self.assertIn("It has `shout`, `other`.", said)
+        text = self.printed(several, "--function", "other", "--ref", "acme/other@1")
+        self.assertIn('handler = "handler.py"\nfunction = "other"\n', text)
+        self.assertIn("mock = true", text)
+
+    def test_a_reference_that_no_manifest_may_have_is_refused_with_the_reason(self) -> None:
+        said = self.printed(HANDLER, "--ref", "Acme/Types", code=2)
+        self.assertIn("in lower case, such as acme/types@1", said)
+
+    def test_a_handler_that_cannot_be_imported_is_one_line(self) -> None:
+        said = self.printed("def entry(payload:\n", code=1)
+        self.assertRegex(said, r"\Aerror: SyntaxError in handler.py, line 1: .*\n\Z")
+
     def test_a_file_without_a_tool_says_so(self) -> None:
         self.assertIn("no function under `@tool`", self.printed("def entry(): ...", code=1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import io
 import json
+import os
 import threading
 import types
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import (
     List,
     Optional,
 )
+from unittest import mock
 
 from wharf_sdk import Context, Fault, File, tool
 
@@ -213,10 +215,15 @@ class Entry(Tried):
         self.assertEqual(entry(payload)["outputs"], {"text": "A"})
         self.assertEqual((entry.name, entry.description), ("shout", "Louder."))
 
-    def test_a_handler_file_has_one_tool(self) -> None:
-        text = "from wharf_sdk import tool\n@tool\ndef a(): ...\n@tool\ndef b(): ...\n"
-        with self.assertRaisesRegex(TypeError, "one tool"):
-            self.module(text)
+    def test_the_environment_names_one_of_several_tools_of_a_file(self) -> None:
+        tools = "".join("@tool\ndef %s(): return '%s'\n" % (name, name) for name in "abc")
+        entry = self.module("from wharf_sdk import tool\n" + tools).__dict__["entry"]
+        payload = {"run_id": "r", "mode": "mock", "inputs": {}, "outputs": {}}
+        with mock.patch.dict(os.environ, {"WHARF_FUNCTION": "b"}):
+            self.assertEqual(entry(payload)["outputs"], {"value": "b"})
+        with mock.patch.dict(os.environ, {"WHARF_FUNCTION": ""}):
+            error = entry(payload)["error"]
+        self.assertIn("must name one of a, b, c", error["message"])
 
     def test_what_cannot_be_an_input_is_refused_when_the_tool_is_made(self) -> None:
         def takes_any(*values: int) -> None: ...

@@ -12,12 +12,12 @@ import os
 import shutil
 import sys
 import tempfile
-import traceback
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any, Iterable, Optional, cast
 
+from . import _trace
 from .fault import Fault
 
 ARTIFACTS = "/artifacts/"
@@ -45,7 +45,9 @@ class Host:
 
     def trouble(self) -> None:
         """Keeps the story of the exception that is being handled where callers do not read it."""
-        traceback.print_exc(file=sys.stderr)
+        error = sys.exc_info()[1]
+        if error is not None:
+            sys.stderr.write(_trace.text(error))
 
     def is_reference(self, key: str, value: Any) -> bool:
         """Whether an input refers to a file."""

@@ -45,5 +45,10 @@ class InvalidInput(Fault):
         super().__init__("tool.invalid_input", message)
 
 
+def clip(text: str, characters_max: int = 80) -> str:
+    """Text as it may stand in a sentence."""
+    return "".join(c if c.isprintable() else "?" for c in text[:characters_max])
+
+
 class Canceled(Exception):
     """The run was called off. Let it pass: it ends the run as canceled."""

@@ -74,6 +74,7 @@ class Function:
         for name, parameter in inspect.signature(work).parameters.items():
             self._take(parameter, hints.get(name, NOTHING))
         self.returns = hints.get("return", NOTHING)
+        self.is_stream = inspect.isgeneratorfunction(work) or inspect.isasyncgenfunction(work)
         self.input_schema()
 
     def _take(self, parameter: inspect.Parameter, hint: Any) -> None:

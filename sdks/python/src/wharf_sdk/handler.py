@@ -13,6 +13,7 @@ module as `entry(payload, emit, ctrl)`, which is what any server of the run prot
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from typing import Any, Callable, Dict, Mapping, Optional, Union, overload
@@ -33,14 +34,23 @@ Emit = Callable[[Frame], Any]
 class Tool:
     """A function that a tool server can run."""
 
-    def __init__(self, work: Callable[..., Any], stream: str = "text") -> None:
+    def __init__(
+        self,
+        work: Callable[..., Any],
+        stream: str = "text",
+        *,
+        name: Optional[str] = None,
+        mock: bool = False,
+    ) -> None:
         self.function = Function(work, stream)
+        self.function.name = name or self.function.name
+        self.mock = mock
         self.__name__, self.__doc__ = work.__name__, work.__doc__
         self.__module__, self.__wrapped__ = work.__module__, work
 
     @property
     def name(self) -> str:
-        """The function's name."""
+        """The function's name, unless it was given another."""
         return self.function.name
 
     @property
@@ -180,30 +190,61 @@ class ToolContext(Context):
 @overload
 def tool(work: Callable[..., Any]) -> Tool: ...
 @overload
-def tool(*, stream: str = "text") -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
-    work: Optional[Callable[..., Any]] = None, *, stream: str = "text"
+    *, stream: str = "text", name: Optional[str] = None, mock: bool = False
+) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(
+    work: Optional[Callable[..., Any]] = None,
+    *,
+    stream: str = "text",
+    name: Optional[str] = None,
+    mock: bool = False,
 ) -> Union[Tool, Callable[[Callable[..., Any]], Tool]]:
-    """Makes a tool of a function. `stream` names the output that yielded text belongs to."""
+    """Makes a tool of a function.
+
+    `stream` names the output that yielded text belongs to, `name` the tool if its name is not
+    the function's, and `mock` says that it looks at `context.is_mock` and can pretend.
+    """
 
     def make(work: Callable[..., Any]) -> Tool:
-        made = Tool(work, stream)
+        made = Tool(work, stream, name=name, mock=mock)
         _expose(made, work)
         return made
 
     return make if work is None else make(work)
 
 
+class Choice:
+    """Several tools of one file, where a server asks for its `entry`: one of them is named by the
+    environment."""
+
+    def __init__(self, tools: Mapping[str, Tool]) -> None:
+        self.tools = dict(tools)
+
+    def __call__(
+        self, payload: Mapping[str, Any], emit: Optional[Emit] = None, ctrl: Any = None
+    ) -> Frame:
+        """Runs the one that `WHARF_FUNCTION` names."""
+        name = os.environ.get("WHARF_FUNCTION", "")
+        if name not in self.tools:
+            text = "The file has several tools; WHARF_FUNCTION must name one of %s."
+            fault = Fault("ERR_HANDLER", text % ", ".join(self.tools))
+            return ToolContext(payload, emit, ctrl).failed(fault)
+        return self.tools[name](payload, emit, ctrl)
+
+
 def _expose(made: Tool, work: Callable[..., Any]) -> None:
-    """Lets the tool stand in its module as `entry`; a file holds one tool."""
+    """Lets the tool stand in its module as `entry`, beside others of the file."""
     if "<locals>" in work.__qualname__:
         return
     module: Dict[str, Any] = getattr(work, "__globals__", {})
     there = module.get("entry")
-    if isinstance(there, Tool) and there.name != made.name:
-        text = "A handler file has one tool; this one has `%s` and `%s`."
-        raise TypeError(text % (there.name, made.name))
-    module["entry"] = made
+    if isinstance(there, Choice):
+        there.tools[made.name] = made
+    elif isinstance(there, Tool) and there.name != made.name:
+        module["entry"] = Choice({there.name: there, made.name: made})
+    else:
+        module["entry"] = made
 
 
 def _whole(cost: Any) -> int:

@@ -7,34 +7,46 @@ with a comment, to be decided.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import re
 import sys
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+from ._load import Unusable, imported
 from .handler import Tool
 
+REFERENCE = re.compile(r"[a-z0-9_-]{1,128}/[a-z0-9_-]{1,128}@[0-9]{1,9}\Z")
 BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
-def load(path: Path) -> Tool:
-    """The tool of a handler file."""
-    sys.path.insert(0, str(path.resolve().parent))
-    spec = importlib.util.spec_from_file_location("wharf_handler_" + path.stem, path)
-    if spec is None or spec.loader is None:
-        raise SystemExit("%s is not a Python file." % path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    entry = getattr(module, "entry", None)
-    if not isinstance(entry, Tool):
-        raise SystemExit("%s has no function under `@tool`." % path)
-    return entry
+def load(path: Path, function: Optional[str] = None) -> Tool:
+    """The tool of a handler file; `function` names it where there are several."""
+    handler = imported(str(path))
+    found = handler.choose(function)
+    if not isinstance(found, Tool):
+        raise Unusable("The handler file %s has no function under `@tool`." % path.name)
+    return found
 
 
-def skeleton(tool: Tool, reference: str, handler: str) -> str:
+def _reference(text: str) -> str:
+    if not REFERENCE.match(text):
+        why = "%r is no reference: it must be namespace/name@version in lower case, such as %s"
+        raise argparse.ArgumentTypeError(why % (text, _suggestion(text)))
+    return text
+
+
+def _suggestion(text: str) -> str:
+    """The reference that was probably meant."""
+    plain, _, version = text.lower().partition("@")
+    words = [re.sub(r"[^a-z0-9_-]+", "-", word).strip("-") for word in plain.split("/")]
+    words = [word for word in words if word]
+    if not words:
+        return "acme/shout@1"
+    return "%s@%s" % ("/".join((["example"] + words)[-2:]), version if version.isdigit() else "1")
+
+
+def skeleton(tool: Tool, reference: str, handler: str, function: Optional[str] = None) -> str:
     """The text of a manifest."""
     lines = [
         "ref = %s" % _value(reference),
@@ -46,11 +58,13 @@ def skeleton(tool: Tool, reference: str, handler: str) -> str:
         "# Whether a run acts on the world; one that does not may be tried again.",
         "side_effects = true",
         "# Whether the handler looks at the mode and can pretend.",
-        "mock = false",
+        "mock = %s" % _value(tool.mock),
         "# Secrets it reads from WHARF_SECRETS_DIR, and what else it may do.",
         "secrets = []",
         "permissions = []",
     ]
+    if function is not None:
+        lines.insert(3, "function = %s" % _value(function))
     lines += _table("input_schema", tool.schema())
     outputs = tool.output_schema()
     if outputs is not None:
@@ -92,12 +106,18 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Prints the manifest of a handler."""
     parser = argparse.ArgumentParser(prog="python3 -m wharf_sdk.manifest", description=__doc__)
     parser.add_argument("handler", type=Path, help="the handler's file")
-    parser.add_argument("--ref", help="the tool's reference, such as acme/shout@1")
+    parser.add_argument(
+        "--ref", type=_reference, help="the tool's reference, such as acme/shout@1"
+    )
+    parser.add_argument("--function", help="the tool of a file that has several")
     given = parser.parse_args(arguments)
-    tool = load(given.handler)
+    try:
+        tool = load(given.handler, given.function)
+    except Unusable as error:
+        raise SystemExit("error: " + error.problem) from None
     name = tool.name if tool.name != "entry" else given.handler.resolve().parent.name
     reference = given.ref or "example/%s@1" % re.sub(r"[^a-z0-9_-]+", "-", name.lower())
-    sys.stdout.write(skeleton(tool, reference, given.handler.name))
+    sys.stdout.write(skeleton(tool, reference, given.handler.name, given.function))
     return 0
 
 

@@ -83,6 +83,29 @@ async fn t015_cold_runs_import_in_each_process() {
 }
 
 #[tokio::test]
+async fn one_of_several_tools_of_a_file_is_named_by_the_environment() {
+    let text = "from wharf_sdk import tool\n@tool\ndef one(n: int): return {'one': n}\n\
+                @tool\ndef two(n: int): return {'two': n}\n";
+    let tool = |name: Option<&str>, cold| {
+        let environment = name.map(|name| ("WHARF_FUNCTION".into(), name.into()));
+        let environment = environment.into_iter().collect();
+        Tool::python_with(text, cold, WorkerSettings { environment, ..WorkerSettings::default() })
+    };
+    for cold in [false, true] {
+        let two = tool(Some("two"), cold);
+        assert_eq!(two.run(json!({"n": 2})).await.outputs(), json!({"two": 2}));
+        let failure = tool(Some("three"), cold).prepare().await.expect_err("no such function");
+        let expected = "The handler file handler.py has no function `three` under `@tool`. It has \
+                        `one`, `two`.";
+        assert_eq!(failure.message, expected);
+        let failure = tool(None, cold).prepare().await.expect_err("none is named");
+        let expected = "The handler file handler.py has several tools; name the one to serve. It \
+                        has `one`, `two`.";
+        assert_eq!(failure.message, expected);
+    }
+}
+
+#[tokio::test]
 async fn t015_a_program_that_is_missing_is_told() {
     let folder = TempDir::new().expect("a folder");
     let handler = ExecHandler::new(["./absent"], folder.path(), WorkerSettings::default());

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional
 
-from ..fault import Fault
-from .values import HANDLER, INTEGER_MAX, INTEGER_MIN, clip
+from ..fault import Fault, clip
+from .values import HANDLER, INTEGER_MAX, INTEGER_MIN
 
 # What may stand beside outputs in an envelope that has no status.
 ENVELOPE = frozenset(["kind", "control", "run_id", "status", "cost_micro", "final", "outputs", "error"])

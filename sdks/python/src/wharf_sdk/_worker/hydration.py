@@ -6,14 +6,14 @@ import itertools
 import json
 import os
 import shutil
-import traceback
+import sys
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
-from .. import _host
-from ..fault import Fault
+from .. import _host, _trace
+from ..fault import Fault, clip
 from .channel import Channel
-from .values import BINARY, Judge, clip
+from .values import BINARY, Judge
 
 # Larger values go to the server as a file instead of inside a message.
 INLINE_BYTES_MAX = 1 << 16
@@ -62,7 +62,9 @@ class WorkerHost(_host.Host):
         return Path(self._folder)
 
     def trouble(self) -> None:
-        self._channel.trouble(traceback.format_exc())
+        error = sys.exc_info()[1]
+        if error is not None:
+            self._channel.trouble(_trace.text(error))
 
     def write(self, key: str, value: Any) -> None:
         """Writes a value: text as UTF-8, bytes as they are, anything else as JSON."""

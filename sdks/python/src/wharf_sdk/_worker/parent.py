@@ -18,9 +18,9 @@ import threading
 import traceback
 from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional
 
+from .._load import Unusable, load
 from . import kernel
 from .keeper import DESCRIPTORS, Work, serve
-from .load import Unusable, load
 from .run import leave, work
 
 # Keepers that may wait for a run.

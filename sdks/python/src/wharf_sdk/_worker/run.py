@@ -10,17 +10,16 @@ import socket
 import sys
 import tempfile
 import threading
-import traceback
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
 
-from .. import _host
-from ..fault import Canceled, Fault
+from .. import _host, _trace
+from .._load import Unusable
+from ..fault import Canceled, Fault, clip
 from . import kernel
 from .answer import Answer, read, safe_code, safe_text, says_how_it_went, wire_cost
 from .channel import LOOK_SECONDS, Channel, Control, Gone, bounded, encode
 from .hydration import INLINE_BYTES_MAX, WorkerHost
-from .load import Unusable
-from .values import BINARY, HANDLER, Judge, clip, too_large
+from .values import BINARY, HANDLER, Judge, too_large
 
 LINE_BYTES_MAX = 8 << 20
 # Room for what stands around outputs in a message.
@@ -88,7 +87,7 @@ class Worker:
             if isinstance(error, (Canceled, asyncio.CancelledError)) and self._ctrl.is_set():
                 self._failed("ERR_CANCELED", "The run was canceled.", "", cost)
             else:
-                self._failed(HANDLER, clip(type(error).__name__), traceback.format_exc(), cost)
+                self._failed(HANDLER, clip(type(error).__name__), _trace.text(error), cost)
         return 0
 
     def emit(self, frame: Any) -> None:
@@ -200,9 +199,7 @@ class Worker:
     def _thread_failed(self, hook: Any) -> None:
         """A thread ended by an exception: callers learn its class, the server's log all of it."""
         name = clip(getattr(hook.exc_type, "__name__", "an exception"))
-        story = "".join(
-            traceback.format_exception(hook.exc_type, hook.exc_value, hook.exc_traceback)
-        )
+        story = "" if hook.exc_value is None else _trace.text(hook.exc_value)
         text = "A thread of the handler ended by %s." % name
         try:
             self._channel.trouble(story)

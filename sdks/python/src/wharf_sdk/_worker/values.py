@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any, Mapping
 
-from ..fault import Fault
+from ..fault import Fault, clip
 
 HANDLER = "ERR_HANDLER"
 LIMIT = "ERR_LIMIT"
@@ -87,11 +87,6 @@ def too_large(key: str, bytes_max: int) -> Fault:
     """Why an output cannot be sent inline."""
     text = "The output `%s` makes the answer larger than %d bytes; give it a place of its own."
     return Fault(LIMIT, text % (key, bytes_max))
-
-
-def clip(name: str) -> str:
-    """A name as it may stand in a sentence."""
-    return "".join(c if c.isprintable() else "?" for c in name[:80])
 
 
 def _unfit(key: str, why: str) -> Fault:
