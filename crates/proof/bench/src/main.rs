@@ -1,8 +1,10 @@
 //! Benchmarks of Wharf. Every figure stands beside something measured in the same run, because
 //! machines differ and are noisy: read the ratios.
 //!
-//! `cargo run --release -p wharf-bench [-- --quick] [--only PART] [--json FILE]`
+//! `cargo run --release -p wharf-bench [-- --quick] [--only PART] [--json FILE]`; with
+//! `--against COMMIT [--rounds N]` another commit is built and both are measured in turns.
 
+mod against;
 mod agents;
 mod bombs;
 mod books;
@@ -25,6 +27,7 @@ mod watch;
 
 use std::path::PathBuf;
 
+use against::{Comparison, ROUNDS_MIN};
 use anyhow::{Context as _, bail};
 use report::Report;
 
@@ -82,7 +85,10 @@ fn main() -> anyhow::Result<()> {
     if std::env::args().nth(1).as_deref() == Some(mcp::echo::WORD) {
         return mcp::echo::serve();
     }
-    let Wanted { scale, json, only } = arguments()?;
+    let Wanted { scale, json, only, against } = arguments()?;
+    if let Some(comparison) = against {
+        return against::compare(&comparison);
+    }
     let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut report = Report::new();
@@ -145,6 +151,7 @@ struct Wanted {
     scale: Scale,
     json: PathBuf,
     only: Option<String>,
+    against: Option<Comparison>,
 }
 
 const PARTS: [&str; 14] = [
@@ -168,6 +175,7 @@ fn arguments() -> anyhow::Result<Wanted> {
     let mut scale = FULL;
     let mut json = PathBuf::from("target/bench.json");
     let mut only = None;
+    let (mut against, mut rounds) = (None, 10);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -177,8 +185,25 @@ fn arguments() -> anyhow::Result<Wanted> {
                 let part = arguments.next().filter(|part| PARTS.contains(&part.as_str()));
                 only = Some(part.with_context(|| format!("--only needs one of {PARTS:?}"))?);
             }
-            other => bail!("unknown argument {other}; known are --quick, --only PART, --json FILE"),
+            "--against" => {
+                against = Some(arguments.next().context("--against needs a commit or a program")?);
+            }
+            "--rounds" => {
+                let text = arguments.next().context("--rounds needs a number")?;
+                rounds = text.parse().ok().filter(|rounds| *rounds >= ROUNDS_MIN).with_context(
+                    || format!("--rounds needs a number of at least {ROUNDS_MIN}, not {text}"),
+                )?;
+            }
+            other => bail!(
+                "unknown argument {other}; known are --quick, --only PART, --json FILE, \
+                 --against COMMIT, --rounds N"
+            ),
         }
     }
-    Ok(Wanted { scale, json, only })
+    let against = against.map(|other| {
+        let quick = (scale.singles == QUICK.singles).then(|| "--quick".to_owned());
+        let part = only.iter().flat_map(|part: &String| ["--only".to_owned(), part.clone()]);
+        Comparison { other, rounds, words: quick.into_iter().chain(part).collect() }
+    });
+    Ok(Wanted { scale, json, only, against })
 }

@@ -1,4 +1,4 @@
-//! Chance, and the proof that whoever brings a code also asked for it (PKCE, S256).
+//! PKCE (S256): the proof that whoever brings a code also asked for it, and the chance it needs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
