@@ -5,7 +5,14 @@
 //! - Tests wait more than they work, so twice as many run at once as there are cores.
 //! - The end-to-end tests come last and alone: they start whole cores, and a machine that is busy
 //!   with other tests is one that they find faults of their own in.
+//! - A run in which nothing ends any more is ended, and what stood still is named.
+//! - Tests start programs and press Ctrl-C on them. What is started in the background ignores that,
+//!   and so would every program below it: tests are started with the default.
 
+mod processes;
+mod watch;
+
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::Command;
 use std::time::Instant;
@@ -36,15 +43,12 @@ pub(crate) fn run(repo: &Repo, out: &mut dyn Write) -> Result<bool> {
         }
     }
     step(out, "tests")?;
-    let others = cargo(repo, OTHERS)
-        .env("RUST_TEST_THREADS", threads())
-        .status()
-        .context("failed to start cargo")?;
-    let examples = cargo(repo, &["--doc"]).status().context("failed to start cargo")?;
+    let others = watch::run(tests(repo, OTHERS).env("RUST_TEST_THREADS", threads()), out)?;
+    let examples = watch::run(&mut tests(repo, &["--doc"]), out)?;
     step(out, "end-to-end tests")?;
-    let last = cargo(repo, LAST).status().context("failed to start cargo")?;
+    let last = watch::run(&mut tests(repo, LAST), out)?;
     step(out, "all tests have run")?;
-    Ok(others.success() && examples.success() && last.success())
+    Ok(others && examples && last)
 }
 
 /// How many tests run at once, as text; whoever starts this may say it.
@@ -53,8 +57,15 @@ fn threads() -> String {
     std::env::var("RUST_TEST_THREADS").unwrap_or_else(|_| (2 * cores).to_string())
 }
 
+/// Runs tests that say of each how it ended, a line for each.
+fn tests(repo: &Repo, what: &[&str]) -> Command {
+    let mut command = cargo(repo, what);
+    command.args(["--", "--format=pretty"]);
+    command
+}
+
 fn cargo(repo: &Repo, what: &[&str]) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = heeding_keys(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(["test", "--quiet", "--locked", "--no-fail-fast", "--workspace"]).args(what);
     command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver").env("CLIPPY_ARGS", LINT_ARGS);
     // Where nothing will be built a second time, keeping notes for that only costs.
@@ -63,4 +74,28 @@ fn cargo(repo: &Repo, what: &[&str]) -> Command {
     }
     command.current_dir(repo.path(""));
     command
+}
+
+/// A program that heeds the signals which keys of a terminal send, also where this one does not.
+fn heeding_keys(program: OsString) -> Command {
+    if keys_are_ignored() {
+        let mut env = Command::new("env");
+        env.arg("--default-signal=INT,QUIT");
+        // Not every system's `env` can do that; the end-to-end tests see to it themselves as well.
+        if env.arg("true").status().is_ok_and(|status| status.success()) {
+            let mut command = Command::new("env");
+            command.arg("--default-signal=INT,QUIT").arg(program);
+            return command;
+        }
+    }
+    Command::new(program)
+}
+
+/// Whether interrupt or quit is ignored here, as shells have it for what runs in the background.
+fn keys_are_ignored() -> bool {
+    const INT_AND_QUIT: u64 = (1 << 1) | (1 << 2);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let set = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    set.is_some_and(|set| set & INT_AND_QUIT != 0)
 }

@@ -2,12 +2,12 @@
 //! encrypted, restored, started and read.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::children::{Finish as _, command};
 use crate::page;
 use crate::support::{Api, Core, Ended, TestHome, wait_for};
 
@@ -261,8 +261,10 @@ fn t040_kill_9_in_the_middle_of_a_backup_leaves_none_or_the_one_before() {
 
 #[test]
 fn t040_a_backup_on_a_full_disk_says_so_and_is_none() {
-    let works = Command::new("unshare").args(["-rm", "true"]).status();
-    if !works.is_ok_and(|status| status.success()) {
+    if wharf_skips::lacks("unshare") {
+        return;
+    }
+    if !command("unshare").args(["-rm", "true"]).finish().status.success() {
         return wharf_skips::skip("a small disk cannot be mounted here: unshare -rm is refused");
     }
     let (home, shelf) = (TestHome::new(), Shelf::new());
@@ -275,13 +277,12 @@ fn t040_a_backup_on_a_full_disk_says_so_and_is_none() {
         mount -o remount,size=64m disk
         \"$WHARF\" backup disk/b --incremental --json >/dev/null; echo $?
         \"$WHARF\" backup verify disk/b --json >/dev/null; echo $?";
-    let output = Command::new("unshare")
+    let output = command("unshare")
         .args(["-rm", "sh", "-c", script])
         .current_dir(shelf.dir.path())
         .env("WHARF", env!("CARGO_BIN_EXE_wharf"))
         .env("WHARF_HOME", home.path())
-        .output()
-        .expect("a shell");
+        .finish();
     let said = String::from_utf8_lossy(&output.stderr);
     let codes: Vec<_> = std::str::from_utf8(&output.stdout).expect("text").lines().collect();
     assert_eq!(codes, ["1", "1", "0", "0"], "{said}");

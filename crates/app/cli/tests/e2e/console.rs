@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
-use crate::support::{Api, Core, TestHome, mode, wait_for};
+use crate::support::{Api, Core, LONG, TestHome, mode, wait_for};
 
 /// A browser at the console.
 struct Browser {
@@ -158,7 +158,7 @@ fn c006_the_browser_is_given_a_private_file_and_no_process_list_shows_the_link()
     std::fs::set_permissions(&script, permissions).expect("set");
     let mut command = home.wharf(&["console"]);
     command.env("BROWSER", &script);
-    let running = crate::support::Running::of(command.spawn().expect("starts"));
+    let running = crate::support::Running::of(command.spawn().expect("starts"), "wharf console");
     let text = wait_for("the browser", || std::fs::read_to_string(&seen).ok());
     let (address, page) = text.split_once('\n').expect("an address and a page");
     let file = std::path::PathBuf::from(address.strip_prefix("file://").expect("a file"));
@@ -236,7 +236,8 @@ fn c005_a_signed_in_socket_hears_of_changes_and_closes_when_its_browser_signs_ou
         runtime.block_on(socket.send(Message::text(message.to_string()))).expect("sent");
     }
     let mut next = || loop {
-        match runtime.block_on(socket.next()) {
+        let next = runtime.block_on(async { tokio::time::timeout(LONG, socket.next()).await });
+        match next.expect("waited in vain for a frame of the socket") {
             Some(Ok(Message::Text(text))) => {
                 let message: Value = serde_json::from_str(&text).expect("JSON");
                 if message["type"] == "next" {

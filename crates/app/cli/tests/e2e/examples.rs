@@ -2,11 +2,11 @@
 //! video with progress, each run by a real core in the default sandbox.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::agents::{example, has_python};
+use crate::children::{Finish as _, command};
 use crate::support::TestHome;
 
 /// What the commands of an example's page printed, one after the other.
@@ -24,15 +24,14 @@ pub(crate) fn shell(home: &TestHome, line: &str) -> String {
     let wharf = Path::new(env!("CARGO_BIN_EXE_wharf"));
     let mut paths = vec![wharf.parent().expect("a folder").to_owned()];
     paths.extend(std::env::split_paths(&std::env::var_os("PATH").expect("a path")));
-    let output = Command::new("sh")
+    let output = command("sh")
         .args(["-c", line])
         .current_dir(place)
         .env("WHARF_HOME", home.path())
         .env("PATH", std::env::join_paths(paths).expect("paths"))
         .env_remove("WHARF_URL")
         .env_remove("WHARF_TOKEN")
-        .output()
-        .expect("a shell");
+        .finish();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(output.status.success(), "{line}: {}{}", text(&output.stdout), text(&output.stderr));
     text(&output.stdout)

@@ -1,15 +1,15 @@
 //! One agent in four faces: the same input gives the same output and the same progress, whether it
 //! is an agent process, a tool server, an operative, or has a core of its own.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::children::{BUILD, Finish as _, command, first_line};
 use crate::examples::json_of;
-use crate::support::{Api, Core, TestHome, wait_for};
+use crate::support::{Api, Core, LONG, TestHome, wait_for};
 
 /// The example, as it is built beside the program under test.
 fn program() -> PathBuf {
@@ -17,8 +17,8 @@ fn program() -> PathBuf {
     if !program.exists() {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let arguments = ["build", "-p", "faces-example", "--bin", "faces"];
-        let built = Command::new(cargo).args(arguments).status().expect("cargo starts");
-        assert!(built.success());
+        let built = command(cargo).args(arguments).finish_within(BUILD);
+        assert!(built.status.success(), "{built:?}");
     }
     program
 }
@@ -50,15 +50,14 @@ struct Operative(Child);
 impl Operative {
     fn start(home: &TestHome, core: &Core) -> Self {
         let made = home.run(&["token", "create", "--verb", "serve", "--tool", "flight/*"]).code(0);
-        let mut child = Command::new(program())
+        let mut child = command(program())
             .args(["operative", &core.url()])
             .env("WHARF_TOKEN", made.stdout.trim())
             .stdout(Stdio::piped())
             .spawn()
             .expect("started");
-        let mut line = String::new();
-        let mut output = BufReader::new(child.stdout.take().expect("its output"));
-        output.read_line(&mut line).expect("it says that it serves");
+        let output = child.stdout.take().expect("its output");
+        let line = first_line(output, LONG, "the operative to say that it serves");
         let offered = json!({"tools": ["flight/search", "flight/book"]});
         assert_eq!(json_of(&line), offered);
         Self(child)
@@ -94,8 +93,7 @@ fn through(home: &TestHome, tool: &str) -> Shown {
 
 /// A search in a core of its own.
 fn embedded() -> Shown {
-    let output = Command::new(program()).args(["embedded", r#"{"to": "Oslo"}"#]).output();
-    let output = output.expect("it runs");
+    let output = command(program()).args(["embedded", r#"{"to": "Oslo"}"#]).finish();
     assert!(output.status.success(), "{output:?}");
     let lines: Vec<Value> =
         String::from_utf8(output.stdout).expect("text").lines().map(json_of).collect();

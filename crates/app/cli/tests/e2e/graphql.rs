@@ -1,10 +1,10 @@
 //! GraphQL with the real program and the Python library `gql`.
 
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::json;
 
+use crate::children::{Finish as _, command};
 use crate::support::{Api, TestHome};
 
 #[test]
@@ -19,11 +19,10 @@ fn t045_a_client_library_makes_a_run_with_files_and_follows_it() {
     home.run_with(b"hello", &["worlds", "put", "default", "/in.txt", "-"]).code(0);
     let made = home.run(&["token", "create", "--verb", "read", "--ttl", "1h"]).code(0);
     let reader = made.stdout.trim();
-    let done = Command::new(python)
+    let done = command(python)
         .arg(here.join("tests/e2e/graphql_client.py"))
         .args([&format!("{}/graphql", core.url()), &core.token(), reader])
-        .output()
-        .expect("starts");
+        .finish();
     let said = String::from_utf8_lossy(&done.stdout);
     let errors = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success() && said.contains("all good"), "{said}{errors}{}", home.log());

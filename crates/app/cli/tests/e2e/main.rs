@@ -3,6 +3,7 @@
 mod agents;
 mod backups;
 mod canary;
+mod children;
 mod console;
 mod costs;
 mod data_faults;

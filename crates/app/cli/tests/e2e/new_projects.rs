@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::agents::has_python;
+use crate::children::{self, Finish as _};
 use crate::support::{Running, TestHome, wait_for};
 use crate::typescript_sdk;
 
@@ -74,7 +75,7 @@ impl Project {
         let wharf = Path::new(env!("CARGO_BIN_EXE_wharf")).parent().expect("a folder");
         let mut paths = vec![wharf.to_owned()];
         paths.extend(std::env::split_paths(&std::env::var_os("PATH").expect("a path")));
-        let mut command = Command::new("sh");
+        let mut command = children::command("sh");
         // What stays is the program itself, so that it can be ended.
         command.args(["-c", &format!("exec {line}")]).current_dir(&self.folder);
         command.env("WHARF_HOME", home.path()).env("PYTHONDONTWRITEBYTECODE", "1");
@@ -96,7 +97,8 @@ impl Project {
                 // Rust programs were built elsewhere, all at once.
                 let name = self.folder.file_name().expect("a name").to_string_lossy();
                 let line = line.replace("cargo run", &format!("target/debug/{name}"));
-                let mut running = Running::of(self.shell(home, &line).spawn().expect("it starts"));
+                let mut running =
+                    Running::of(self.shell(home, &line).spawn().expect("it starts"), &line);
                 running.until_stderr("serving ");
                 staying.push(running);
             } else {
@@ -116,7 +118,7 @@ impl Project {
 /// Runs a command to its end, which must be a good one.
 #[track_caller]
 fn ran(mut command: Command) -> String {
-    let output = command.output().expect("it starts");
+    let output = command.finish_within(children::BUILD);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let wrong = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {said}\n{wrong}");
@@ -211,7 +213,7 @@ fn build(projects: &[Project], place: &Path) -> PathBuf {
         "test --quiet --offline",
         "build --quiet --offline",
     ] {
-        let mut command = Command::new(env!("CARGO"));
+        let mut command = children::command(env!("CARGO"));
         command.args(line.split(' ')).current_dir(place).stdin(Stdio::null());
         command.env("CARGO_TARGET_DIR", &target).env("CARGO_INCREMENTAL", "0");
         command.env("CARGO_PROFILE_DEV_DEBUG", "0").env_remove("RUSTFLAGS");

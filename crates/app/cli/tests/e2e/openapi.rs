@@ -1,8 +1,8 @@
 //! The API document of the real program, read and tried by tools that others made.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
+use crate::children::{BUILD, Finish as _, command};
 use crate::support::{Api, Core, TestHome};
 
 /// Where `scripts/setup.sh check` puts what tests use.
@@ -32,15 +32,13 @@ fn a_linter_finds_nothing_in_the_document() {
     let home = TestHome::new();
     let core = home.up();
     let document = document(&home, &core);
-    let done = Command::new(redocly)
+    let done = command(redocly)
         .args(["lint", "--format", "json", "--config"])
         .arg(settings().join("redocly.yaml"))
         .arg(document)
         .env("REDOCLY_TELEMETRY", "off")
         .env("REDOCLY_SUPPRESS_UPDATE_NOTICE", "true")
-        .stdin(Stdio::null())
-        .output()
-        .expect("starts");
+        .finish_within(BUILD);
     let said = String::from_utf8_lossy(&done.stdout);
     let report = said.find('{').and_then(|begin| serde_json::from_str(&said[begin..]).ok());
     let report: serde_json::Value = report.unwrap_or_else(|| panic!("no report: {said}"));
@@ -58,7 +56,7 @@ fn a_tester_of_apis_finds_that_the_core_keeps_to_its_document() {
     let home = TestHome::new();
     let core = home.up();
     let document = document(&home, &core);
-    let done = Command::new(schemathesis)
+    let done = command(schemathesis)
         .arg("--config-file")
         .arg(settings().join("schemathesis.toml"))
         .arg("run")
@@ -73,9 +71,7 @@ fn a_tester_of_apis_finds_that_the_core_keeps_to_its_document() {
         .args(["--phases", "coverage", "--max-examples", "1", "--seed", "1"])
         .args(["--continue-on-failure", "--no-color", "--workers", "1"])
         .current_dir(home.path())
-        .stdin(Stdio::null())
-        .output()
-        .expect("starts");
+        .finish_within(BUILD);
     let said = String::from_utf8_lossy(&done.stdout);
     let errors = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{said}{errors}{}", home.log());

@@ -4,13 +4,15 @@ mod crashes;
 pub(crate) mod driver;
 
 use std::io::{Read as _, Write as _};
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal, test_kill_process};
 use rustix::pty;
 use serde_json::json;
 
 use crate::agents::has_python;
-use crate::support::{Api, TestHome, mode, wait_for};
+use crate::children::until_readable;
+use crate::support::{Api, LONG, TestHome, mode, wait_for};
 use driver::{Operator, detached, gated, python};
 
 #[test]
@@ -240,6 +242,8 @@ fn a_question_is_answered_in_a_form_at_a_terminal() {
     let mut until = |text: &str| {
         let mut piece = [0; 1024];
         while !seen.contains(text) {
+            let what = format!("{text:?} on the screen, which shows {seen:?}");
+            until_readable(&screen, Instant::now() + LONG, &what);
             let count = screen.read(&mut piece).expect("readable");
             seen.push_str(&String::from_utf8_lossy(&piece[..count]));
         }
@@ -259,7 +263,8 @@ fn a_question_is_answered_in_a_form_at_a_terminal() {
     assert!(ended["outputs"].to_string().contains("blue"), "{ended}");
     // The end of the input, as Ctrl-D types it, leaves.
     keys.write_all(&[4]).expect("typed");
-    assert!(child.wait().expect("it ends").success());
+    let left = wait_for("its end", || child.try_wait().expect("a child"));
+    assert!(left.success());
     assert_eq!(api.get("/v1/operators")["items"], json!([]), "the seat is given up");
     core.stop().code(0);
 }

@@ -5,9 +5,9 @@
 //! block of `console` shows what cannot be run here.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use crate::agents::example;
+use crate::children::{Finish as _, command};
 use crate::support::TestHome;
 
 /// Follows a page beside the core of a home, in a folder of its own; says how many blocks were run
@@ -88,7 +88,7 @@ fn run(home: &TestHome, folder: &Path, block: &Block) -> String {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_wharf"));
     let path = std::env::var("PATH").expect("a path");
     let path = format!("{}:{path}", program.parent().expect("a folder").display());
-    let mut shell = Command::new("sh");
+    let mut shell = command("sh");
     shell.args(["-euc", &format!("exec 2>&1\n{}", block.text)]).current_dir(folder);
     for (name, value) in home.wharf(&[]).get_envs() {
         match value {
@@ -96,8 +96,8 @@ fn run(home: &TestHome, folder: &Path, block: &Block) -> String {
             None => shell.env_remove(name),
         };
     }
-    shell.env("PATH", path).env("EXAMPLES", example("")).stdin(Stdio::null());
-    let output = shell.output().expect("a shell");
+    shell.env("PATH", path).env("EXAMPLES", example(""));
+    let output = shell.finish();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let fails = block.kind == "sh run fails";
     assert_eq!(output.status.success(), !fails, "line {}: {text}", block.line);

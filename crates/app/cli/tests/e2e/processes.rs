@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::agents::{example, has_python};
-use crate::support::{TestHome, wait_for};
+use crate::support::{LONG, TestHome, wait_for};
 
 /// A folder with the Python example under another id, started in this way.
 fn put(dir: &Path, id: &str, entrypoint: &Value, more: &Value) -> PathBuf {
@@ -96,6 +96,7 @@ fn r050_a_token_that_was_stolen_from_the_environment_lets_no_stranger_in() {
         Some((socket, variable(pid, "OPENSENTIENCE_SESSION_TOKEN")?))
     });
     let mut stranger = UnixStream::connect(socket).expect("connects");
+    stranger.set_read_timeout(Some(LONG)).expect("set");
     let hello = json!({
         "v": 1, "type": "agent.hello", "id": "a-1", "ts": "2026-11-15T10:00:00Z",
         "payload": {

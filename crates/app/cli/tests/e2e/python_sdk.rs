@@ -1,9 +1,9 @@
 //! The Python package and the tools written with it: their own tests, against this program.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 use crate::agents::has_python;
+use crate::children::{Finish as _, command};
 
 /// Runs a part of a folder's tests and insists that there are some, and that none is left out.
 #[track_caller]
@@ -12,16 +12,16 @@ fn passes(folder: &str, module: &str) {
         return;
     }
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..").join(folder);
-    let mut command = Command::new("python3");
+    let mut command = command("python3");
     // Compiled files would be new files in folders whose files are pinned.
-    command.args(["-B", "-m", "unittest", module]).current_dir(folder).stdin(Stdio::null());
+    command.args(["-B", "-m", "unittest", module]).current_dir(folder);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("WHARF_") {
             command.env_remove(name);
         }
     }
     command.env("WHARF_BIN", env!("CARGO_BIN_EXE_wharf"));
-    let output = command.output().expect("python3 starts");
+    let output = command.finish();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{module}: {said}");
     let ran = said.lines().find_map(|line| line.strip_prefix("Ran ")).expect("a count");

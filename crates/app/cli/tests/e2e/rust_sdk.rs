@@ -7,7 +7,7 @@ use wharf_sdk::operative::{self, Connect, Operative};
 use wharf_sdk::transport::{Address, Link, Named, Options, sse};
 use wharf_sdk::{Code, Cx, Fault, Scope, Tool, builtin, principal};
 
-use crate::support::{Core, TestHome, wait_for};
+use crate::support::{self, Core, TestHome, wait_for};
 
 type Words = BTreeMap<String, String>;
 
@@ -106,7 +106,7 @@ async fn k032_a_rust_program_offers_tools_and_wharf_run_calls_them() {
     let id = under_way(&home);
     home.run(&["runs", "cancel", &id]).code(0);
     running.wait().code(4);
-    called_off.recv().await.expect("its clean-up ran");
+    cleaned_up(&mut called_off).await;
     operative.stop().await;
     core.stop().code(0);
 }
@@ -144,6 +144,12 @@ async fn k032_a_rust_program_finds_its_core_again() {
     core.stop().code(0);
 }
 
+/// Waits until a call that was called off has cleaned up.
+async fn cleaned_up(called_off: &mut tokio::sync::mpsc::Receiver<()>) {
+    let told = tokio::time::timeout(support::LONG, called_off.recv()).await;
+    told.expect("waited in vain for its clean-up").expect("its clean-up ran");
+}
+
 async fn calls_everything(link: Link) {
     let named = Named::new(link).named(&ECHO, "wharf/echo").named(&LONG, "desk/long");
     let scope = Scope::root().with_transport(named);
@@ -176,7 +182,7 @@ async fn k032_a_rust_program_calls_tools_of_the_core() {
     under_way(&home);
     link.close().await;
     assert!(call.await.expect("ended").is_err_and(|fault| fault.is(Code::TransportLost)));
-    called_off.recv().await.expect("its clean-up ran");
+    cleaned_up(&mut called_off).await;
     operative.stop().await;
     core.stop().code(0);
 }

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::children::{self, Finish as _};
+
 /// Nothing in a test may take longer, on a machine that has much else to do.
 pub(crate) const LONG: Duration = Duration::from_secs(120);
 
@@ -27,7 +29,7 @@ impl TestHome {
 
     /// The program with this home and nothing else of the environment that matters.
     pub(crate) fn wharf(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_wharf"));
+        let mut command = children::command(env!("CARGO_BIN_EXE_wharf"));
         command.args(arguments).env("WHARF_HOME", self.path()).env("HOME", self.dir.path());
         let others = ["WHARF_URL", "WHARF_TOKEN", "WHARF_LISTEN", "WHARF_LOG"];
         for name in others.into_iter().chain(["XDG_DATA_HOME", "XDG_CACHE_HOME"]) {
@@ -39,8 +41,7 @@ impl TestHome {
 
     /// Runs the program to its end.
     pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
-        let output = self.wharf(arguments).output().expect("the program starts");
-        Ended::of(&output, arguments)
+        Ended::of(&self.wharf(arguments).finish(), arguments)
     }
 
     /// Runs the program to its end with this on standard input.
@@ -48,7 +49,8 @@ impl TestHome {
         let mut command = self.wharf(arguments);
         let mut child = command.stdin(Stdio::piped()).spawn().expect("the program starts");
         child.stdin.take().expect("piped").write_all(input).expect("it reads");
-        Ended::of(&child.wait_with_output().expect("it ends"), arguments)
+        let what = format!("wharf {}", arguments.join(" "));
+        Ended::of(&children::ended(child, &what, children::PROGRAM), arguments)
     }
 
     /// Writes the home's configuration.
@@ -59,7 +61,8 @@ impl TestHome {
 
     /// Starts the program and leaves it running.
     pub(crate) fn spawn(&self, arguments: &[&str]) -> Running {
-        Running { child: Some(self.wharf(arguments).spawn().expect("the program starts")) }
+        let child = self.wharf(arguments).spawn().expect("the program starts");
+        Running { child: Some(child), what: format!("wharf {}", arguments.join(" ")) }
     }
 
     /// Starts a core and waits until it is ready.
@@ -80,7 +83,8 @@ impl TestHome {
         command.stdout(Stdio::null()).stderr(log).envs(variables.iter().copied());
         let child = command.spawn().expect("the core starts");
         let pid = child.id();
-        let core = Core { running: Running { child: Some(child) }, home: self.path() };
+        let running = Running { child: Some(child), what: "the core".to_owned() };
+        let core = Core { running, home: self.path() };
         wait_for("the core to be ready", || {
             let info = core.info()?;
             (info["pid"] == pid).then_some(())
@@ -134,11 +138,12 @@ impl Core {
 /// A program that is running; it is killed when the test ends.
 pub(crate) struct Running {
     child: Option<Child>,
+    what: String,
 }
 
 impl Running {
-    pub(crate) fn of(child: Child) -> Self {
-        Self { child: Some(child) }
+    pub(crate) fn of(child: Child, what: &str) -> Self {
+        Self { child: Some(child), what: what.to_owned() }
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -151,19 +156,24 @@ impl Running {
     }
 
     /// Waits for its end.
+    #[track_caller]
     pub(crate) fn wait(mut self) -> Ended {
         let child = self.child.take().expect("running");
-        let output = child.wait_with_output().expect("it ends");
-        Ended::of(&output, &[])
+        Ended::of(&children::ended(child, &self.what, children::PROGRAM), &[&self.what])
     }
 
     /// Reads standard error until it holds `text`.
+    #[track_caller]
     pub(crate) fn until_stderr(&mut self, text: &str) -> String {
         let child = self.child.as_mut().expect("running");
         let stderr = child.stderr.as_mut().expect("piped");
         let mut seen = Vec::new();
         let mut byte = [0];
+        let deadline = Instant::now() + LONG;
         while !String::from_utf8_lossy(&seen).contains(text) {
+            let so_far = String::from_utf8_lossy(&seen);
+            let what = format!("{text:?} from {}, which said: {so_far}", self.what);
+            children::until_readable(&*stderr, deadline, &what);
             match stderr.read(&mut byte).expect("readable") {
                 0 => panic!("it ended after: {}", String::from_utf8_lossy(&seen)),
                 _ => seen.push(byte[0]),

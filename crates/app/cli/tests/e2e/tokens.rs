@@ -2,12 +2,14 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::time::Instant;
 
 use rustix::pty;
 use rustix::termios::{LocalModes, tcgetattr};
 use serde_json::Value;
 
-use crate::support::{Core, Ended, TestHome, mode, wait_for};
+use crate::children::{PROGRAM, ended, until_readable};
+use crate::support::{Core, Ended, LONG, TestHome, mode, wait_for};
 
 /// The program with another token than the owner's.
 fn as_token(home: &TestHome, core: &Core, token: &str, arguments: &[&str]) -> Ended {
@@ -165,10 +167,11 @@ fn a_secret_that_is_typed_is_not_shown() {
     wait_for("the program to ask", || hides(&end).then_some(()));
     let mut terminal = File::from(terminal);
     terminal.write_all(format!("{TYPED}\n").as_bytes()).expect("typed");
-    let ended = child.wait_with_output().expect("it ends");
+    let ended = ended(child, "wharf secret set", PROGRAM);
     assert!(ended.status.success());
     assert!(!hides(&end), "the terminal shows again what is typed");
     let mut shown = vec![0; 4096];
+    until_readable(&terminal, Instant::now() + LONG, "what the terminal shows");
     let count = terminal.read(&mut shown).expect("readable");
     let shown = String::from_utf8_lossy(&shown[..count]).into_owned();
     assert!(shown.starts_with("TYPED: ") && !shown.contains(TYPED), "{shown:?}");

@@ -10,14 +10,14 @@ mod images;
 mod serving;
 
 use std::cell::RefCell;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::support::TestHome;
+use crate::children::first_line;
+use crate::support::{LONG, TestHome, wait_for};
 
 /// Where an example lies.
 fn example(path: &str) -> PathBuf {
@@ -101,9 +101,8 @@ impl Served {
         let mut command = home.wharf(&all);
         command.stderr(Stdio::null()).envs(variables.iter().copied());
         let mut child = command.spawn().expect("it starts");
-        let mut line = String::new();
         let stdout = child.stdout.take().expect("piped");
-        BufReader::new(stdout).read_line(&mut line).expect("it says where it is");
+        let line = first_line(stdout, LONG, "the address of a tool server");
         let said: Value = serde_json::from_str(&line).expect("JSON");
         let address = said["address"].as_str().expect("text").to_owned();
         Self { child, address, folders: RefCell::default() }
@@ -126,7 +125,9 @@ impl Served {
     /// Asks it to stop, as a service manager does; its exit code.
     fn stop(mut self) -> Option<i32> {
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it is there");
-        self.child.wait().expect("it ends").code()
+        let ended =
+            wait_for("the end of a tool server", || self.child.try_wait().expect("a child"));
+        ended.code()
     }
 }
 

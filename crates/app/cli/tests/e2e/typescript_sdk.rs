@@ -2,8 +2,9 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use crate::children::{self, Finish as _};
 use crate::support::TestHome;
 
 /// Where a browser may be; the tests of the package look there too.
@@ -23,17 +24,17 @@ pub(crate) fn built() -> Option<PathBuf> {
     let (wanted, installed) = ("package-lock.json", "node_modules/.installed-lock.json");
     let read = |name| std::fs::read(package.join(name)).ok();
     if read(wanted) != read(installed) {
-        ran(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]), &package);
+        ran(children::command("npm").args(["ci", "--no-audit", "--no-fund"]), &package);
         std::fs::copy(package.join(wanted), package.join(installed)).expect("copies");
     }
-    ran(Command::new("npm").args(["run", "build"]), &package);
+    ran(children::command("npm").args(["run", "build"]), &package);
     Some(package)
 }
 
 /// Runs a command to its end and gives what it printed.
 #[track_caller]
 fn ran(command: &mut Command, folder: &Path) -> String {
-    let output = command.current_dir(folder).stdin(Stdio::null()).output().expect("it starts");
+    let output = command.current_dir(folder).finish_within(children::BUILD);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let wrong = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {said}\n{wrong}");
@@ -49,7 +50,7 @@ fn passes(part: &str) {
     // Pages of the tests come from servers on other ports of this machine.
     home.configure("[http]\nhosts = [\"127.0.0.1\"]\n");
     let core = home.up();
-    let mut command = Command::new("node");
+    let mut command = children::command("node");
     command.args(["--expose-gc", "--test", "--test-reporter=tap"]).args(files(&package, part));
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("WHARF_") {

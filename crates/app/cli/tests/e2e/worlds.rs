@@ -1,12 +1,12 @@
 //! `docs/worlds.md`, command by command, and files that break off on their way.
 
 use std::path::Path;
-use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::agents::has_python;
+use crate::children::{Finish as _, command};
 use crate::page;
 use crate::support::{TestHome, mode, wait_for};
 
@@ -112,11 +112,12 @@ fn what_get_writes_to_stays_what_it_is() {
     assert_eq!(std::fs::read(at("secret")).expect("there"), b"new");
     assert_eq!(mode(&at("secret")), 0o600);
     // Whoever reads a pipe gets the bytes, and it stays a pipe.
-    let made = Command::new("mkfifo").arg(at("pipe")).status().expect("mkfifo");
-    assert!(made.success());
+    let made = command("mkfifo").arg(at("pipe")).finish();
+    assert!(made.status.success());
     let pipe = at("pipe");
     let reader = std::thread::spawn(move || std::fs::read(pipe).expect("readable"));
     get(&at("pipe")).code(0);
+    wait_for("the reader of the pipe", || reader.is_finished().then_some(()));
     assert_eq!(reader.join().expect("read"), b"new");
     assert!(std::fs::metadata(at("pipe")).expect("there").file_type().is_fifo());
     // Standard output by its other name is the same, and the facts do not get in between.

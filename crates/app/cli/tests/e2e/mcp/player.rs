@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use serde_json::{Value, json};
 
 use super::stage::{Stage, script};
-use crate::support::LONG;
+use crate::support::{LONG, wait_for};
 
 /// The clients that play.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +145,7 @@ impl Play {
                 said.push(line);
             }
         }
-        let status = self.child.wait().expect("it ends");
+        let status = wait_for("the end of a client", || self.child.try_wait().expect("a child"));
         let wrong = self.stderr();
         assert!(status.success(), "{}: {said:?} {wrong}", self.who);
         steps

@@ -11,6 +11,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::stage::{Era, Stage, script};
+use crate::children::{self, Finish as _};
 
 /// The length of `-2026-07-28T12-00-00-000Z` behind the name of a scenario.
 const STAMP_BYTES: usize = 25;
@@ -25,7 +26,7 @@ impl Verdict {
     /// Lets the referee play, and reads what it wrote down.
     fn of(mut command: Command, leg: Leg) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let output = command.arg("-o").arg(folder.path()).output().expect("the referee starts");
+        let output = command.arg("-o").arg(folder.path()).finish_within(children::BUILD);
         let said = [output.stdout, output.stderr].concat();
         let mut scenarios = BTreeMap::new();
         collect(folder.path(), folder.path(), leg, &mut scenarios);
@@ -140,7 +141,7 @@ fn baseline(who: &str) -> Vec<String> {
 #[track_caller]
 fn server(revision: &str, fixture: Era, expected: usize) {
     let Some(stage) = Stage::with_fixture(fixture) else { return };
-    let mut command = Command::new(stage.peers.node_path());
+    let mut command = children::command(stage.peers.node_path());
     command.arg("--import").arg(script("add-token.mjs")).arg(stage.peers.bin("conformance"));
     command.arg("server").arg("--url").arg(stage.door("/mcp/fixture?inbox=off"));
     match revision {
@@ -188,7 +189,7 @@ fn client(revision: &str, expected: usize) {
     let Some(stage) = Stage::new() else { return };
     let driver: [PathBuf; 2] = [stage.peers.node_path(), script("driver.mjs")];
     let driver = driver.map(|path| path.to_string_lossy().into_owned()).join(" ");
-    let mut command = Command::new(stage.peers.node_path());
+    let mut command = children::command(stage.peers.node_path());
     command.arg(stage.peers.bin("conformance")).args(["client", "--requirements", revision]);
     command.args(["--timeout", "100000", "--command", &driver]);
     command.env("WHARF_BIN", env!("CARGO_BIN_EXE_wharf")).env("WHARF_HOME", stage.home.path());

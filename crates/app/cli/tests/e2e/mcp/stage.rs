@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::children::{self, Finish as _};
 use crate::support::{Api, Core, Ended, Running, TestHome, wait_for};
 
 /// The clients, servers and the referee of others, as `scripts/setup.sh check` installs them.
@@ -33,14 +34,14 @@ impl Peers {
 
     /// Node with this script, and nothing of the environment that could lead it elsewhere.
     pub(crate) fn node(&self, script: &Path) -> Command {
-        let mut command = Command::new(self.node_path());
+        let mut command = children::command(self.node_path());
         command.arg(script);
         self.tidied(command)
     }
 
     /// The Python that has the packages of others.
     pub(crate) fn python(&self, script: &Path) -> Command {
-        let mut command = Command::new(self.python_path());
+        let mut command = children::command(self.python_path());
         command.arg(script);
         self.tidied(command)
     }
@@ -82,7 +83,7 @@ pub(crate) fn script(name: &str) -> PathBuf {
 /// What a program printed, which must have ended well.
 #[track_caller]
 pub(crate) fn ran(command: &mut Command) -> String {
-    let output = command.output().expect("it starts");
+    let output = command.finish();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let wrong = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {said}\n{wrong}");
@@ -208,7 +209,7 @@ impl Stage {
 
 /// Starts a program and waits until its standard error holds `text`; what it said follows.
 pub(crate) fn started(command: &mut Command, text: &str) -> (Running, String) {
-    let mut running = Running::of(command.spawn().expect("it starts"));
+    let mut running = Running::of(command.spawn().expect("it starts"), "a program of the stage");
     let said = running.until_stderr(text);
     (running, said)
 }

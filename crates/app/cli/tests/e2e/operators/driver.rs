@@ -8,7 +8,8 @@ use std::sync::mpsc::{Receiver, channel};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::{Api, Core, LONG, TestHome};
+use crate::children;
+use crate::support::{Api, Core, LONG, TestHome, wait_for};
 
 /// An operator that is driven line by line; it is killed when the test ends.
 pub(crate) struct Operator {
@@ -63,7 +64,8 @@ impl Operator {
     #[track_caller]
     pub(crate) fn wait_error(&self) -> Value {
         loop {
-            let event = self.events.recv_timeout(LONG).expect("an error");
+            let event = self.events.recv_timeout(LONG);
+            let event = event.unwrap_or_else(|error| panic!("waiting for an error: {error}"));
             if event["type"] == "error" {
                 return event;
             }
@@ -92,8 +94,9 @@ impl Operator {
     }
 
     /// Waits for its end.
+    #[track_caller]
     pub(crate) fn code(mut self) -> Option<i32> {
-        self.child.wait().expect("it ends").code()
+        wait_for("the end of the operator", || self.child.try_wait().expect("a child")).code()
     }
 }
 
@@ -107,7 +110,7 @@ impl Drop for Operator {
 pub(crate) fn python(core: &Core, variables: &[(&str, &str)]) -> Operator {
     let program = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../../examples/operators/python/operator.py");
-    let mut command = Command::new("python3");
+    let mut command = children::command("python3");
     // It is a program, so it is asked about runs of others.
     let verbs = json!({"verbs": ["operate", "run", "read", "answer", "approve"]});
     let (status, made) = Api::of(core).ask("POST", "/v1/tokens", &verbs);

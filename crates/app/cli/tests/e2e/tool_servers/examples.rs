@@ -1,12 +1,12 @@
 //! The example tools as their pages say, each run by a real core in the default sandbox.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::json;
 
 use super::{add, example, file, manifest};
 use crate::agents::has_python;
+use crate::children::{BUILD, Finish as _, command};
 use crate::examples::{json_of, place, shell, trace};
 use crate::support::TestHome;
 
@@ -122,8 +122,8 @@ pub(super) fn words_tool() -> PathBuf {
     if !program.exists() {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let arguments = ["build", "-p", "words-tool", "--bin", "words-tool"];
-        let built = Command::new(cargo).args(arguments).status().expect("cargo starts");
-        assert!(built.success());
+        let built = command(cargo).args(arguments).finish_within(BUILD);
+        assert!(built.status.success(), "{built:?}");
     }
     program
 }

@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::json;
 
 use super::{add, file, manifest, show, text, write};
+use crate::children::{Finish as _, command};
 use crate::support::{TestHome, wait_for};
 
 /// Takes the run and answers it, with nothing but the system's calls.
@@ -39,7 +40,7 @@ impl Engine {
             engine.runtime = runtime;
             let words = [engine.run(), vec![NAME.to_owned(), "/wharf".into(), "--version".into()]];
             let words = words.concat();
-            let tried = Command::new(&words[0]).args(&words[1..]).output().expect("podman starts");
+            let tried = command(&words[0]).args(&words[1..]).finish();
             if tried.status.success() {
                 return Some(engine);
             }
@@ -77,8 +78,7 @@ impl Engine {
 
     fn try_ask(&self, words: &[&str]) -> Result<String, String> {
         let podman = self.podman();
-        let output = Command::new(&podman[0]).args(&podman[1..]).args(words).output();
-        let output = output.expect("podman starts");
+        let output = command(&podman[0]).args(&podman[1..]).args(words).finish();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
         if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     }
@@ -104,9 +104,9 @@ impl Engine {
         write(self.place.path(), "handler.c", HANDLER);
         let source = self.place.path().join("handler.c");
         let handler = root.join("handler");
-        ran(Command::new("cc").args(["-static", "-o", text(&handler), text(&source)]));
+        ran(command("cc").args(["-static", "-o", text(&handler), text(&source)]));
         let packed = self.place.path().join("image.tar");
-        ran(Command::new("tar").args(["-C", text(&root), "-cf", text(&packed), "."]));
+        ran(command("tar").args(["-C", text(&root), "-cf", text(&packed), "."]));
         self.try_ask(&["import", "--quiet", text(&packed), NAME]).map(drop)
     }
 }
@@ -114,13 +114,13 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         let podman = self.podman();
-        let _ = Command::new(&podman[0]).args(&podman[1..]).args(["rm", "-fa", "-t", "0"]).output();
+        command(&podman[0]).args(&podman[1..]).args(["rm", "-fa", "-t", "0"]).finish();
     }
 }
 
 /// The libraries that a program is loaded with.
 fn libraries(program: &Path) -> Vec<PathBuf> {
-    let output = Command::new("ldd").arg(program).output().expect("ldd starts");
+    let output = command("ldd").arg(program).finish();
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
     let words = shown.split_whitespace().filter(|word| word.starts_with('/'));
     words.map(PathBuf::from).collect()
@@ -128,7 +128,7 @@ fn libraries(program: &Path) -> Vec<PathBuf> {
 
 #[track_caller]
 fn ran(command: &mut Command) {
-    let output = command.output().expect("it starts");
+    let output = command.finish();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::agents::has_python;
 use crate::hostile::peers::{Stage, tool_server};
 use crate::security_page::{Peer, tried};
-use crate::support::TestHome;
+use crate::support::{LONG, TestHome};
 use crate::tool_servers::Served;
 
 /// Keeps a ledger of its own of what it did.
@@ -128,6 +128,7 @@ fn a_stranger_reaches_a_launched_server_with_a_wrong_secret() {
     let mut answers = Vec::new();
     for header in ["", "Authorization: Bearer guessed\r\n", "Authorization: Bearer \r\n"] {
         let mut stream = UnixStream::connect(&socket).expect("the owner may connect");
+        stream.set_read_timeout(Some(LONG)).expect("set");
         let request = format!(
             "GET /run HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\
