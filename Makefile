@@ -13,7 +13,7 @@ FUZZED := -p wharf-fuzz -p wharf-sdk -p wharf-egress -p wharf-graphql -p wharf-h
 SKIPPED := $(CURDIR)/target/skipped-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help up console console-check console-e2e console-pictures build release test check fmt-check clippy tidy specs unit skipped bench sim fuzz torture security-page
+.PHONY: help up docs console console-check console-e2e console-pictures build release test check fmt-check clippy tidy specs unit skipped bench sim fuzz torture security-page
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,6 +102,11 @@ bench: ## measure, print a table and write JSON
 	@echo "==> benchmarks"
 	@$(CARGO) build --quiet --release --locked -p wharf-cli -p hello-agent -p wharf-bench
 	@target/release/wharf-bench $(ARGS)
+
+docs: ## write the documentation as a site with a search, without a network: target/docs
+	@scripts/setup.sh build
+	@echo "==> documentation"
+	@$(CARGO) run --quiet --locked -p wharf-console --example docs -- target/docs
 
 security-page: ## let the hostile peers try everything and write docs/security.md anew
 	@scripts/setup.sh check

@@ -26,31 +26,44 @@ fn main() -> io::Result<()> {
     table.push_str("]\n");
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     fs::write(out.join("dist.rs"), table)?;
-    fs::write(out.join("docs.rs"), docs(&own.join("../../../docs"), &mut cargo)?)
+    fs::write(out.join("docs.rs"), docs(&own.join("../../.."), &mut cargo)?)
 }
 
-/// What people read about errors and about the parts that the console shows.
-fn docs(folder: &Path, cargo: &mut impl io::Write) -> io::Result<String> {
-    let mut names = Vec::new();
-    for place in ["errors", "."] {
-        let folder = folder.join(place);
-        if !folder.is_dir() {
-            continue;
+/// Documents that lie beside the code.
+const BESIDE: [&str; 6] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "sdks/typescript/README.md",
+];
+
+/// All documents: where each lies in the repository, and its text.
+fn docs(repo: &Path, cargo: &mut impl io::Write) -> io::Result<String> {
+    let mut files = Vec::new();
+    let docs = repo.join("docs");
+    if docs.is_dir() {
+        let docs = docs.canonicalize()?;
+        list(&docs, &docs, &mut files)?;
+        files.retain(|(name, _)| name.ends_with(".md"));
+        for (name, _) in &mut files {
+            name.insert_str(0, "docs/");
         }
-        writeln!(cargo, "cargo::rerun-if-changed={}", folder.canonicalize()?.display())?;
-        for entry in fs::read_dir(&folder)? {
-            let path = entry?.path().canonicalize()?;
-            let stem = path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned);
-            if let (Some(stem), Some("md")) = (stem, path.extension().and_then(|it| it.to_str())) {
-                let name = if place == "." { stem } else { format!("{place}/{stem}") };
-                names.push((name, path));
-            }
+        for folder in ["", "errors", "decisions", "protocols"] {
+            writeln!(cargo, "cargo::rerun-if-changed={}", docs.join(folder).display())?;
         }
     }
-    names.sort();
-    let rows = names.iter().filter_map(|(name, path)| {
-        Some(format!("    ({name:?}, include_str!({:?})),\n", path.to_str()?))
-    });
+    for name in BESIDE {
+        let path = repo.join(name);
+        if let Some(path) = path.canonicalize().ok().as_deref().and_then(Path::to_str) {
+            writeln!(cargo, "cargo::rerun-if-changed={path}")?;
+            files.push((name.to_owned(), path.to_owned()));
+        }
+    }
+    files.sort();
+    let rows =
+        files.iter().map(|(name, path)| format!("    ({name:?}, include_str!({path:?})),\n"));
     Ok(format!("&[\n{}]\n", rows.collect::<String>()))
 }
 

@@ -1,7 +1,8 @@
-//! Relative links of markdown files must lead somewhere.
+//! Relative links of markdown files must lead somewhere, and to a heading if they name one.
 //!
-//! Addresses on the web are not visited, and anchors inside a page are not followed.
+//! Addresses on the web are not visited.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use crate::repo::{Repo, TextFile};
@@ -9,6 +10,9 @@ use crate::repo::{Repo, TextFile};
 /// Names every relative link whose target does not exist.
 pub(super) fn check(repo: &Repo, files: &[TextFile]) -> Vec<String> {
     let mut findings = Vec::new();
+    let pages = files.iter().filter(|file| file.has_extension(&["md"]));
+    let headings: BTreeMap<&str, BTreeSet<String>> =
+        pages.map(|file| (file.path.as_str(), slugs_of(&file.text))).collect();
     for file in files.iter().filter(|file| file.has_extension(&["md"])) {
         for (line, target) in links_of(&file.text) {
             let Some(path) = local_path(&file.path, target) else {
@@ -17,6 +21,14 @@ pub(super) fn check(repo: &Repo, files: &[TextFile]) -> Vec<String> {
             };
             if !repo.path(&path.to_string_lossy()).exists() {
                 findings.push(format!("{}:{line}: {target} leads nowhere", file.path));
+                continue;
+            }
+            let place = target.split_once('#').map(|(_, place)| place);
+            let known = headings.get(path.to_string_lossy().as_ref());
+            if let (Some(place), Some(known)) = (place, known)
+                && !known.contains(place)
+            {
+                findings.push(format!("{}:{line}: {target} names no heading", file.path));
             }
         }
     }
@@ -52,17 +64,41 @@ fn links_of(text: &str) -> Vec<(usize, &str)> {
         }
     }
     links.retain(|(_, target)| {
-        !target.is_empty()
-            && !target.starts_with('#')
-            && !target.contains("://")
-            && !target.starts_with("mailto:")
+        !target.is_empty() && !target.contains("://") && !target.starts_with("mailto:")
     });
     links
+}
+
+/// The names of a page's headings, as code hosts and `/docs` make them.
+fn slugs_of(text: &str) -> BTreeSet<String> {
+    let mut slugs = BTreeSet::new();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut fenced = false;
+    for line in text.lines() {
+        fenced ^= line.trim_start().starts_with("```");
+        let heading = line.trim_start_matches('#');
+        if fenced || heading.len() == line.len() || !heading.starts_with(' ') {
+            continue;
+        }
+        let kept = heading.trim().chars().filter_map(|c| match c {
+            ' ' => Some('-'),
+            c if c.is_alphanumeric() || c == '-' || c == '_' => Some(c),
+            _ => None,
+        });
+        let slug: String = kept.flat_map(char::to_lowercase).collect();
+        let count = counts.entry(slug.clone()).or_insert(0);
+        slugs.insert(if *count == 0 { slug } else { format!("{slug}-{count}") });
+        *count += 1;
+    }
+    slugs
 }
 
 /// The path of a link's target from the root; nothing if it climbs out of the repository.
 fn local_path(from: &str, target: &str) -> Option<PathBuf> {
     let target = target.split('#').next().unwrap_or(target);
+    if target.is_empty() {
+        return Some(PathBuf::from(from));
+    }
     let folder = Path::new(from).parent().unwrap_or(Path::new(""));
     let mut path = PathBuf::new();
     for part in folder.join(target).components() {
@@ -94,7 +130,8 @@ see [a](a.md) and [b](../b.md#part \"title\")
 ```
 [g]: docs/g.md
 ";
-        assert_eq!(links_of(text), vec![(1, "a.md"), (1, "../b.md#part"), (6, "docs/g.md")]);
+        let found = vec![(1, "a.md"), (1, "../b.md#part"), (2, "#here"), (6, "docs/g.md")];
+        assert_eq!(links_of(text), found);
     }
 
     #[test]
@@ -113,5 +150,13 @@ see [a](a.md) and [b](../b.md#part \"title\")
         assert!(check(&repo, &[page("[ok](Cargo.toml)")]).is_empty());
         let findings = check(&repo, &[page("\n[bad](no-such-file.md)")]);
         assert_eq!(findings, vec!["xtask/a.md:2: no-such-file.md leads nowhere"]);
+    }
+
+    #[test]
+    fn a_link_to_a_heading_that_is_not_there_is_named() {
+        let repo = Repo::open().expect("opens");
+        let text = "# The `a.b`, c\n\n## Twice\n## Twice\n[1](#the-ab-c) [2](#twice-1) [3](#ab)\n";
+        let page = TextFile { path: "README.md".to_owned(), text: text.to_owned() };
+        assert_eq!(check(&repo, &[page]), vec!["README.md:5: #ab names no heading"]);
     }
 }

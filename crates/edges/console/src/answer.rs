@@ -49,6 +49,16 @@ pub(crate) fn unbuilt() -> Response {
     page(ServedFile { bytes: UNBUILT.into(), is_packed: false })
 }
 
+/// A file that the documents share.
+pub(crate) fn named(name: &str, text: &'static str) -> Response {
+    sent(
+        StatusCode::OK,
+        media_type(name),
+        "no-cache",
+        ServedFile { bytes: text.into(), is_packed: false },
+    )
+}
+
 /// A document of the program.
 pub(crate) fn document(html: &str) -> Response {
     let file = ServedFile { bytes: html.to_owned().into(), is_packed: false };

@@ -7,9 +7,8 @@
 //! folder; nothing that is served here may load, send or frame anything of another origin.
 
 mod answer;
-mod docs;
 mod files;
-mod markdown;
+mod site;
 
 use std::io;
 use std::path::PathBuf;
@@ -22,6 +21,8 @@ use axum::response::Response;
 use axum::routing::get;
 
 use files::Files;
+
+pub use site::{Written, written};
 
 /// What the page may load and do.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; worker-src 'self'; \
@@ -105,8 +106,8 @@ pub fn router(folder: Option<PathBuf>) -> io::Result<Router> {
         };
         router = router.route(path, get(beside));
     }
-    let index = async || docs::show("");
-    let document = async |Path(path): Path<String>| docs::show(&path);
+    let index = async || site::show("");
+    let document = async |Path(path): Path<String>| site::show(&path);
     router = router.route(DOCS[0], get(index)).route(DOCS[1], get(document));
     Ok(router.route(ASSETS, get(assets)).with_state(files))
 }
