@@ -24,6 +24,7 @@ mod processes;
 mod promises;
 mod python_sdk;
 mod quickstart;
+mod readme;
 mod rust_client;
 mod rust_sdk;
 #[cfg(target_os = "linux")]

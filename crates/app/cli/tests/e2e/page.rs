@@ -1,40 +1,75 @@
 //! Pages of the documentation, followed command by command.
 //!
 //! A block of `sh run` is run and must succeed, one of `sh run fails` must not, and every line of a
-//! block of `text shown` must be among what the last of them said; `…` stands for anything. A
-//! block of `console` shows what cannot be run here.
+//! block of `text shown` must be among what the last of them said; `…` stands for anything. A block
+//! such as `python file a/b.py` is written to that file. `sh kills the core` and `sh starts the core`
+//! show what a reader types; the test does the same to its own core. A block of `console` shows what
+//! cannot be run here.
 
 use std::path::{Path, PathBuf};
 
+use tempfile::TempDir;
+
 use crate::agents::example;
 use crate::children::{Finish as _, command};
-use crate::support::TestHome;
+use crate::support::{Core, TestHome};
 
-/// Follows a page beside the core of a home, in a folder of its own; says how many blocks were run
-/// and how many lines were looked for.
+/// What came of a page.
+pub(crate) struct Followed {
+    /// How many blocks were run.
+    pub(crate) ran: usize,
+    /// How many lines were looked for.
+    pub(crate) checked: usize,
+    /// Where its commands were run.
+    pub(crate) folder: TempDir,
+    /// The core that runs at its end, if the page may kill it.
+    core: Option<Core>,
+}
+
+/// Follows a page of `docs` beside the core of a home, in a folder of its own; says how many blocks
+/// were run and how many lines were looked for.
 pub(crate) fn follow(home: &TestHome, name: &str) -> (usize, usize) {
+    let followed = followed(home, None, name);
+    (followed.ran, followed.checked)
+}
+
+/// Follows a page that kills this core and starts it again.
+pub(crate) fn follow_with(home: &TestHome, core: Core, name: &str) -> Followed {
+    followed(home, Some(core), name)
+}
+
+fn followed(home: &TestHome, core: Option<Core>, name: &str) -> Followed {
     let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../docs").join(name);
     let page = std::fs::read_to_string(page).expect("the page is there");
     let folder = tempfile::tempdir().expect("a folder");
-    let (mut said, mut ran, mut checked) = (String::new(), 0, 0);
+    let mut followed = Followed { ran: 0, checked: 0, folder, core };
+    let mut said = String::new();
     for block in blocks(&page) {
-        match block.kind.as_str() {
-            "sh run" | "sh run fails" => {
-                said = run(home, folder.path(), &block);
-                ran += 1;
+        let words: Vec<&str> = block.kind.split(' ').collect();
+        match words[..] {
+            ["sh", "run"] | ["sh", "run", "fails"] => {
+                said = run(home, followed.folder.path(), &block);
+                followed.ran += 1;
             }
-            "text shown" => {
+            ["text", "shown"] => {
                 for shown in block.text.lines() {
                     let found = said.lines().any(|line| fits(line, shown));
                     assert!(found, "line {}: {shown:?} is not in\n{said}", block.line);
-                    checked += 1;
+                    followed.checked += 1;
                 }
             }
-            "console" => {}
-            other => panic!("line {}: nobody runs a block of {other:?}", block.line),
+            [_, "file", path] => {
+                let path = followed.folder.path().join(path);
+                std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+                std::fs::write(path, &block.text).expect("written");
+            }
+            ["sh", "kills", "the", "core"] => followed.core.take().expect("a core").kill(),
+            ["sh", "starts", "the", "core"] => followed.core = Some(home.up()),
+            ["console"] => {}
+            _ => panic!("line {}: nobody runs a block of {:?}", block.line, block.kind),
         }
     }
-    (ran, checked)
+    followed
 }
 
 /// A block of the page.

@@ -164,13 +164,13 @@ fn t043_the_demo_has_a_tool_server_that_can_be_called_at_once() {
 }
 
 #[test]
-fn t043_the_function_on_the_first_page_is_a_whole_tool() {
+fn t043_the_function_on_its_page_is_a_whole_tool() {
     if !has_python() {
         return;
     }
-    let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../README.md");
+    let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../docs/tool-servers.md");
     let page = std::fs::read_to_string(page).expect("there");
-    let (_, part) = page.split_once("## Or write one function").expect("the part");
+    let (_, part) = page.split_once("## A whole tool server").expect("the part");
     let block = |kind: &str| {
         let (_, block) = part.split_once(&format!("```{kind}\n")).expect("a block");
         block.split_once("```").expect("its end").0.to_owned()
