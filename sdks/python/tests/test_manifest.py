@@ -59,8 +59,10 @@ class Manifest(unittest.TestCase):
         self.assertNotIn("max_cost_micro", manifest, "whoever names no price has none")
         self.assertNotIn("free", manifest)
         properties = manifest["input_schema"]["properties"]
-        self.assertEqual(properties["how"], {"enum": ["loud", 'very "loud"'], "default": "loud"})
-        self.assertEqual(properties["tags"], {"type": "array", "items": {"type": "string"}})
+        how = {"type": "string", "enum": ["loud", 'very "loud"'], "default": "loud"}
+        self.assertEqual(properties["how"], how)
+        tags = {"type": "array", "items": {"type": "string"}, "default": []}
+        self.assertEqual(properties["tags"], tags)
         self.assertEqual(manifest["input_schema"]["required"], ["text"])
         self.assertEqual(manifest["output_schema"]["properties"], {"text": {"type": "string"}})
 

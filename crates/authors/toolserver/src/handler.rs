@@ -87,7 +87,7 @@ pub enum Report {
     },
     /// How far it is.
     Event {
-        /// The phase.
+        /// The phase; another word than the protocol's says what the run is doing.
         phase: Phase,
         /// From 0 to 1; the server clamps it.
         progress: Option<f64>,

@@ -35,7 +35,8 @@ from typing import (
 
 from . import wharf_agent
 from ._host import DirectHost
-from .context import LEVELS, Context, to_json
+from .context import LEVELS, Context
+from .encoding import to_json
 from .fault import Canceled, Fault
 from .files import File, Written
 from .function import Function

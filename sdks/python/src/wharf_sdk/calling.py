@@ -11,7 +11,7 @@ from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional
 
 from ._link import Link, lost
 from .agent import Answer
-from .context import to_json
+from .encoding import to_json
 from .fault import Canceled, Fault
 from .schema import convert, schema_of
 

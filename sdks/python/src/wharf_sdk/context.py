@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import enum
 import json
-import math
 import os
 import tempfile
 from pathlib import Path
 from typing import Any, Dict, Iterable, Mapping, Union
 
 from ._host import Host
+from .encoding import to_json
 from .fault import Canceled, Fault
 from .files import File, Writer, Written
 
@@ -182,26 +181,3 @@ def _pieces(data: Any, name: str) -> Iterable[bytes]:
         pieces: Iterable[bytes] = data
         return pieces
     return [json.dumps(to_json(data, name), ensure_ascii=False).encode("utf-8")]
-
-
-def to_json(value: Any, name: str) -> Any:
-    """A value as JSON has it; a `Fault` names the output that has none."""
-    if isinstance(value, enum.Enum):
-        return to_json(value.value, name)
-    if value is None or isinstance(value, (str, bool, int)):
-        return value
-    if isinstance(value, float):
-        if math.isfinite(value):
-            return value
-        raise Fault("tool.invalid_output", "The output `%s` holds a number that JSON lacks." % name)
-    if isinstance(value, Mapping):
-        return {str(key): to_json(one, name) for key, one in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [to_json(one, name) for one in value]
-    if hasattr(value, "__dataclass_fields__"):
-        fields = value.__dataclass_fields__
-        return {field: to_json(getattr(value, field), name) for field in fields}
-    if isinstance(value, (bytes, bytearray, memoryview, Path, File)):
-        text = "The output `%s` is a file; the run has to say where it goes." % name
-        raise Fault("tool.invalid_output", text)
-    raise Fault("tool.invalid_output", "The output `%s` is nothing that JSON has." % name)

@@ -7,6 +7,7 @@ module knows nothing of any wire; tool servers and agents both run functions wit
 from __future__ import annotations
 
 import asyncio
+import collections.abc
 import dataclasses
 import inspect
 import json
@@ -14,17 +15,30 @@ import os
 import tempfile
 import typing
 from pathlib import Path
-from typing import Any, AsyncIterator, Callable, Dict, Iterator, Mapping, Optional
+from typing import Any, AsyncIterator, Callable, Dict, Iterator, List, Mapping, Optional
 
+from . import _pydantic, docstring
 from ._host import Host
 from .context import Context
+from .encoding import fields_of_model, is_model
 from .fault import Canceled, Fault, InvalidInput
 from .files import File
-from .schema import Schema, convert, inner, schema_of
+from .forms import MAPPINGS, UNIONS, form_of
+from .records import add_default, is_typed_dict
+from .schema import Book, Schema, convert, inner
 
 # How often an async function is looked after while it waits: whether its run was called off.
 LOOK_SECONDS = 0.05
 NOTHING = inspect.Parameter.empty
+BINARY = (bytes, Path, File)
+STREAMS = (
+    collections.abc.Iterator,
+    collections.abc.Iterable,
+    collections.abc.Generator,
+    collections.abc.AsyncIterator,
+    collections.abc.AsyncIterable,
+    collections.abc.AsyncGenerator,
+)
 
 
 @dataclasses.dataclass
@@ -42,21 +56,25 @@ class Parameter:
     name: str
     annotation: Any
     default: Any
+    description: str = ""
 
     @property
     def required(self) -> bool:
         """Whether it must be given."""
         return self.default is NOTHING
 
-    def schema(self) -> Schema:
+    def schema(self, book: Book) -> Schema:
         """What it may be, as JSON Schema."""
         if self.annotation is NOTHING:
-            return {}
-        if inner(self.annotation) in (Path, File):
-            return dict(_described(self.annotation), type="string")
-        schema = schema_of(self.annotation)
-        if isinstance(self.default, (str, int, float, bool)):
-            schema["default"] = self.default
+            schema: Schema = {}
+        elif inner(self.annotation) in (Path, File):
+            schema = _of_file(self.annotation)
+        else:
+            schema = form_of(self.annotation).schema(book)
+        if self.description:
+            schema.setdefault("description", self.description)
+        if not self.required:
+            add_default(schema, self.default)
         return schema
 
 
@@ -66,18 +84,21 @@ class Function:
     def __init__(self, work: Callable[..., Any], stream: str = "text") -> None:
         self.work, self.stream = work, stream
         self.name: str = work.__name__
-        self.description = inspect.cleandoc(work.__doc__ or "").split("\n\n")[0].replace("\n", " ")
+        self.description = docstring.summary(work.__doc__)
         self.parameters: Dict[str, Parameter] = {}
+        # Those whose default stands in a `Field`.
+        self._fields: List[str] = []
         self.context_name = ""
         self.takes_all = False
         hints = _hints(work)
+        said = docstring.parameters(work.__doc__)
         for name, parameter in inspect.signature(work).parameters.items():
-            self._take(parameter, hints.get(name, NOTHING))
+            self._take(parameter, hints.get(name, NOTHING), said.get(name, ""))
         self.returns = hints.get("return", NOTHING)
         self.is_stream = inspect.isgeneratorfunction(work) or inspect.isasyncgenfunction(work)
         self.input_schema()
 
-    def _take(self, parameter: inspect.Parameter, hint: Any) -> None:
+    def _take(self, parameter: inspect.Parameter, hint: Any, said: str) -> None:
         name, kind = parameter.name, parameter.kind
         if kind is parameter.VAR_KEYWORD:
             self.takes_all = True
@@ -88,27 +109,44 @@ class Function:
         elif hint is NOTHING and name in ("context", "call") and not self.context_name:
             self.context_name = name
         else:
-            self.parameters[name] = Parameter(name, hint, parameter.default)
+            self.parameters[name] = self._parameter(parameter, hint, said)
+
+    def _parameter(self, parameter: inspect.Parameter, hint: Any, said: str) -> Parameter:
+        """An input; `x: int = Field(3, ge=1)` is one with a default of 3."""
+        name, field = parameter.name, parameter.default
+        if not _pydantic.is_field(field):
+            return Parameter(name, hint, field, said)
+        hint = typing.Annotated[Any if hint is NOTHING else hint, field]
+        if field.default_factory is None and _pydantic.is_left_out(field.default):
+            return Parameter(name, hint, NOTHING, said)
+        self._fields.append(name)
+        return Parameter(name, hint, field.get_default(call_default_factory=True), said)
 
     def input_schema(self) -> Schema:
         """The JSON Schema of the inputs."""
-        properties = {name: one.schema() for name, one in self.parameters.items()}
+        book = Book()
+        properties = {name: self._schema(one, book) for name, one in self.parameters.items()}
         schema: Schema = {"type": "object", "properties": properties}
         required = [name for name, one in self.parameters.items() if one.required]
         if required:
             schema["required"] = required
         if not self.takes_all:
             schema["additionalProperties"] = False
-        return schema
+        return book.finish(schema)
+
+    def _schema(self, parameter: Parameter, book: Book) -> Schema:
+        try:
+            return parameter.schema(book)
+        except TypeError as problem:
+            text = "%s: the input `%s`: %s" % (self.name, parameter.name, problem)
+            raise TypeError(text) from None
 
     def output_schema(self) -> Optional[Schema]:
         """The JSON Schema of the outputs, if the function says what it gives."""
-        kind = inner(self.returns)
-        if isinstance(kind, type) and (
-            dataclasses.is_dataclass(kind) and kind is not Result or hasattr(kind, "__total__")
-        ):
-            return dict(schema_of(kind), additionalProperties=True)
-        return None
+        try:
+            return _outputs(self.returns, self.stream)
+        except TypeError:
+            return None  # What it gives need not be something that it could take.
 
     def bind(
         self, inputs: Mapping[str, Any], is_reference: Callable[[str], bool], context: Context
@@ -126,6 +164,8 @@ class Function:
         for name, parameter in self.parameters.items():
             if parameter.required and name not in given:
                 raise InvalidInput("`%s` is missing." % name)
+        for name in self._fields:
+            given.setdefault(name, self.parameters[name].default)
         if self.context_name:
             given[self.context_name] = context
         return given
@@ -207,11 +247,15 @@ def _hints(work: Callable[..., Any]) -> Dict[str, Any]:
         raise TypeError(text % (work.__name__, error)) from None
 
 
-def _described(annotation: Any) -> Schema:
-    if typing.get_origin(annotation) is typing.Annotated:
-        texts = [one for one in typing.get_args(annotation)[1:] if isinstance(one, str)]
-        return {"description": texts[-1]} if texts else {}
-    return {}
+def _of_file(annotation: Any) -> Schema:
+    """The schema of an input that the tool takes as a file."""
+    from .constraints import words_of
+
+    schema: Schema = {"type": "string"}
+    while typing.get_origin(annotation) is typing.Annotated:
+        annotation, *extras = typing.get_args(annotation)
+        schema.update(words_of(extras).said)
+    return schema
 
 
 def _named(last: Any, context: Context) -> Dict[str, Any]:
@@ -225,6 +269,8 @@ def _named(last: Any, context: Context) -> Dict[str, Any]:
         return {}
     if isinstance(last, Mapping):
         return {str(name): value for name, value in last.items()}
+    if is_model(last):
+        return fields_of_model(last)
     if dataclasses.is_dataclass(last) and not isinstance(last, type):
         return {field.name: getattr(last, field.name) for field in dataclasses.fields(last)}
     return {"value": last}
@@ -249,17 +295,79 @@ def _referenced(parameter: Parameter, value: Any, host: Host) -> Any:
         raise InvalidInput("The file of `%s` is not text." % name) from None
     if kind in (NOTHING, Any, object):
         return text
-    if "string" in _types(parameter):
+    if str in _kinds(parameter.annotation):
         return convert(parameter.annotation, text, name)
     try:
-        return convert(parameter.annotation, json.loads(text), name)
+        value = json.loads(text)
     except ValueError:
-        raise InvalidInput("The file of `%s` is not JSON." % name) from None
+        if not _takes_text(parameter):
+            raise InvalidInput("The file of `%s` is not JSON." % name) from None
+        value = text.strip()
+    return convert(parameter.annotation, value, name)
 
 
-def _types(parameter: Parameter) -> typing.Set[str]:
-    schema = schema_of(inner(parameter.annotation))
-    return {one.get("type", "") for one in [schema] + schema.get("anyOf", [])}
+def _kinds(annotation: Any) -> typing.Tuple[Any, ...]:
+    """The types that an input may have."""
+    kind = inner(annotation)
+    return typing.get_args(kind) if typing.get_origin(kind) in UNIONS else (kind,)
+
+
+def _takes_text(parameter: Parameter) -> bool:
+    """Whether text is one of the forms of an input, such as that of a date."""
+    schema = form_of(parameter.annotation).schema(Book())
+    return any(one.get("type") == "string" for one in [schema, *schema.get("anyOf", [])])
+
+
+def _outputs(returns: Any, stream: str) -> Optional[Schema]:
+    """What a function gives, by name, as far as its annotation says it."""
+    origin, arguments = typing.get_origin(returns), typing.get_args(returns)
+    if origin in STREAMS:
+        return _streamed(arguments, stream)
+    kind = inner(returns)
+    if returns in (NOTHING, None, type(None), Any, object, Result) or kind in (Any, object, Result):
+        return None
+    if (typing.get_origin(kind) or kind) in MAPPINGS:
+        return None
+    book = Book(outputs=True)
+    if _is_record(kind):
+        schema = book.finish(form_of(kind).schema(book))
+        if schema.get("type") != "object":
+            return None
+        schema = dict(schema, additionalProperties=True)
+    elif any(_is_record(one) for one in typing.get_args(kind) if typing.get_origin(kind) in UNIONS):
+        return None
+    else:
+        value = {"type": "string"} if kind in BINARY else form_of(kind).schema(book)
+        schema = {"type": "object", "properties": {"value": value}, "required": ["value"]}
+        schema = book.finish(schema)
+    if kind is not returns and type(None) in _members(returns):
+        schema.pop("required", None)  # Nothing at all is given instead of it.
+    return schema
+
+
+def _members(annotation: Any) -> typing.Tuple[Any, ...]:
+    if typing.get_origin(annotation) is typing.Annotated:
+        return _members(typing.get_args(annotation)[0])
+    return typing.get_args(annotation) if typing.get_origin(annotation) in UNIONS else ()
+
+
+def _streamed(arguments: typing.Tuple[Any, ...], stream: str) -> Optional[Schema]:
+    """What a generator gives: the text that it yields, and what it returns."""
+    last = _outputs(arguments[2], stream) if len(arguments) == 3 else None
+    if not arguments or inner(arguments[0]) is not str:
+        return last
+    schema = last or {"type": "object"}
+    schema["properties"] = dict({stream: {"type": "string"}}, **schema.get("properties", {}))
+    return schema
+
+
+def _is_record(kind: Any) -> bool:
+    origin = typing.get_origin(kind) or kind
+    return isinstance(origin, type) and (
+        dataclasses.is_dataclass(origin)
+        or is_typed_dict(origin)
+        or hasattr(origin, "__pydantic_validator__")
+    )
 
 
 def _inline(parameter: Parameter, value: Any, host: Host) -> Any:

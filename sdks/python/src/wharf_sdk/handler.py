@@ -16,16 +16,22 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import Any, Callable, Dict, Mapping, Optional, Union, overload
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union, overload
 
 from . import _host
-from .context import LEVELS, Context, to_json
+from .context import LEVELS, Context
+from .encoding import to_json
 from .fault import Canceled, Fault, InvalidInput
 from .files import Written
 from .function import Function, Result
 from .schema import Schema
 
 __all__ = ["Context", "Result", "Tool", "tool"]
+
+# How often a run says how far it is; more often nobody could read it.
+PROGRESS_BURST = 20
+PROGRESS_PER_SECOND = 10
+PHASE_CHARACTERS_MAX = 200
 
 Frame = Dict[str, Any]
 Emit = Callable[[Frame], Any]
@@ -105,6 +111,24 @@ class Tool:
         return "Tool(%r)" % self.name
 
 
+class Pace:
+    """Lets a burst pass, and then so many a second."""
+
+    def __init__(self, burst: int, per_second: float) -> None:
+        self._room, self._burst, self._per_second = float(burst), burst, per_second
+        self._at = time.monotonic()
+
+    def has_room(self) -> bool:
+        """Takes a place if there is one."""
+        now = time.monotonic()
+        self._room = min(self._burst, self._room + (now - self._at) * self._per_second)
+        self._at = now
+        if self._room < 1:
+            return False
+        self._room -= 1
+        return True
+
+
 class ToolContext(Context):
     """A run on a tool server: what is said goes out as frames of the run protocol."""
 
@@ -118,6 +142,10 @@ class ToolContext(Context):
         )
         self._emit = emit if emit is not None else _nobody
         self._ctrl = ctrl if ctrl is not None else threading.Event()
+        self._pace = Pace(PROGRESS_BURST, PROGRESS_PER_SECOND)
+        # How far it is, where that came too fast to be told.
+        self._latest: Optional[Tuple[float, str]] = None
+        self._doing = ""
 
     @property
     def canceled(self) -> bool:
@@ -131,15 +159,22 @@ class ToolContext(Context):
 
     def progress(self, fraction: float, text: str = "") -> None:
         self.check()
-        if text:
-            self.log(text)
-        self.emit_event("checkpoint", min(max(float(fraction), 0.0), 1.0))
+        fraction = min(max(float(fraction), 0.0), 1.0)
+        # What it is doing holds until it says otherwise.
+        self._doing = text = text or self._doing
+        if self._pace.has_room() or fraction == 1.0:
+            self._latest = None
+            self.emit_event("checkpoint", fraction, text)
+        else:
+            self._latest = fraction, text
 
-    def emit_event(self, phase: str, fraction: Optional[float]) -> None:
-        """Sends an Event of the run protocol."""
+    def emit_event(self, phase: str, fraction: Optional[float], text: str = "") -> None:
+        """Sends an Event of the run protocol. `text` says what the run is doing."""
         data: Dict[str, Any] = {"phase": phase}
         if fraction is not None and fraction == fraction:
             data["progress"] = fraction
+        if text:
+            data["text"] = str(text)[:PHASE_CHARACTERS_MAX]
         self._emit({"kind": "Event", "control": {"run_id": self.run_id}, "data": data})
 
     def _tell_cost(self) -> None:
@@ -175,6 +210,8 @@ class ToolContext(Context):
         self, status: str, outputs: Mapping[str, Any], error: Optional[Fault] = None
     ) -> Frame:
         """The final Response."""
+        if self._latest is not None:
+            self.emit_event("checkpoint", *self._latest)
         control = {"run_id": self.run_id, "status": status, "cost_micro": self.cost_micro}
         frame: Frame = {"kind": "Response", "control": dict(control, final=True)}
         frame["outputs"] = dict(outputs)

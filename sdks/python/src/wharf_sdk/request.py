@@ -10,7 +10,8 @@ from typing import Any, Dict, Mapping, Set
 from ._host import DirectHost
 from ._link import Link
 from .calling import Caller, Pending, Table
-from .context import LEVELS, Context, to_json
+from .context import LEVELS, Context
+from .encoding import to_json
 from .fault import Canceled, Fault, InvalidInput
 from .function import Function
 

@@ -15,7 +15,8 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 from ._host import DirectHost
 from .agent import Answer
 from .calling import Sampled
-from .context import LEVELS, Context, to_json
+from .context import LEVELS, Context
+from .encoding import to_json
 from .fault import Fault
 from .function import Function
 from .handler import Tool

@@ -1,6 +1,6 @@
 //! The Python package and the tools written with it: their own tests, against this program.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::agents::has_python;
 use crate::children::{Finish as _, command};
@@ -8,11 +8,16 @@ use crate::children::{Finish as _, command};
 /// Runs a part of a folder's tests and insists that there are some, and that none is left out.
 #[track_caller]
 fn passes(folder: &str, module: &str) {
-    if !has_python() {
-        return;
+    if has_python() {
+        passes_by(Path::new("python3"), folder, module);
     }
+}
+
+/// The same, by another interpreter.
+#[track_caller]
+fn passes_by(python: &Path, folder: &str, module: &str) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..").join(folder);
-    let mut command = command("python3");
+    let mut command = command(python);
     // Compiled files would be new files in folders whose files are pinned.
     command.args(["-B", "-m", "unittest", module]).current_dir(folder);
     for (name, _) in std::env::vars_os() {
@@ -30,9 +35,21 @@ fn passes(folder: &str, module: &str) {
 
 #[test]
 fn k033_python_tools_take_and_give_what_their_functions_say() {
-    for module in ["schema", "cost", "tool", "running", "manifest", "trial", "guide"] {
+    let modules = ["schema", "docstring", "cost", "tool", "running", "manifest", "describe"];
+    for module in modules.iter().chain(&["trial", "guide"]) {
         passes("sdks/python", &format!("tests.test_{module}"));
     }
+}
+
+#[test]
+fn k005_python_tools_take_models_of_pydantic() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    // The peers of MCP have it installed; nothing else of this repository needs it.
+    let python = root.join("target/mcp-peers/py/bin/python");
+    if !python.exists() {
+        return wharf_skips::skip("the peers of MCP are not installed (scripts/setup.sh check)");
+    }
+    passes_by(&python, "sdks/python", "tests.test_pydantic");
 }
 
 #[test]

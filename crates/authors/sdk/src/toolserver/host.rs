@@ -55,6 +55,12 @@ impl RunHost {
         *self.cost.lock()
     }
 
+    /// Says what the run is doing and how far it is; only the latest counts.
+    async fn status(&self, text: String, progress: Option<f64>) {
+        let phase = if text.is_empty() { Phase::Checkpoint } else { Phase::Other(text) };
+        self.report.say(Report::Event { phase, progress }).await;
+    }
+
     async fn log(&self, level: LogLevel, text: String, fraction: Option<f64>) {
         if !text.is_empty() {
             self.report.log(level, text).await;
@@ -79,7 +85,7 @@ impl Host for RunHost {
         Box::pin(async move {
             match chunk {
                 Chunk::Partial { json } => self.report.say(Report::Partial(json)).await,
-                Chunk::Status { text, fraction } => self.log(LogLevel::Info, text, fraction).await,
+                Chunk::Status { text, fraction } => self.status(text, fraction).await,
                 Chunk::Text { text, .. } => self.log(LogLevel::Info, text, None).await,
             }
             Ok(())

@@ -14,7 +14,7 @@ use tracing::{Instrument as _, debug, info, info_span, warn};
 use wharf_protocol::run::server::{Ending, Overflow, Profile, RunNo, RunReport};
 use wharf_socket::sleep_until;
 use wharf_vocab::{Micro, Object};
-use wharf_wire::run_v1::{LogLevel, Phase, RunRequest, code};
+use wharf_wire::run_v1::{Phase, RunRequest, code};
 
 use super::hub::{Hub, LiveRun};
 use crate::transfer::RunFiles;
@@ -172,8 +172,8 @@ impl RunAttempt {
     fn report(&self, report: Report) -> Result<(), Overflow> {
         let said = match report {
             Report::Log { level, text, at } => RunReport::Log { level, text, at },
-            Report::Event { phase: Phase::Checkpoint, progress } => {
-                RunReport::Event { phase: Phase::Checkpoint, progress }
+            Report::Event { phase: phase @ (Phase::Checkpoint | Phase::Other(_)), progress } => {
+                RunReport::Event { phase, progress }
             }
             // When it begins and ends is the server's to say; how far it is may still be news.
             Report::Event { progress: None, .. } => return Ok(()),
@@ -197,14 +197,7 @@ impl RunAttempt {
             debug!("a frame of a kind that the protocol does not have is left out");
             return Ok(());
         };
-        let text = format!("The handler is {phase}.");
-        self.hub.say(self.run, RunReport::Log { level: LogLevel::Info, text, at: None })?;
-        match progress {
-            None => Ok(()),
-            progress => {
-                self.hub.say(self.run, RunReport::Event { phase: Phase::Checkpoint, progress })
-            }
-        }
+        self.hub.say(self.run, RunReport::Event { phase: Phase::Other(phase), progress })
     }
 
     fn canceled(&self) -> Ending {

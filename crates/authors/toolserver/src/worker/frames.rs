@@ -22,6 +22,8 @@ pub(super) fn report(frame: &Value) -> Option<Report> {
             Phase::Other(_) => other(frame),
             phase => {
                 let progress = data.get("progress").and_then(Value::as_f64);
+                let text = data.get("text").and_then(Value::as_str).filter(|it| !it.is_empty());
+                let phase = text.map_or(phase, |text| Phase::Other(text.to_owned()));
                 Some(Report::Event { phase, progress })
             }
         },
@@ -72,6 +74,10 @@ mod tests {
             report(&json!({"kind": "Event", "data": {"phase": "checkpoint", "progress": 2}}));
         let phase = Phase::Checkpoint;
         assert_eq!(event, Some(Report::Event { phase, progress: Some(2.0) }));
+        let said =
+            report(&json!({"kind": "Event", "data": {"phase": "checkpoint", "text": "line 8"}}));
+        let phase = Phase::Other("line 8".to_owned());
+        assert_eq!(said, Some(Report::Event { phase, progress: None }));
         assert_eq!(report(&json!({"kind": "Event", "data": {}})), None);
         assert_eq!(report(&json!({"kind": "Ack"})), None);
         assert_eq!(report(&json!("Log")), None);

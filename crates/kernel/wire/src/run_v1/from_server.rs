@@ -7,6 +7,7 @@ use wharf_vocab::Object;
 
 use super::from_client::tool_name;
 use super::limits::PHASE_BYTES_MAX;
+use super::message::clean_text;
 use super::value::{failure, object, read, run_id};
 use super::{
     Ack, Control, EventData, EventMessage, Failure, Log, LogData, LogLevel, Phase, Response,
@@ -206,7 +207,9 @@ fn event(data: &Object) -> Option<EventData> {
         return None;
     }
     let phase = Phase::from(word.to_owned());
-    Some(EventData { phase, progress: data.get("progress").and_then(Value::as_f64) })
+    let text = data.get("text").and_then(Value::as_str).map(clean_text);
+    let text = text.filter(|text| !text.is_empty());
+    Some(EventData { phase, progress: data.get("progress").and_then(Value::as_f64), text })
 }
 
 fn response(control: Control, raw: &Object, mut frame: Object) -> Result<Response, InvalidFrame> {

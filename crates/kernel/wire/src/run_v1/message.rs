@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use serde_with_macros::skip_serializing_none;
 use wharf_vocab::Object;
 
+use super::limits::PHASE_TEXT_BYTES_MAX;
+
 /// Any message, by its `kind`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind")]
@@ -250,6 +252,27 @@ pub struct EventData {
     /// From 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
+    /// What the run is doing, in the tool's own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+impl EventData {
+    /// A phase, and how much is done. What is no phase of the protocol's becomes the text of a
+    /// checkpoint, as much of it as may be said.
+    #[must_use]
+    pub fn new(phase: Phase, progress: Option<f64>) -> Self {
+        let Phase::Other(text) = phase else { return Self { phase, progress, text: None } };
+        let text = clean_text(&text);
+        Self { phase: Phase::Checkpoint, progress, text: Some(text).filter(|it| !it.is_empty()) }
+    }
+}
+
+/// What a run is doing, on one line of bounded length.
+pub(super) fn clean_text(text: &str) -> String {
+    let text = text.get(..text.floor_char_boundary(PHASE_TEXT_BYTES_MAX)).unwrap_or(text);
+    let plain = text.split(|c: char| c.is_control() || c.is_whitespace());
+    plain.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// A phase of a run.

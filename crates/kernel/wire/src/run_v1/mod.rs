@@ -37,6 +37,8 @@ pub mod limits {
     pub const RUN_ID_BYTES_MAX: usize = 256;
     /// Longest word for a phase.
     pub const PHASE_BYTES_MAX: usize = 64;
+    /// Longest text that says what a run is doing; the rest is cut off.
+    pub const PHASE_TEXT_BYTES_MAX: usize = 200;
     /// Deepest nesting of a frame.
     pub const NESTING_MAX: usize = crate::agent_v1::limits::NESTING_MAX;
 }

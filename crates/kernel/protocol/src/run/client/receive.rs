@@ -129,13 +129,15 @@ impl RunClient {
     }
 
     fn phase(&mut self, now: Moment, data: EventData) {
+        // What the tool says of it is more than the word of the protocol.
+        let phase = data.text.map_or(data.phase, Phase::Other);
         // Without a number a checkpoint says only that the server is there.
-        if data.phase == Phase::Checkpoint && data.progress.is_none() {
+        if phase == Phase::Checkpoint && data.progress.is_none() {
             return;
         }
         if self.may_pass(now) {
             let progress = data.progress.filter(|it| it.is_finite()).map(|it| it.clamp(0.0, 1.0));
-            self.events.push_back(RunClientEvent::Phase { phase: data.phase, progress });
+            self.events.push_back(RunClientEvent::Phase { phase, progress });
         }
     }
 

@@ -214,7 +214,7 @@ impl Session for RunServer {
                 // What waits is a sign of life itself.
                 if self.outgoing.is_empty() {
                     let control = Control::of(run_id.as_str());
-                    let data = EventData { phase: Phase::Checkpoint, progress: None };
+                    let data = EventData::new(Phase::Checkpoint, None);
                     let text = self.profile.encode(&Frame::Event(EventMessage { control, data }));
                     self.outgoing.push_back(Outgoing::Text(text));
                 }

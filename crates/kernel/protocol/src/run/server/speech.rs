@@ -182,7 +182,7 @@ impl Speech {
 
     /// Takes an event whatever was said before it.
     pub(super) fn mark(&mut self, phase: Phase) {
-        self.push(Body::Event(EventData { phase, progress: None }), 0);
+        self.push(Body::Event(EventData::new(phase, None)), 0);
     }
 
     /// Takes a line whatever was said before it.
@@ -217,8 +217,9 @@ impl Speech {
         if clamped != progress {
             self.warn(now, "The progress was not between 0 and 1 and was set right.".to_owned());
         }
-        self.log_bytes += FRAME_OVERHEAD;
-        self.push(Body::Event(EventData { phase, progress: clamped }), 0);
+        let data = EventData::new(phase, clamped);
+        self.log_bytes += FRAME_OVERHEAD + data.text.as_ref().map_or(0, String::len);
+        self.push(Body::Event(data), 0);
     }
 
     fn has_room_for_lines(&mut self, now: Moment, limits: &Limits) -> bool {

@@ -134,6 +134,10 @@ fn t008_run_id_level_and_timestamp_may_be_missing() {
             RunClientEvent::Phase { phase: Phase::Checkpoint, progress: Some(0.5) },
         ),
         (
+            json!({"kind": "Event", "data": {"phase": "checkpoint", "text": " line\t8 "}}),
+            RunClientEvent::Phase { phase: Phase::Other("line 8".to_owned()), progress: None },
+        ),
+        (
             json!({"kind": "Event", "data": {"phase": "started"}}),
             RunClientEvent::Phase { phase: Phase::Started, progress: None },
         ),

@@ -28,6 +28,21 @@ fn t008_progress_is_clamped_and_said() {
 }
 
 #[test]
+fn what_a_run_is_doing_is_the_text_of_a_checkpoint() {
+    let long = format!("line\n8 {}", "é".repeat(200));
+    for (given, expect) in [("line 8", "line 8"), (&long, long[..199].replace('\n', " ").as_str())]
+    {
+        let mut book = book(Limits::default());
+        let (run, watcher) = started(&mut book, &request("r", 1));
+        let event = RunReport::Event { phase: Phase::Other(given.to_owned()), progress: Some(0.5) };
+        book.say(at(0), run, event).expect("room");
+        let (frames, _) = drain(&mut book, watcher);
+        let expect = json!({"phase": "checkpoint", "progress": 0.5, "text": expect});
+        assert_eq!(frames[0]["data"], expect);
+    }
+}
+
+#[test]
 fn t008_lines_have_level_time_and_run() {
     let mut book = book(Limits::default());
     let (run, watcher) = started(&mut book, &request("r", 1));

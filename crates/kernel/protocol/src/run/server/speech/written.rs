@@ -39,7 +39,7 @@ impl Speech {
             }
             Body::Cost(cost) => Frame::Event(EventMessage {
                 control: Control { cost_micro: Some(Value::from(*cost)), ..control() },
-                data: EventData { phase: Phase::Checkpoint, progress: None },
+                data: EventData::new(Phase::Checkpoint, None),
             }),
             Body::Text(new) => match self.profile {
                 Profile::Upstream => token(self.text.get(new.clone()).unwrap_or_default()),
