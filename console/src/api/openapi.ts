@@ -3476,8 +3476,8 @@ export interface components {
         };
         /** @description A rule about approvals. */
         PolicyRule: {
-            /** @description Whether an approval is needed then. */
-            approve: boolean;
+            /** @description Whether an approval is needed then; `true` when absent. */
+            approve?: boolean;
             /** @description Who may give it: `person`, `any` or a seat; `person` when absent. */
             audience?: string;
             /**

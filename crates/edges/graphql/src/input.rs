@@ -112,6 +112,7 @@ pub(crate) struct PolicyRuleInput {
     #[graphql(default = "always")]
     when: String,
     /// Whether an approval is needed then.
+    #[graphql(default = true)]
     approve: bool,
     /// Who may give it: `person`, `any` or a seat.
     #[graphql(default = "person")]

@@ -93,7 +93,10 @@ async fn answer(
         Ok(Ok(bytes)) => bytes,
         Ok(Err(_)) => {
             let max = core.limits.message_bytes_max;
-            let message = format!("The body is larger than {max} bytes, or broke off.");
+            let message = format!(
+                "The body is larger than {max} bytes, or broke off. Put what is large into the \
+                 world as a file and name it in the inputs, such as text.world=/in/text.txt."
+            );
             return Err(Fault::new(Code::RequestTooLarge, message).with("max_bytes", max));
         }
         Err(_) => {

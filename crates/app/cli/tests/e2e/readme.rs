@@ -73,3 +73,9 @@ fn called_as_written(file: &Path) -> Value {
     }
     unreachable!("the last message is answered")
 }
+
+#[test]
+fn the_page_about_the_simulator_tells_the_truth() {
+    let (ran, checked) = page::follow(&TestHome::new(), "simulator.md");
+    assert!(ran == 1 && checked > 8, "{ran} blocks were run, {checked} lines were looked for");
+}

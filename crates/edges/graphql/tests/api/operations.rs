@@ -126,7 +126,7 @@ async fn t045_amounts_are_text_of_any_size() {
     let stage = Stage::start().await;
     let make = "mutation { createWorld(id: \"big\", settings: {
         limitMicro: \"18446744073709551615\", defaultHoldMicro: 7, publish: staged,
-        retentionDays: 30, policy: [{tool: \"acme/*\", approve: true}]
+        retentionDays: 30, policy: [{tool: \"acme/*\"}]
     }) { world limitMicro defaultHoldMicro heldMicro spentMicro publish retentionDays
          policy { tool when approve audience } } }";
     let made = stage.ask(make).await;

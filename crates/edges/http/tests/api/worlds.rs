@@ -29,6 +29,9 @@ async fn a_worlds_settings_are_made_changed_and_kept() {
     let budget = budget.send().await.json();
     assert_eq!((&budget["limit_micro"], &budget["default_hold_micro"]), (&json!(5), &json!(0)));
     assert_eq!((&budget["retention_days"], &budget["publish"]), (&json!(7), &json!("staged")));
+    let short = patch(json!({"policy": [{"tool": "mail/*"}]})).await.json();
+    let whole = json!({"tool": "mail/*", "when": "always", "approve": true, "audience": "person"});
+    assert_eq!(short["policy"], json!([whole]), "what is left out is as in wharf.toml");
     let plain = patch(json!({"policy": [], "publish": "direct", "retention_days": null})).await;
     let plain = plain.json();
     assert_eq!((&plain["policy"], &plain["publish"]), (&json!([]), &json!("direct")));

@@ -45,7 +45,8 @@ pub struct PolicyRule {
     /// `always`, `first-use`, `destructive` or `cost>N` with N in micro-dollars; `always` when absent.
     #[serde(default = "always")]
     pub when: String,
-    /// Whether an approval is needed then.
+    /// Whether an approval is needed then; `true` when absent.
+    #[serde(default = "yes")]
     pub approve: bool,
     /// Who may give it: `person`, `any` or a seat; `person` when absent.
     #[serde(default = "person")]
@@ -57,6 +58,10 @@ pub struct PolicyRule {
 
 fn always() -> String {
     "always".to_owned()
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn person() -> String {
