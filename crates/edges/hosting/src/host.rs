@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use wharf_domain::{AuditRecord, Provider};
-use wharf_vocab::{Code, Fault, ProviderId, StreamId};
+use wharf_vocab::{Code, Fault, ProviderId, StreamId, ToolId};
 
 use crate::fence::PermissionContext;
 use crate::live::Live;
@@ -86,8 +86,11 @@ impl Host {
 
     /// Marks the tools of a provider that are not what was taken on.
     pub fn quarantine(&self, agent: &Provider) {
-        let why = "its definition is not the one that was approved; compare and approve it again";
-        let changed = agent.quarantined().map(|def| (def.tool.clone(), why.to_owned()));
+        let why = |tool: &ToolId| {
+            let said = "its definition is not the one that was approved";
+            format!("{said} (`wharf tools diff {tool}` shows the change)")
+        };
+        let changed = agent.quarantined().map(|def| (def.tool.clone(), why(&def.tool)));
         // What cannot be used at all says so, whether it was taken on or not.
         let unfit = agent.tools.iter().filter_map(|def| {
             let reason = def.mcp.as_ref()?.unfit.clone()?;
