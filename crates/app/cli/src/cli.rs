@@ -1,5 +1,7 @@
 //! The command line as a whole: global options, the list of commands, and how one is started.
 
+mod spelling;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,8 +12,9 @@ use wharf_server::Home;
 use wharf_vocab::Code;
 
 use crate::commands::{
-    agents, answer, artifacts, audit, backup, conformance, console, costs, decide, doctor, inbox,
-    mcp, migrate, new, operatives, operator, run, runs, secret, token, tool, tools, up, worlds,
+    agents, answer, artifacts, audit, backup, conformance, console, costs, decide, doctor, explain,
+    inbox, mcp, migrate, new, operatives, operator, run, runs, secret, status, token, tool, tools,
+    up, worlds,
 };
 use crate::exit::Exit;
 use crate::failure::{CliError, Result};
@@ -31,6 +34,7 @@ pub(crate) struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   wharf up                          start the core
+  wharf status                      see how it fares
   wharf run wharf/count n=20        run a tool and follow it
   wharf runs                        list runs
   wharf inbox                       see what waits for you
@@ -58,21 +62,25 @@ struct GlobalArgs {
 enum Command {
     /// Start the core
     Up(up::UpArgs),
+    /// Show how the core fares: runs, asks, providers, money and disk
+    Status(status::StatusArgs),
     /// Open the console in a browser, signed in
     Console(console::ConsoleArgs),
     /// Run a tool and follow it to its end
     Run(Box<run::RunToolArgs>),
-    /// List, follow, cancel and remove runs
+    /// List, follow, repeat, cancel and remove runs
     Runs(Box<runs::RunsArgs>),
     /// List, add, approve and inspect tools
     Tools(tools::ToolsArgs),
     /// Serve a tool to any core
     Tool(tool::ToolArgs),
     /// List, add, approve, start and stop agents
+    #[command(alias = "agent")]
     Agents(agents::AgentsArgs),
     /// Serve MCP to any client, and manage MCP servers behind Wharf
     Mcp(mcp::McpArgs),
     /// List and forget operatives: programs that connect to offer tools
+    #[command(alias = "operative")]
     Operatives(operatives::OperativesArgs),
     /// List questions and approvals that wait for you
     Inbox(inbox::InboxArgs),
@@ -85,14 +93,19 @@ enum Command {
     /// Take an operator seat: answer questions, approve runs, carry out delegated jobs
     Operator(Box<operator::OperatorArgs>),
     /// Manage worlds: their settings, budgets and files
+    #[command(alias = "world")]
     Worlds(Box<worlds::WorldsArgs>),
     /// List files, and trace who wrote and read them
+    #[command(alias = "artifact")]
     Artifacts(artifacts::ArtifactsArgs),
     /// See what runs have cost
+    #[command(alias = "cost")]
     Costs(costs::CostsArgs),
     /// Create, list, narrow and revoke tokens
+    #[command(alias = "tokens")]
     Token(token::TokenArgs),
     /// Manage the secrets that providers may use
+    #[command(alias = "secrets")]
     Secret(secret::SecretArgs),
     /// Read and verify the audit
     Audit(audit::AuditArgs),
@@ -102,6 +115,8 @@ enum Command {
     Restore(backup::RestoreArgs),
     /// Migrate the database to another version
     Migrate(migrate::MigrateArgs),
+    /// Explain an error code: what it means and what to do
+    Explain(explain::ExplainArgs),
     /// Check for problems that could affect the core
     Doctor(doctor::DoctorArgs),
     /// Create a project: an agent, a tool or an operative
@@ -136,7 +151,8 @@ impl Context {
 
 /// Runs the command that was typed.
 pub(crate) fn main() -> ExitCode {
-    let Cli { global, command } = match Cli::try_parse() {
+    let arguments = spelling::usual(std::env::args_os().collect());
+    let Cli { global, command } = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
@@ -154,10 +170,18 @@ pub(crate) fn main() -> ExitCode {
 /// Says what is wrong with the command line, or shows the help that was asked for.
 fn refuse(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|arg| arg == "--json");
+    let tip = spelling::tip(error);
     if !error.use_stderr() || !wants_json {
-        error.exit();
+        // What clap itself proposes is only like what was typed, and misleads beside a tip of ours.
+        let Some(tip) = tip else { error.exit() };
+        let failure = CliError::usage(sentence(&error.render().to_string())).with_hint(&tip);
+        Output::new(false).failure(&failure);
+        return failure.exit().into();
     }
-    let failure = CliError::usage(sentence(&error.render().to_string()));
+    let mut failure = CliError::usage(sentence(&error.render().to_string()));
+    if let Some(tip) = tip {
+        failure = failure.with_hint(&tip);
+    }
     Output::new(true).failure(&failure);
     failure.exit().into()
 }
@@ -180,12 +204,14 @@ fn start(command: Command, context: &Context) -> Result<Exit> {
         Command::Restore(args) => backup::restore(&args, context),
         Command::Migrate(args) => migrate::run(&args, context),
         Command::Doctor(args) => doctor::run(&args, context),
+        Command::Explain(args) => explain::run(&args, context),
         Command::New(args) => new::run(&args, context),
         Command::Sim(args) => conformance::simulate(&args, context),
         Command::Completions(args) => completions(&args, context),
         Command::Up(args) => serve(up::run(args, context)),
         Command::Tool(args) => serve(tool::run(args, context)),
         Command::Conformance(args) => serve(conformance::run(args, context)),
+        Command::Status(args) => talk(status::run(args, context)),
         Command::Console(args) => talk(console::run(args, context)),
         Command::Run(args) => talk(run::run(*args, context)),
         Command::Runs(args) => talk(runs::run(*args, context)),
@@ -298,6 +324,24 @@ mod tests {
             "wharf --json runs show r1",
             "wharf runs watch r1 --after 3 --json",
             "wharf runs cancel r1 --reason enough",
+            "wharf runs retry r1",
+            "wharf runs retry r1 --world w --set n=5 --set a.world=/x --unset m --in v --mode mock \
+             --timeout 30s --budget-micro 5 --detach --quiet --json",
+            "wharf status --json",
+            "wharf explain",
+            "wharf explain tool.timeout --json",
+            "wharf inbox show c3 --json",
+            "wharf tokens list",
+            "wharf secrets list",
+            "wharf agent list",
+            "wharf world show w",
+            "wharf token create --verb read --ttl never",
+            "wharf agents approve hello --none",
+            "wharf audit --event run.* --actor owner --subject run:a/b --since 7d --until 1d -f",
+            "wharf audit export --event token.*",
+            "wharf operator list --json",
+            "wharf operator remove S-1 desk",
+            "wharf operator --name desk --person",
             "wharf runs purge r1 r2 --yes",
             "wharf tool serve --handler handler.py",
             "wharf tool serve --exec ./tool --listen unix:/tmp/x --profile upstream --token-file t \
@@ -456,6 +500,9 @@ mod tests {
             "wharf agents add",
             "wharf agents approve hello",
             "wharf agents approve hello --all --permission a:b",
+            "wharf agents approve hello --all --none",
+            "wharf runs retry",
+            "wharf inbox show",
             "wharf agents logs hello -n 10001",
             "wharf runs list --status asleep",
             "wharf token create",

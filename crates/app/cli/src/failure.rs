@@ -49,6 +49,14 @@ impl CliError {
         Self::failed(Code::RequestInvalid, format!("cannot write to {what}: {error}"))
     }
 
+    /// The same failure with another sentence after its message.
+    pub(crate) fn with_hint(self, hint: &str) -> Self {
+        match self {
+            Self::Reported { error, exit } => Self::Reported { error: error.with_hint(hint), exit },
+            Self::ReaderGone => self,
+        }
+    }
+
     /// How the command ends.
     pub(crate) fn exit(&self) -> Exit {
         match self {
@@ -76,9 +84,22 @@ impl CliError {
     }
 }
 
+/// What to type to read about an error code; none if it has no page, or if the message says already
+/// what to type.
+pub(crate) fn explanation(code: &str, message: &str) -> Option<String> {
+    // A mistake in the command itself is told in its message.
+    let known = Code::parse(code).filter(|code| *code != Code::RequestInvalid)?;
+    let says_more = message.contains("wharf ") || message.contains("id you mean ");
+    (!says_more).then(|| format!("wharf explain {known}"))
+}
+
 impl From<Error> for CliError {
     fn from(error: Error) -> Self {
-        let exit = Exit::of_http(error.status());
+        let exit = match error.is(Code::ToolQuarantined) {
+            // It waits for somebody's approval, as an agent does that was never approved.
+            true => Exit::Refused,
+            false => Exit::of_http(error.status()),
+        };
         Self::Reported { error, exit }
     }
 }
@@ -100,5 +121,21 @@ mod tests {
         let CliError::Reported { error, exit } = failure else { panic!("reported") };
         assert_eq!(exit, Exit::Usage);
         assert_eq!(error.info().details.as_ref().expect("details")["path"], "/n");
+    }
+
+    #[test]
+    fn an_explanation_is_pointed_to_only_where_nothing_better_is_said() {
+        let known = explanation("tool.timeout", "It took long.");
+        assert_eq!(known.as_deref(), Some("wharf explain tool.timeout"));
+        assert_eq!(explanation("tool.timeout", "See it with: wharf runs"), None);
+        assert_eq!(explanation("tool.not_found", "Did you mean a/b?"), None);
+        assert_eq!(explanation("acme.own", "No."), None, "a provider's own code has no page");
+        assert_eq!(explanation("request.invalid", "No."), None);
+    }
+
+    #[test]
+    fn what_waits_for_an_approval_is_refused() {
+        assert_eq!(CliError::new(Code::ToolQuarantined, "it changed").exit().number(), 3);
+        assert_eq!(CliError::new(Code::RunConflict, "another").exit().number(), 1);
     }
 }

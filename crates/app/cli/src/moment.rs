@@ -60,12 +60,14 @@ fn length(duration: SignedDuration) -> String {
 fn relative(passed: SignedDuration) -> String {
     let seconds = passed.as_secs();
     let (size, future) = (seconds.unsigned_abs(), seconds < 0);
-    let text = match size {
-        0..2 => return "now".to_owned(),
-        2..60 => format!("{size}s"),
-        60..3_600 => format!("{}m", size / 60),
-        3_600..86_400 => format!("{}h", size / 3_600),
-        _ => format!("{}d", size / 86_400),
+    // What is to come is rounded: of eight hours that have just begun, eight are left.
+    let whole = |unit: u64| if future { (size + unit / 2) / unit } else { size / unit };
+    let text = match (size, whole(60), whole(3_600)) {
+        (0..2, ..) => return "now".to_owned(),
+        (2..60, ..) => format!("{size}s"),
+        (_, minutes @ 0..60, _) => format!("{minutes}m"),
+        (.., hours @ 0..24) => format!("{hours}h"),
+        _ => format!("{}d", whole(86_400)),
     };
     if future { format!("in {text}") } else { format!("{text} ago") }
 }
@@ -85,6 +87,20 @@ mod tests {
         assert_eq!(at("2026-11-15T09:00:00.000Z"), "11:00:00 (now)");
         assert_eq!(at("2026-11-22T09:00:00.000Z"), "2026-11-22 11:00 (in 7d)");
         assert_eq!(at("2026-11-14T20:00:00.000Z"), "2026-11-14 22:00 (13h ago)");
+    }
+
+    #[test]
+    fn what_is_to_come_is_rounded() {
+        for (left, expect) in [
+            ("2026-11-15T16:59:59.000Z", "in 8h"),
+            ("2026-11-22T08:59:58.000Z", "in 7d"),
+            ("2026-11-15T09:59:50.000Z", "in 1h"),
+            ("2026-11-15T09:00:59.000Z", "in 59s"),
+            ("2026-11-15T09:02:20.000Z", "in 2m"),
+            ("2026-11-16T08:50:00.000Z", "in 1d"),
+        ] {
+            assert!(at(left).ends_with(&format!("({expect})")), "{left}: {}", at(left));
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use wharf_vocab::Code;
 use wharf_wire::rest_v1::ErrorBody;
 
 use crate::exit::Exit;
-use crate::failure::{CliError, Result};
+use crate::failure::{CliError, Result, explanation};
 use crate::plain;
 
 /// Where a command writes, and for whom.
@@ -52,6 +52,13 @@ impl Output {
     /// Whether a person can be asked something.
     pub(crate) fn can_ask(self) -> bool {
         self.err_terminal && io::stdin().is_terminal()
+    }
+
+    /// How many characters fit on a line of standard output; none off a terminal.
+    pub(crate) fn width(self) -> Option<usize> {
+        let size = self.out_terminal.then(|| rustix::termios::tcgetwinsize(io::stdout()));
+        let columns = size?.ok()?.ws_col;
+        (columns > 0).then_some(usize::from(columns))
     }
 
     /// Colours for standard output.
@@ -139,6 +146,10 @@ impl Output {
         let paint = self.err_paint();
         let code = paint.faint(&format!("[{}]", plain::line(&info.code)));
         self.note(&format!("{} {} {code}", paint.bad("error:"), plain::line(&info.message)));
+        // Scripts and their logs are spared.
+        if let (true, Some(hint)) = (self.err_terminal, explanation(&info.code, &info.message)) {
+            self.note(&paint.faint(&format!("more: {hint}")));
+        }
     }
 
     /// Asks for yes or no on the terminal; anything but a clear yes is no.

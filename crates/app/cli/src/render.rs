@@ -7,7 +7,7 @@
 mod bar;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use wharf_client::Update;
@@ -21,6 +21,9 @@ use bar::Bar;
 /// Channels whose text is shown as it is; that of others is marked with the channel's name.
 const PLAIN_CHANNELS: [&str; 2] = ["stdout", "stderr"];
 
+/// Channels that are remembered.
+const CHANNELS_MAX: usize = 1_000;
+
 /// Shows one run.
 pub(crate) struct Renderer<W> {
     out: W,
@@ -33,6 +36,8 @@ pub(crate) struct Renderer<W> {
     open_line: Option<String>,
     /// The run is over, so the bar stays away.
     finished: bool,
+    /// Channels on which text came.
+    streamed: BTreeSet<String>,
     /// The asks the run waits for, oldest first, and what the bar says meanwhile.
     waiting: Vec<(AskId, &'static str)>,
 }
@@ -66,6 +71,7 @@ impl<W: Write> Renderer<W> {
             cleaners: BTreeMap::new(),
             open_line: None,
             finished: false,
+            streamed: BTreeSet::new(),
             waiting: Vec::new(),
         }
     }
@@ -80,6 +86,11 @@ impl<W: Write> Renderer<W> {
         if let Some(text) = connection(update) {
             self.say(&self.paint.attention(text));
         }
+    }
+
+    /// Whether text came on this channel.
+    pub(crate) fn has_streamed(&self, channel: &str) -> bool {
+        self.streamed.contains(channel)
     }
 
     /// Says something beside what the run itself says.
@@ -164,6 +175,9 @@ impl<W: Write> Renderer<W> {
         let text = self.safe_piece(&event.channel, &event.text);
         if text.is_empty() {
             return;
+        }
+        if self.streamed.len() < CHANNELS_MAX && !self.streamed.contains(&event.channel) {
+            self.streamed.insert(event.channel.clone());
         }
         if self.open_line.as_ref().is_some_and(|channel| *channel != event.channel) {
             self.close_line();

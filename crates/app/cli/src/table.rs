@@ -8,6 +8,8 @@ use crate::plain;
 
 /// The longest text in one cell.
 const CELL_CHARS_MAX: usize = 160;
+/// The longest text in a cell that is shown whole, such as an error.
+const UNCUT_CHARS_MAX: usize = 10_000;
 
 /// A table that is being filled.
 #[derive(Debug)]
@@ -18,6 +20,7 @@ pub(crate) struct Table {
     whole: Vec<usize>,
     usual: Vec<(usize, &'static str)>,
     spare: Vec<usize>,
+    uncut: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -40,7 +43,15 @@ impl Table {
 
     /// A table of names and values, without headings.
     pub(crate) fn bare(output: Output) -> Self {
-        Self { output, headings: vec![], rows: vec![], whole: vec![], usual: vec![], spare: vec![] }
+        Self {
+            output,
+            headings: vec![],
+            rows: vec![],
+            whole: vec![],
+            usual: vec![],
+            spare: vec![],
+            uncut: vec![],
+        }
     }
 
     /// Keeps these columns on one line, so that what they hold can be read and copied.
@@ -61,9 +72,16 @@ impl Table {
         self
     }
 
+    /// Cuts nothing off in these columns; on a terminal what is long takes several lines.
+    pub(crate) fn uncut(mut self, columns: &[usize]) -> Self {
+        self.uncut.extend(columns);
+        self
+    }
+
     /// Adds a row of text.
     pub(crate) fn row<const N: usize>(&mut self, cells: [&str; N]) {
-        self.rows.push(TableRow { cells: cells.map(safe).to_vec(), state: None });
+        let cells = self.safe(cells);
+        self.rows.push(TableRow { cells, state: None });
     }
 
     /// Adds a row for each of these facts that is known.
@@ -77,7 +95,17 @@ impl Table {
 
     /// Adds a row whose cell number `at` shows a state.
     pub(crate) fn row_with_state<const N: usize>(&mut self, cells: [&str; N], at: usize) {
-        self.rows.push(TableRow { cells: cells.map(safe).to_vec(), state: Some(at) });
+        let cells = self.safe(cells);
+        self.rows.push(TableRow { cells, state: Some(at) });
+    }
+
+    /// The cells without anything that a terminal obeys, and of a bearable length.
+    fn safe<const N: usize>(&self, cells: [&str; N]) -> Vec<String> {
+        let most = |column| match self.uncut.contains(&column) {
+            true => UNCUT_CHARS_MAX,
+            false => CELL_CHARS_MAX,
+        };
+        cells.iter().enumerate().map(|(at, text)| plain::cut(text, most(at))).collect()
     }
 
     /// The table as text, each line ended.
@@ -155,10 +183,6 @@ impl Table {
     }
 }
 
-fn safe(text: &str) -> String {
-    plain::cut(text, CELL_CHARS_MAX)
-}
-
 fn color_of(state: &str) -> Option<Color> {
     if let Some(status) = RunStatus::parse(state) {
         return match status {
@@ -200,6 +224,15 @@ mod tests {
         assert_eq!(table.columns(Some(18)), [0, 1, 2]);
         assert_eq!(table.columns(Some(17)), [0, 1]);
         assert_eq!(table.columns(Some(3)), [0]);
+    }
+
+    #[test]
+    fn an_error_is_never_cut() {
+        let mut table = Table::bare(Output::new(false)).uncut(&[1]);
+        let long = "x".repeat(500);
+        table.row([&long, &long]);
+        let text = table.text();
+        assert!(text.contains('…') && text.ends_with(&format!("{long}\n")), "{text}");
     }
 
     #[test]

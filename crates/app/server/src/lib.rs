@@ -32,6 +32,7 @@ mod up;
 pub use core::{Core, CoreOptions};
 pub use home::Home;
 pub use up::{Ready, Signals, UpOptions, up};
+pub use wharf_console::documents;
 pub use wharf_http::{CoreInfo, HttpLimits};
 
 /// Errors of the store as the owner of the home may see them: with the whole message.

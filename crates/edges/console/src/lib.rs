@@ -112,6 +112,13 @@ pub fn router(folder: Option<PathBuf>) -> io::Result<Router> {
     Ok(router.route(ASSETS, get(assets)).with_state(files))
 }
 
+/// The documents that the program carries: where each lies in the repository, such as
+/// `docs/errors/CODE.md`, and its Markdown.
+#[must_use]
+pub fn documents() -> &'static [(&'static str, &'static str)] {
+    site::CARRIED
+}
+
 /// Whether the program carries the page.
 #[must_use]
 pub fn is_built() -> bool {

@@ -158,11 +158,19 @@ async fn list(context: &Context) -> Result<Exit> {
     let list = context.client()?.agents().list();
     super::list(list, empty, context.output, |agents, output| {
         let headings = ["AGENT", "STATE", "VERSION", "TOOLS", "PID", "HEARTBEAT", "ABOUT"];
-        let mut table =
-            Table::new(output, &headings).keep_whole(&[0, 1]).leave_out(4, "").leave_out(5, "");
+        let mut table = Table::new(output, &headings)
+            .keep_whole(&[0, 1])
+            .leave_out(4, "")
+            .leave_out(5, "")
+            .uncut(&[6])
+            .spare(&[5, 2, 4]);
         for agent in agents {
             let heartbeat = agent.last_heartbeat.map(moment::relative_to_now);
-            let about = agent.reason.as_ref().unwrap_or(&agent.description);
+            // Why it is not well is never cut.
+            let about = match &agent.reason {
+                Some(reason) => reason.clone(),
+                None => plain::cut(&agent.description, 80),
+            };
             let cells = [
                 agent.agent_id.as_str(),
                 agent.state.as_str(),
@@ -170,7 +178,7 @@ async fn list(context: &Context) -> Result<Exit> {
                 &agent.tools.len().to_string(),
                 &agent.pid.map(|pid| pid.to_string()).unwrap_or_default(),
                 &heartbeat.unwrap_or_default(),
-                &plain::cut(about, 80),
+                &about,
             ];
             table.row_with_state(cells, 1);
         }
@@ -338,7 +346,7 @@ mod tests {
         let mut agent = example("added");
         let text = how_to_approve(&agent);
         assert!(text.contains("wharf agents approve dev.wharf.hello --all\n"));
-        assert!(text.contains("--permission 'network:egress:example.dev'\n"));
+        assert!(text.contains("--permission 'env:read:LANG'\n"));
         agent.permissions_requested.truncate(1);
         assert!(!how_to_approve(&agent).contains("--permission"));
     }

@@ -1,27 +1,74 @@
-//! Finds the open ask that a typed id, or the beginning of one, means.
+//! Finds the ask that a typed id, or the beginning of one, means.
 
 use wharf_client::Client;
 use wharf_vocab::{AskId, AskKind, Code};
 use wharf_wire::rest_v1::Ask;
 
 use crate::commands::{CliError, Result};
-use crate::plain;
+use crate::{moment, plain};
+
+/// Decided asks among which the beginning of an id is looked for.
+const DECIDED_MAX: usize = 200;
 
 /// The ask that `typed` means; `None` if no open one does but one may have, of which the core
 /// knows what became.
 pub(crate) async fn find(client: &Client, typed: &str, kind: AskKind) -> Result<Option<Ask>> {
     let asks = client.inbox().list().all().await?;
-    let found = pick(asks, typed, kind)?;
-    if found.is_none() && AskId::new(typed).is_err() {
-        return Err(not_open(typed));
+    if let Some(found) = pick(asks, typed, kind)? {
+        return Ok(Some(found));
     }
-    Ok(found)
+    match decided(client, typed).await?.as_slice() {
+        [ask] => Err(was_decided(ask)),
+        // Of an ask that was decided long ago the core itself says so.
+        _ if AskId::new(typed).is_ok() => Ok(None),
+        _ => Err(not_open(typed)),
+    }
+}
+
+/// The id of the ask that `typed` means, whether it is open or was decided.
+pub(crate) async fn find_any(client: &Client, typed: &str) -> Result<String> {
+    let begins = |ask: &Ask| !typed.is_empty() && ask.ask_id.starts_with(typed);
+    let mut fitting = client.inbox().list().all().await?;
+    fitting.retain(begins);
+    if fitting.is_empty() {
+        fitting = decided(client, typed).await?;
+    }
+    let ids: Vec<String> = fitting.iter().map(|ask| ask.ask_id.to_string()).collect();
+    match ids.as_slice() {
+        // One that was decided long ago is known to the core by its whole id.
+        [] if AskId::new(typed).is_ok() => Ok(typed.to_owned()),
+        [] => Err(not_open(typed)),
+        [one] => Ok(one.clone()),
+        several if several.iter().any(|id| id == typed) => Ok(typed.to_owned()),
+        several => Err(ambiguous(typed, several)),
+    }
+}
+
+/// Those that were decided lately and whose id begins so.
+async fn decided(client: &Client, typed: &str) -> Result<Vec<Ask>> {
+    let (mut asks, _) = client.inbox().decided().first(DECIDED_MAX).await?;
+    asks.retain(|ask| !typed.is_empty() && ask.ask_id.starts_with(typed));
+    Ok(asks)
+}
+
+fn was_decided(ask: &Ask) -> CliError {
+    let how = ask.decision.as_ref().map(ToString::to_string).unwrap_or_default();
+    let by = ask.decided_by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
+    let when = ask.decided_at.map(|at| format!(", {}", moment::relative_to_now(at)));
+    let when = when.unwrap_or_default();
+    let message = format!("{} has been decided already: {how}{by}{when}", ask.ask_id);
+    CliError::new(Code::AskDecided, plain::line(&message))
 }
 
 /// Nothing that is open is meant.
 pub(crate) fn not_open(typed: &str) -> CliError {
     let message = format!("no open ask begins with {typed:?}; see them with: wharf inbox");
     CliError::new(Code::AskNotFound, message)
+}
+
+fn ambiguous(typed: &str, ids: &[String]) -> CliError {
+    let ids: Vec<_> = ids.iter().map(|id| plain::line(id)).collect();
+    CliError::usage(format!("{typed} is ambiguous: {}; type more of it", ids.join(", ")))
 }
 
 fn pick(asks: Vec<Ask>, typed: &str, kind: AskKind) -> Result<Option<Ask>> {
@@ -37,9 +84,8 @@ fn pick(asks: Vec<Ask>, typed: &str, kind: AskKind) -> Result<Option<Ask>> {
             if ask.kind == kind { Ok(Some(ask)) } else { Err(other_kind(&ask)) }
         }
         _ => {
-            let ids: Vec<_> = fitting.iter().map(|ask| plain::line(&ask.ask_id)).collect();
-            let message = format!("{typed} is ambiguous: {}; type more of it", ids.join(", "));
-            Err(CliError::usage(message))
+            let ids: Vec<_> = fitting.iter().map(|ask| ask.ask_id.to_string()).collect();
+            Err(ambiguous(typed, &ids))
         }
     }
 }
@@ -103,6 +149,16 @@ mod tests {
         let failure = pick_from(&["c3a1", "c3b2"], "c3").expect_err("refused");
         assert!(failure.message().contains("c3a1, c3b2"));
         assert_eq!(failure.exit().number(), 2);
+    }
+
+    #[test]
+    fn what_was_decided_says_how_and_by_whom() {
+        let mut decided = ask("c3a1", AskKind::Question);
+        decided.decision = Some(wharf_vocab::AskOutcome::Answered);
+        decided.decided_by = Some("owner".into());
+        let failure = was_decided(&decided);
+        assert!(failure.is(Code::AskDecided), "{failure:?}");
+        assert_eq!(failure.message(), "c3a1 has been decided already: answered by owner");
     }
 
     #[test]

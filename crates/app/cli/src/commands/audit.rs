@@ -4,6 +4,7 @@ mod export;
 mod tail;
 
 use clap::Subcommand;
+use wharf_client::AuditFilter;
 
 use crate::commands::{Context, Exit, Result};
 use crate::plain;
@@ -33,6 +34,39 @@ Examples:
 
 Needs the home, not a running core. Exit code 1 if anything is wrong.")]
     Verify,
+}
+
+/// Which records are wanted.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Which records")]
+struct FilterArgs {
+    /// Only records of this actor, such as grant:owner or 'provider:*'
+    #[arg(long, value_name = "ACTOR")]
+    actor: Option<String>,
+    /// Only records of this event, such as tool.call_completed or 'grant.*'
+    #[arg(long, value_name = "EVENT")]
+    event: Option<String>,
+    /// Only records about this, such as run:default/nightly or 'world:*'
+    #[arg(long, value_name = "SUBJECT")]
+    subject: Option<String>,
+    /// Only records since then: a time, or an age such as 7d or 24h
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only records before then
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+}
+
+impl FilterArgs {
+    fn to_filter(&self) -> AuditFilter<'_> {
+        AuditFilter {
+            actor: self.actor.as_deref(),
+            event: self.event.as_deref(),
+            subject: self.subject.as_deref(),
+            since: self.since.as_deref(),
+            until: self.until.as_deref(),
+        }
+    }
 }
 
 /// Does what the subcommand says; shows the newest records when there is none.

@@ -1,34 +1,57 @@
 //! `wharf inbox`: what waits for an answer or an approval.
 
-use std::collections::BTreeSet;
+pub(crate) mod about;
+mod show;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use clap::Subcommand;
 use serde_json::Value;
 use wharf_client::Client;
-use wharf_vocab::AskKind;
+use wharf_vocab::{AskId, AskKind, Object};
 use wharf_wire::rest_v1::Ask;
 
+use crate::commands::runs::named;
 use crate::commands::{Context, Exit, Output, Poll, Result, Table};
-use crate::shape::plain_text;
 use crate::{moment, output, plain};
 
 const REFRESH: Duration = Duration::from_secs(2);
+/// Approvals whose arguments are looked up; for others there is `wharf inbox show`.
+const LOOKED_UP_MAX: usize = 20;
+
+/// The arguments of the runs that wait for an approval, as far as they are known.
+type Arguments = BTreeMap<AskId, Object>;
 
 /// What `wharf inbox` takes.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+#[group(skip)]
 #[command(after_help = "\
 Examples:
   wharf inbox
+  wharf inbox show c3            all about one of them
   wharf inbox --watch
   wharf inbox --watch --json     one line for each new ask")]
 pub(crate) struct InboxArgs {
+    #[command(subcommand)]
+    command: Option<InboxCommand>,
     /// Keep watching and show changes
     #[arg(long, short)]
     watch: bool,
 }
 
+#[derive(Debug, Subcommand)]
+enum InboxCommand {
+    /// Show one ask with all that helps to decide it
+    Show(show::InboxShowArgs),
+}
+
 /// Shows the open asks.
 pub(crate) async fn run(args: InboxArgs, context: &Context) -> Result<Exit> {
+    if let Some(InboxCommand::Show(args)) = &args.command {
+        return show::run(args, context).await;
+    }
     let output = context.output;
     let client = context.client()?;
     let items = open_asks(&client).await?;
@@ -38,9 +61,21 @@ pub(crate) async fn run(args: InboxArgs, context: &Context) -> Result<Exit> {
     if output.is_json() {
         output.json(&items)?;
     } else {
-        print(output, items)?;
+        print(output, &client, items).await?;
     }
     Ok(Exit::Done)
+}
+
+/// The arguments of those that ask for an approval. What cannot be looked up is left out.
+async fn arguments(client: &Client, asks: &[Ask]) -> Arguments {
+    let approvals = asks.iter().filter(|ask| ask.kind == AskKind::Approval);
+    let mut found = Arguments::new();
+    for ask in approvals.take(LOOKED_UP_MAX) {
+        if let Ok(detail) = client.inbox().get(&ask.ask_id).await {
+            found.insert(ask.ask_id.clone(), detail.inputs);
+        }
+    }
+    found
 }
 
 async fn open_asks(client: &Client) -> wharf_client::Result<Vec<Value>> {
@@ -55,7 +90,7 @@ async fn watch(client: Client, output: Output, items: Vec<Value>) -> Result<Exit
         if let Some(items) = items {
             if output.out_is_terminal() && !output.is_json() {
                 output.clear()?;
-                print(output, items)?;
+                print(output, &poll.client, items).await?;
                 output.note("Ctrl-C leaves");
             } else {
                 print_new(output, items, &mut seen)?;
@@ -90,8 +125,9 @@ fn print_new(output: Output, items: Vec<Value>, seen: &mut BTreeSet<String>) -> 
     Ok(())
 }
 
-fn print(output: Output, items: Vec<Value>) -> Result<()> {
+async fn print(output: Output, client: &Client, items: Vec<Value>) -> Result<()> {
     let asks: Vec<Ask> = output::rows(items)?;
+    let arguments = arguments(client, &asks).await;
     if asks.is_empty() {
         return output.line("nothing is waiting for you");
     }
@@ -112,42 +148,39 @@ fn print(output: Output, items: Vec<Value>) -> Result<()> {
     }
     let mut text = table.text();
     for ask in &asks {
-        text.push_str(&about(ask, output));
+        text.push_str(&described(ask, arguments.get(&ask.ask_id), output));
     }
     output.text(&text)
 }
 
 /// What an approval is about, for whoever must decide it; nothing more is said of a question.
-fn about(ask: &Ask, output: Output) -> String {
+fn described(ask: &Ask, arguments: Option<&Object>, output: Output) -> String {
     if ask.kind != AskKind::Approval && ask.detail.is_none() {
         return String::new();
     }
     let mut table = Table::bare(output);
-    let short = |digest: &str| plain::line(digest.get(..16).unwrap_or(digest));
     if let Some(caller) = &ask.caller {
         table.row(["  asked by", caller]);
     }
-    if let Some(digest) = &ask.args_digest {
-        table.row(["  arguments", &short(digest)]);
-    }
-    for file in &ask.files {
-        let b3 = file.b3.as_deref().unwrap_or("not known");
-        let said = format!("{} ({} bytes, b3 {b3})", file.path, file.bytes);
-        table.row([&format!("  reads {}", file.name), &said]);
-    }
-    match &ask.detail {
-        Some(Value::String(reason)) => table.row(["  because", reason]),
-        Some(Value::Object(proposal)) => {
-            for (name, value) in proposal {
-                table.row([&format!("  {name}"), &plain_text(value)]);
+    match (arguments, &ask.args_digest) {
+        (Some(arguments), _) if arguments.is_empty() => table.row(["  arguments", "none"]),
+        (Some(arguments), _) => {
+            // A name is the caller's own word, and must not pass for one of ours.
+            for (name, value) in arguments {
+                let name = format!("  argument {}", plain::cut(name, 40));
+                table.row([&name, &about::short(value)]);
             }
         }
-        Some(other) => table.row(["  about", &other.to_string()]),
-        None => {}
+        (None, Some(digest)) => {
+            table.row(["  arguments", digest.get(..16).unwrap_or(digest)]);
+        }
+        (None, None) => {}
     }
+    about::files_and_detail(&mut table, ask, "  ");
+    table.row(["  more", &format!("wharf inbox show {}", ask.ask_id)]);
+    table.row(["  its run", &format!("wharf runs show {}", named(&ask.run_id, &ask.world))]);
     let head = output.out_paint().strong(&plain::line(&ask.ask_id));
-    let see = format!("wharf runs show {}", plain::line(&ask.run_id));
-    format!("\n{head} {}\n{}  see its inputs with: {see}\n", plain::line(&ask.title), table.text())
+    format!("\n{head} {}\n{}", plain::line(&ask.title), table.text())
 }
 
 #[cfg(test)]
@@ -157,7 +190,7 @@ mod tests {
 
     fn ask(kind: &str, detail: &Value) -> Ask {
         serde_json::from_value(json!({"ask_id": "c3a1", "kind": kind, "run_id": "r1",
-            "tool": "mail/send", "world": "default", "title": "Send it?", "detail": detail,
+            "tool": "mail/send", "world": "lab", "title": "Send it?", "detail": detail,
             "args_digest": "0123456789abcdef0123", "caller": "g-1", "audience": "person",
             "deadline": "2026-11-15T09:00:00.000Z", "created_at": "2026-11-15T09:00:00.000Z"}))
         .expect("an ask")
@@ -167,13 +200,34 @@ mod tests {
     fn whoever_decides_is_told_what_about() {
         let output = Output::new(false);
         let proposed = json!({"to": "ops@example.dev", "lines": 3, "odd": "\u{1b}[2Jx"});
-        let text = about(&ask("approval", &proposed), output);
-        for part in ["c3a1 Send it?", "g-1", "0123456789abcdef\n", "ops@example.dev", "3\n"] {
+        let text = described(&ask("approval", &proposed), None, output);
+        for part in [
+            "c3a1 Send it?",
+            "g-1",
+            "0123456789abcdef\n",
+            "ops@example.dev",
+            "3\n",
+            "wharf inbox show c3a1\n",
+            "wharf runs show r1 --world lab\n",
+        ] {
             assert!(text.contains(part), "{part:?} is missing in {text}");
         }
         assert!(!text.contains('\u{1b}'), "{text}");
-        let text = about(&ask("approval", &json!("The policy is strict.")), output);
+        let text = described(&ask("approval", &json!("The policy is strict.")), None, output);
         assert!(text.contains("because") && text.contains("The policy is strict."), "{text}");
-        assert_eq!(about(&ask("question", &Value::Null), output), "");
+        assert_eq!(described(&ask("question", &Value::Null), None, output), "");
+    }
+
+    #[test]
+    fn arguments_take_the_place_of_their_digest() {
+        let output = Output::new(false);
+        let Value::Object(arguments) = json!({"to": "ada", "text": "x".repeat(500)}) else {
+            panic!("an object")
+        };
+        let text = described(&ask("approval", &Value::Null), Some(&arguments), output);
+        assert!(text.contains("  argument to    \"ada\"\n") && text.contains('…'), "{text}");
+        assert!(!text.contains("0123456789abcdef"), "{text}");
+        let none = described(&ask("approval", &Value::Null), Some(&Object::new()), output);
+        assert!(none.contains("arguments") && none.contains("none\n"), "{none}");
     }
 }

@@ -4,10 +4,12 @@
 mod command;
 mod desk;
 mod job;
+mod kept;
 mod lines;
 mod link;
 mod main_loop;
 mod seat;
+mod seats;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -20,6 +22,8 @@ use crate::commands::{Context, Exit, Result};
 
 /// What `wharf operator` takes.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+#[group(skip)]
 #[command(after_help = "\
 Examples:
   wharf operator --person                           use the seat yourself; type help for its commands
@@ -27,6 +31,8 @@ Examples:
   wharf operator --approve-all                      approve everything that asks this seat
   wharf operator --execute coder='python3 coder.py' carry out jobs delegated to coder
   wharf operator --execute '*=./worker.sh' --jobs 2 any agent, two at a time
+  wharf operator --name desk                        a seat that is kept, and returned to by its name
+  wharf operator list                               list seats; remove gives one up
   wharf operator --keep --token-file seat.token     keep the seat when leaving
   wharf operator --seat S-1 --token-file seat.token come back to it
   printf 'list\\nquit\\n' | wharf operator --json     driven by a script
@@ -44,8 +50,10 @@ Commands, one per line; REQ is a request's number, its id, or the beginning of i
 A worker's command is run by sh. It reads its prompt from standard input, and its output is the result;
 an exit code other than 0 means failure. Its environment has WHARF_TASK_ID, WHARF_AGENT,
 WHARF_BASE_URL and WHARF_WORKER_HANDLE, with which it can also talk to the core. A new seat is
-closed when you leave, unless --keep is given. See docs/operators.md.")]
+closed when you leave, unless --keep or --name is given. See docs/operators.md.")]
 pub(crate) struct OperatorArgs {
+    #[command(subcommand)]
+    command: Option<seats::SeatCommand>,
     /// What the seat is for, in a few words
     #[arg(long, value_name = "TEXT", conflicts_with = "seat")]
     desc: Option<String>,
@@ -56,6 +64,10 @@ pub(crate) struct OperatorArgs {
     /// runs
     #[arg(long, conflicts_with = "seat")]
     person: bool,
+    /// Keep the seat under this name on this machine, and return to it if there is one already
+    #[arg(long, value_name = "NAME", value_parser = kept::name)]
+    #[arg(conflicts_with_all = ["seat", "token_file", "keep"])]
+    name: Option<String>,
     /// Return to an existing seat
     #[arg(long, value_name = "SID", requires = "token_file")]
     seat: Option<String>,
@@ -87,7 +99,10 @@ impl OperatorArgs {
 }
 
 /// Sits on a seat until somebody leaves it.
-pub(crate) async fn run(args: OperatorArgs, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(mut args: OperatorArgs, context: &Context) -> Result<Exit> {
+    if let Some(command) = args.command.take() {
+        return seats::run(command, context).await;
+    }
     let client = context.client()?;
     let taken = seat::take(&args, &client).await?;
     let ended = main_loop::run(&args, &client, &taken, context.output).await;

@@ -1,6 +1,10 @@
-//! `wharf run`: starts a run and follows it; the outcome is one JSON object on standard output.
+//! `wharf run`: starts a run and follows it; the outcome is one JSON object on standard output, or
+//! its outputs in words on a terminal.
 
 mod follow;
+mod outcome;
+
+pub(super) use outcome::print as print_outcome;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -8,14 +12,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 use wharf_client::Client;
-use wharf_vocab::{Code, Direction, Durability, IdError, Mode, RunStatus, ToolId};
-use wharf_wire::rest_v1::{Artifact, CreateRun, Run, RunContext, RunOperator};
+use wharf_vocab::{Code, Durability, IdError, Mode, ToolId};
+use wharf_wire::rest_v1::{CreateRun, RunAccepted, RunContext, RunOperator};
 
-use crate::commands::runs::money_warnings;
 use crate::commands::tools;
-use crate::commands::{CliError, Context, Exit, Result, word};
+use crate::commands::{CliError, Context, Exit, Output, Result, word};
 use crate::render::Renderer;
-use crate::{amount, inputs, plain};
+use crate::{amount, inputs, nearest, plain};
 
 /// What `wharf run` takes.
 #[derive(Debug, clap::Args)]
@@ -32,7 +35,8 @@ An input key.world=/PATH is a file of the run's world, key.local=/PATH one of th
 the run it continues; --out names where outputs go in the same way. An input whose own
 name is key.world is written key..world.
 
-Text and progress go to standard error, the finished run to standard output as one JSON object.
+Text and progress go to standard error. When the run is over, a terminal shows its outputs; a pipe,
+or --json, gets the finished run as one JSON object, and with --json nothing else is said.
 Ctrl-C cancels the run; a second Ctrl-C leaves at once.
 Exit codes: 0 succeeded, 1 failed, 2 usage, 3 refused, 4 canceled.")]
 pub(crate) struct RunToolArgs {
@@ -93,57 +97,76 @@ pub(crate) struct RunToolArgs {
 pub(crate) async fn run(args: RunToolArgs, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let output = context.output;
-    let (detach, quiet) = (args.detach, args.quiet);
-    let request = request(args, &client).await?;
-    let accepted = {
-        let retrying = |error: &wharf_client::Error| {
-            output.note(&format!("{}; asking again for a while", plain::line(error.message())));
-        };
-        client.runs().submit(&request, retrying).await?
+    let way = Following { detach: args.detach, quiet: args.quiet };
+    let tool = args.tool.clone();
+    let request = match request(args, &client).await {
+        Ok(request) => request,
+        Err(failure) => return Err(with_suggestion(failure, &tool, &client).await),
     };
-    if detach {
-        output.json(&accepted)?;
-        return Ok(Exit::Done);
-    }
-    let mut renderer = (!quiet).then(|| Renderer::new(output));
-    let (run, world) = (&accepted.run_id, request.world.as_deref());
-    let end = follow::to_end(client, run, world, renderer.as_mut()).await;
-    if let Some(renderer) = &mut renderer {
-        renderer.finish();
-        if let Ok(Some((RunStatus::Succeeded, run))) = &end {
-            wrote(run).iter().for_each(|line| renderer.say(line));
+    let submitted = client.runs().submit(&request, |error| lost_answer(error, output)).await;
+    let accepted = match submitted {
+        Ok(accepted) => accepted,
+        Err(error) => return Err(with_suggestion(error.into(), &tool, &client).await),
+    };
+    let world = request.world.as_deref();
+    way.follow(client, &accepted, world, output).await
+}
+
+/// Says that an answer got lost and is asked for again.
+pub(super) fn lost_answer(error: &wharf_client::Error, output: Output) {
+    output.note(&format!("{}; asking again for a while", plain::line(error.message())));
+}
+
+/// How a run that was started is followed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Following {
+    /// Not at all: its id is printed.
+    pub(super) detach: bool,
+    /// Without a word on standard error.
+    pub(super) quiet: bool,
+}
+
+impl Following {
+    /// Follows the run to its end, and prints that.
+    pub(super) async fn follow(
+        self,
+        client: Client,
+        accepted: &RunAccepted,
+        world: Option<&str>,
+        output: Output,
+    ) -> Result<Exit> {
+        if self.detach {
+            output.json(accepted)?;
+            return Ok(Exit::Done);
         }
-    }
-    if let Err(failure) = &end
-        && failure.is(Code::PermissionDenied)
-    {
-        let id = plain::line(&accepted.run_id);
-        output.note(&format!("the run {id} continues, but this token may not read it"));
-    }
-    let Some((status, run)) = end? else { return Ok(Exit::Canceled) };
-    warnings(&run).iter().for_each(|line| output.note(line));
-    match output.json(&run) {
-        // Whoever read the outcome has gone, but the exit code still says how the run ended.
-        Ok(()) | Err(CliError::ReaderGone) => Ok(Exit::of_run(status)),
-        Err(failure) => Err(failure),
+        let mut renderer = (!self.quiet && !output.is_json()).then(|| Renderer::new(output));
+        let end = follow::to_end(client, &accepted.run_id, world, renderer.as_mut()).await;
+        if let Some(renderer) = &mut renderer {
+            renderer.finish();
+        }
+        if let Err(failure) = &end
+            && failure.is(Code::PermissionDenied)
+        {
+            let id = plain::line(&accepted.run_id);
+            output.note(&format!("the run {id} continues, but this token may not read it"));
+        }
+        let Some(end) = end? else { return Ok(Exit::Canceled) };
+        outcome::print(end, renderer.as_ref(), output)
     }
 }
 
-/// What whoever pays for the run should know, also when all else is quiet.
-fn warnings(run: &Value) -> Vec<String> {
-    let Ok(run) = serde_json::from_value::<Run>(run.clone()) else { return Vec::new() };
-    money_warnings(&run)
-}
-
-/// A line for each file that the run wrote.
-fn wrote(run: &Value) -> Vec<String> {
-    let Ok(run) = serde_json::from_value::<Run>(run.clone()) else { return Vec::new() };
-    let written = run.artifacts.iter().flatten().filter(|file| file.direction == Direction::Out);
-    let line = |file: &Artifact| {
-        let (world, path) = (plain::line(&file.world), plain::line(&file.path));
-        format!("wrote world://{world}{path} ({})", amount::about(file.bytes))
-    };
-    written.map(line).collect()
+/// The same failure; if there is no such tool, with the one that may be meant.
+async fn with_suggestion(failure: CliError, typed: &str, client: &Client) -> CliError {
+    if !failure.is(Code::ToolNotFound) {
+        return failure;
+    }
+    // Whoever may not look at tools is not told of any.
+    let Ok(tools) = client.tools().list().all().await else { return failure };
+    let ids: Vec<&str> = tools.iter().map(|tool| tool.tool_id.as_str()).collect();
+    match nearest::tool(typed, &ids) {
+        Some(id) => failure.with_hint(&format!("Did you mean {}?", plain::line(id))),
+        None => failure.with_hint("List the tools with: wharf tools"),
+    }
 }
 
 async fn request(args: RunToolArgs, client: &Client) -> Result<CreateRun> {
@@ -218,7 +241,7 @@ async fn read_inputs(args: &RunToolArgs, tool: &ToolId, client: &Client) -> Resu
 }
 
 /// The tool's input schema; none if the token may run the tool but not look at it.
-async fn schema_of(tool: &ToolId, client: &Client) -> Result<Option<Value>> {
+pub(super) async fn schema_of(tool: &ToolId, client: &Client) -> Result<Option<Value>> {
     match client.tools().get(tool).await {
         Ok(tool) => Ok(Some(tool.input_schema)),
         Err(error) if error.is(Code::PermissionDenied) => Ok(None),

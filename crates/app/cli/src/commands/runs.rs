@@ -1,14 +1,19 @@
 //! `wharf runs`: what ran, what runs, and what to do about it.
 
+mod find;
 mod list;
+mod retry;
 mod show;
 mod watch;
 
+pub(super) use find::{FoundRun, named};
 pub(super) use show::money_warnings;
 
 use clap::Subcommand;
+use serde_json::{Value, json};
+use wharf_client::Client;
 
-use crate::commands::{Context, Exit, Result};
+use crate::commands::{CliError, Context, Exit, Result};
 use crate::plain;
 
 /// What `wharf runs` takes.
@@ -30,6 +35,8 @@ enum RunsCommand {
     Show(show::RunsShowArgs),
     /// Follow a run from its start to its end
     Watch(watch::RunsWatchArgs),
+    /// Run again what a run did, with other inputs if you like
+    Retry(retry::RunsRetryArgs),
     /// Cancel runs
     Cancel(CancelArgs),
     /// Remove finished runs permanently
@@ -42,6 +49,7 @@ pub(crate) async fn run(args: RunsArgs, context: &Context) -> Result<Exit> {
         RunsCommand::List(args) => list::run(*args, context).await,
         RunsCommand::Show(args) => show::run(args, context).await,
         RunsCommand::Watch(args) => watch::run(args, context).await,
+        RunsCommand::Retry(args) => retry::run(args, context).await,
         RunsCommand::Cancel(args) => cancel(args, context).await,
         RunsCommand::Purge(args) => purge(args, context).await,
     }
@@ -52,12 +60,15 @@ pub(crate) async fn run(args: RunsArgs, context: &Context) -> Result<Exit> {
 #[command(after_help = "\
 Examples:
   wharf runs cancel 0197a1c2-5d3e-7f00-8000-000000000001
-  wharf runs cancel nightly --world lab --reason 'wrong input'")]
+  wharf runs cancel 0197a1
+  wharf runs cancel nightly --world lab --reason 'wrong input'
+
+Exit code 1 if a run was over already.")]
 struct CancelArgs {
-    /// The runs' ids
+    /// The runs' ids, or their beginnings
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<String>,
-    /// The runs' world
+    /// The runs' world [default: whichever has them]
     #[arg(long)]
     world: Option<String>,
     /// Why
@@ -67,13 +78,40 @@ struct CancelArgs {
 
 /// Asks for each run to be canceled; it ends when its provider has let go.
 async fn cancel(args: CancelArgs, context: &Context) -> Result<Exit> {
+    let output = context.output;
     let client = context.client()?;
-    let (world, reason) = (args.world.as_deref(), args.reason.as_deref());
-    for run in &args.runs {
-        client.runs().cancel(run, reason).world(world).await?;
-        context.output.note(&format!("canceling {}", plain::line(run)));
+    let (mut exit, mut answers) = (Exit::Done, Vec::new());
+    for run in find_all(&client, &args.runs, args.world.as_deref()).await? {
+        let call = client.runs().cancel(&run.run_id, args.reason.as_deref());
+        let answer = call.world(run.world.as_deref()).await?;
+        let id = plain::line(&run.run_id);
+        if answer.status.is_terminal() {
+            exit = Exit::Failed;
+        }
+        match answer.status.is_terminal() {
+            _ if output.is_json() => {}
+            true => output.note(&format!("{id} is over: {}", answer.status)),
+            false => output.note(&format!("canceling {id}")),
+        }
+        answers.push(json!({"run_id": run.run_id, "world": run.world, "status": answer.status}));
     }
-    Ok(Exit::Done)
+    if output.is_json() {
+        output.json(&Value::Array(answers))?;
+    }
+    Ok(exit)
+}
+
+/// All runs that were typed, before anything is done to the first of them.
+async fn find_all(client: &Client, typed: &[String], world: Option<&str>) -> Result<Vec<FoundRun>> {
+    let mut found: Vec<FoundRun> = Vec::new();
+    for typed in typed {
+        let run = find::find(client, typed, world).await?;
+        if found.contains(&run) {
+            return Err(CliError::usage(format!("{} is named twice", plain::line(&run.run_id))));
+        }
+        found.push(run);
+    }
+    Ok(found)
 }
 
 /// What `wharf runs purge` takes.
@@ -85,10 +123,10 @@ Examples:
 
 Inputs and outputs of the runs are removed permanently; the audit keeps a record of them.")]
 struct PurgeArgs {
-    /// The runs' ids; each must have ended
+    /// The runs' ids, or their beginnings; each must have ended
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<String>,
-    /// The runs' world
+    /// The runs' world [default: whichever has them]
     #[arg(long)]
     world: Option<String>,
     /// Do not ask for confirmation
@@ -100,8 +138,9 @@ struct PurgeArgs {
 async fn purge(args: PurgeArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let what = match args.runs.as_slice() {
-        [one] => format!("run {}", plain::line(one)),
+    let runs = find_all(&client, &args.runs, args.world.as_deref()).await?;
+    let what = match runs.as_slice() {
+        [one] => format!("run {}", plain::line(&one.run_id)),
         many => format!("{} runs", many.len()),
     };
     let question = format!("Remove {what} permanently?");
@@ -109,9 +148,15 @@ async fn purge(args: PurgeArgs, context: &Context) -> Result<Exit> {
         output.note("nothing removed");
         return Ok(Exit::Done);
     }
-    for run in &args.runs {
-        client.runs().purge(run).world(args.world.as_deref()).await?;
-        output.note(&format!("removed {}", plain::line(run)));
+    for run in &runs {
+        client.runs().purge(&run.run_id).world(run.world.as_deref()).await?;
+        if !output.is_json() {
+            output.note(&format!("removed {}", plain::line(&run.run_id)));
+        }
+    }
+    if output.is_json() {
+        let removed = runs.iter().map(|run| json!({"run_id": run.run_id, "world": run.world}));
+        output.json(&Value::Array(removed.collect()))?;
     }
     Ok(Exit::Done)
 }

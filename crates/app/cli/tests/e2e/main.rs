@@ -8,6 +8,7 @@ mod console;
 mod costs;
 mod data_faults;
 mod echoes;
+mod everyday;
 mod examples;
 mod faces;
 mod faults;

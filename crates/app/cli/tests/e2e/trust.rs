@@ -175,7 +175,7 @@ fn r087_rules_of_the_owner_make_runs_wait_for_a_person() {
     assert!(ask["args_digest"].is_string() && ask["caller"] == "owner", "{ask}");
     assert_eq!(status(&allowed), "waiting");
     let shown = home.run(&["inbox"]).code(0).stdout;
-    assert!(shown.contains("asked by") && shown.contains("arguments"), "{shown}");
+    assert!(shown.contains("asked by") && shown.contains("argument "), "{shown}");
 
     // A token that is not a person's cannot decide it, whatever its verbs are.
     let id = ask["ask_id"].as_str().expect("an id");

@@ -1,4 +1,4 @@
-//! The audit, which the core gives out only forward from a record's number.
+//! The audit: the newest records first, or all of them in the order in which they were written.
 
 use serde_json::Value;
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
@@ -7,6 +7,31 @@ use wharf_wire::rest_v1::{AuditRecord, Page};
 use crate::call::Call;
 use crate::client::Client;
 use crate::error::Result;
+
+/// Which records to read; `*` at the end of a text stands for whatever follows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AuditFilter<'a> {
+    /// Only records of this actor, such as `owner` or `g-1*`.
+    pub actor: Option<&'a str>,
+    /// Only records of this event, such as `run.*`.
+    pub event: Option<&'a str>,
+    /// Only records about this, such as `run:default/r-1`.
+    pub subject: Option<&'a str>,
+    /// Only records at or after this time: an RFC 3339 time, or an age such as `7d`.
+    pub since: Option<&'a str>,
+    /// Only records before this time, written like `since`.
+    pub until: Option<&'a str>,
+}
+
+impl AuditFilter<'_> {
+    fn narrow<T>(&self, call: Call<T>) -> Call<T> {
+        call.query("actor", self.actor)
+            .query("event", self.event)
+            .query("subject", self.subject)
+            .query("since", self.since)
+            .query("until", self.until)
+    }
+}
 
 /// The audit, as [`Client::audit`] gives it.
 #[derive(Debug, Clone, Copy)]
@@ -20,41 +45,46 @@ impl Audit<'_> {
         call.query("after", Some(&after)).query("limit", Some(&limit))
     }
 
-    /// The records after number `after` as the core wrote them, and whether there are more.
-    pub async fn records(&self, after: u64, limit: usize) -> Result<(Vec<Value>, bool)> {
-        let page = self.after(after, limit).raw().await?;
-        let items = page.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
-        let more = page.get("next_cursor").is_some_and(|next| !next.is_null());
-        Ok((items.clone(), more && !items.is_empty()))
+    /// Hands every record after number `after` that fits to `take`, page by page and as the core
+    /// wrote them.
+    pub async fn each_after<E: From<crate::Error>>(
+        &self,
+        after: u64,
+        filter: &AuditFilter<'_>,
+        mut take: impl FnMut(Vec<Value>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let mut cursor = None::<String>;
+        loop {
+            let call = filter.narrow(self.after(after, PAGE_ITEMS_MAX));
+            let page = call.query("cursor", cursor.as_deref()).raw().await?;
+            let (items, next) = taken_apart(page);
+            take(items)?;
+            match next {
+                Some(next) => cursor = Some(next),
+                None => return Ok(()),
+            }
+        }
     }
 
-    /// The newest `count` records as the core wrote them, oldest first.
-    ///
-    /// Records are given out only forward, so the end is searched for by halves: a few dozen
-    /// small requests instead of reading the whole audit.
-    pub async fn newest(&self, count: u32) -> Result<Vec<Value>> {
-        let mut back = u64::from(count);
+    /// The newest `count` records that fit as the core wrote them, oldest first.
+    pub async fn newest(&self, count: u32, filter: &AuditFilter<'_>) -> Result<Vec<Value>> {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
-        let end = self.last_number().await?;
+        let (mut records, mut cursor) = (Vec::new(), None::<String>);
         loop {
-            let from = end.saturating_sub(back);
-            let mut records = Vec::new();
-            let mut at = from;
-            loop {
-                let (items, more) = self.records(at, PAGE_ITEMS_MAX).await?;
-                at = items.last().map_or(at, Self::number);
-                records.extend(items);
-                if !more {
-                    break;
-                }
+            let limit = (count - records.len()).min(PAGE_ITEMS_MAX).to_string();
+            let call = filter.narrow(self.0.read_at::<Value>(&["v1", "audit"]));
+            let call = call.query("order", Some("desc")).query("limit", Some(&limit));
+            let (items, next) = taken_apart(call.query("cursor", cursor.as_deref()).await?);
+            records.extend(items);
+            match next {
+                // A page may be short, or empty, although there is more.
+                Some(next) if records.len() < count => cursor = Some(next),
+                _ => break,
             }
-            // Numbers may have gaps, and then the search goes further back.
-            if records.len() >= count || from == 0 {
-                let surplus = records.len().saturating_sub(count);
-                return Ok(records.split_off(surplus));
-            }
-            back = back.saturating_mul(4);
         }
+        records.truncate(count);
+        records.reverse();
+        Ok(records)
     }
 
     /// A record's number.
@@ -62,28 +92,14 @@ impl Audit<'_> {
     pub fn number(record: &Value) -> u64 {
         record.get("id").and_then(Value::as_u64).unwrap_or(0)
     }
+}
 
-    /// The number of the newest record; 0 if there is none.
-    async fn last_number(&self) -> Result<u64> {
-        let (mut known, mut beyond) = (0, 1);
-        while let Some(found) = self.first_after(beyond - 1).await? {
-            known = found;
-            beyond = found.saturating_mul(2).saturating_add(1);
-        }
-        // There is a record at `known` and none from `beyond` on.
-        while beyond - known > 1 {
-            let middle = known + (beyond - known) / 2;
-            match self.first_after(middle - 1).await? {
-                Some(found) if found < beyond => known = found,
-                // A record that was written since then lies beyond; reading finds it.
-                _ => beyond = middle,
-            }
-        }
-        Ok(known)
-    }
-
-    async fn first_after(&self, number: u64) -> Result<Option<u64>> {
-        Ok(self.records(number, 1).await?.0.first().map(Self::number))
+/// The items of a page, and where the next one begins.
+fn taken_apart(mut page: Value) -> (Vec<Value>, Option<String>) {
+    let next = page.get("next_cursor").and_then(Value::as_str).map(str::to_owned);
+    match page.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => (items, next),
+        _ => (Vec::new(), None),
     }
 }
 
@@ -93,42 +109,62 @@ mod tests {
     use crate::scripted::{Reply, Request, Scripted, ScriptedClient as _};
     use serde_json::json;
 
-    /// Answers like a core whose audit holds these numbers.
+    fn parameter<'a>(request: &'a Request, key: &str) -> Option<&'a str> {
+        let (_, query) = request.line.split_once('?')?;
+        query.split('&').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='))
+    }
+
+    /// Answers like a core whose audit holds these numbers, and that gives out two at a time.
     fn answer(request: &Request, ids: &[u64]) -> Reply {
-        let number = |key: &str| -> u64 {
-            let (_, query) = request.line.split_once('?').expect("a query");
-            let pair = query.split('&').find_map(|pair| pair.strip_prefix(key));
-            pair.expect("the parameter").parse().expect("a number")
+        let number = |key| parameter(request, key).and_then(|text| text.parse::<u64>().ok());
+        let newest_first = parameter(request, "order") == Some("desc");
+        let mut ids = ids.to_vec();
+        if newest_first {
+            ids.reverse();
+        }
+        let begin = number("cursor").or(number("after"));
+        let fits = |id: &u64| {
+            begin.is_none_or(|begin| if newest_first { *id < begin } else { *id > begin })
         };
-        let (after, limit) = (number("after="), number("limit="));
-        let limit = usize::try_from(limit).expect("small");
-        let fitting: Vec<_> = ids.iter().filter(|id| **id > after).collect();
-        let items: Vec<_> = fitting.iter().take(limit).map(|id| json!({"id": id})).collect();
-        let next = (fitting.len() > limit).then_some("more");
+        let fitting: Vec<u64> = ids.into_iter().filter(fits).collect();
+        let limit = number("limit").and_then(|limit| usize::try_from(limit).ok()).expect("a limit");
+        let shown = &fitting[..fitting.len().min(limit).min(2)];
+        let next = (fitting.len() > shown.len()).then(|| shown.last()).flatten();
+        let items: Vec<_> = shown.iter().map(|id| json!({"id": id})).collect();
+        let next = next.map(ToString::to_string);
         Reply::Json(200, json!({"items": items, "next_cursor": next}))
     }
 
-    async fn newest_of(ids: Vec<u64>, count: u32) -> (Vec<u64>, usize) {
+    async fn newest_of(ids: Vec<u64>, count: u32) -> Vec<u64> {
         let mut scripted = Scripted::new();
         scripted.start(move |request| answer(request, &ids)).await;
-        let records = scripted.client().audit().newest(count).await.expect("read");
-        (records.iter().map(Audit::number).collect(), scripted.seen().len())
+        let filter = AuditFilter::default();
+        let records = scripted.client().audit().newest(count, &filter).await.expect("read");
+        records.iter().map(Audit::number).collect()
     }
 
     #[tokio::test]
-    async fn the_end_is_found_in_few_requests() {
-        let (ids, requests) = newest_of((1..=100_000).collect(), 3).await;
-        assert_eq!(ids, [99_998, 99_999, 100_000]);
-        assert!(requests < 50, "{requests} requests");
+    async fn the_newest_are_given_oldest_first() {
+        assert_eq!(newest_of((1..=100).collect(), 3).await, [98, 99, 100]);
+        assert_eq!(newest_of(vec![], 3).await, [0_u64; 0]);
+        assert_eq!(newest_of(vec![5, 900, 9_000], 2).await, [900, 9_000]);
+        assert_eq!(newest_of(vec![5, 900, 9_000], 9).await, [5, 900, 9_000]);
     }
 
     #[tokio::test]
-    async fn holes_and_short_audits_give_what_there_is() {
-        assert_eq!(newest_of(vec![], 3).await.0, [0_u64; 0]);
-        assert_eq!(newest_of(vec![1], 3).await.0, [1]);
-        assert_eq!(newest_of(vec![5, 900, 9_000], 2).await.0, [900, 9_000]);
-        assert_eq!(newest_of(vec![5, 900, 9_000], 9).await.0, [5, 900, 9_000]);
-        let many: Vec<u64> = (1..=450).collect();
-        assert_eq!(newest_of(many.clone(), 1_000).await.0, many);
+    async fn what_is_wanted_is_asked_of_the_core() {
+        let mut scripted = Scripted::new();
+        scripted.start(|request| answer(request, &[4, 5, 6, 7])).await;
+        let filter = AuditFilter { event: Some("run.*"), since: Some("7d"), ..Default::default() };
+        let (client, mut seen) = (scripted.client(), Vec::new());
+        let take = |records: Vec<Value>| {
+            seen.extend(records.iter().map(Audit::number));
+            Ok::<_, crate::Error>(())
+        };
+        client.audit().each_after(4, &filter, take).await.expect("read");
+        assert_eq!(seen, [5, 6, 7]);
+        let lines: Vec<_> = scripted.seen().into_iter().map(|request| request.line).collect();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines.iter().all(|line| line.contains("event=run.*&since=7d")), "{lines:?}");
     }
 }

@@ -9,14 +9,14 @@ mod worlds;
 
 use reqwest::Method;
 use wharf_wire::rest_v1::{
-    ConsoleLink, Costs, CreateTicket, CreateToken, Diagnosis, Keys, RotateKeys, Secret, Ticket,
-    Token,
+    Account, ConsoleLink, ConsoleSession, Costs, CreateTicket, CreateToken, Diagnosis, Keys,
+    Provider, RotateKeys, Secret, System, Ticket, Token,
 };
 
 use crate::call::{Call, List};
 use crate::client::Client;
 
-pub use audit::Audit;
+pub use audit::{Audit, AuditFilter};
 pub use inbox::{Inbox, Seats};
 pub use mcp::McpServers;
 pub use providers::{Agents, LogFollower, Operatives, Tools};
@@ -98,6 +98,26 @@ impl Client {
     /// What could keep the core from working well.
     pub fn doctor(&self) -> Call<Diagnosis> {
         self.read_at(&["v1", "doctor"])
+    }
+
+    /// The accounts of the budget tree: of each world, and of tokens with a budget below it.
+    pub fn accounts(&self) -> List<Account> {
+        List::new(self, &["v1", "accounts"])
+    }
+
+    /// Providers of every kind, all in one shape.
+    pub fn providers(&self) -> List<Provider> {
+        List::new(self, &["v1", "providers"])
+    }
+
+    /// What the core is and has; for tokens that may read everywhere.
+    pub fn system(&self) -> Call<System> {
+        self.read_at(&["v1", "system"])
+    }
+
+    /// Whom the token stands for and what it permits, and which core this is.
+    pub fn session(&self) -> Call<ConsoleSession> {
+        self.read_at(&["v1", "console", "session"])
     }
 
     pub(crate) fn read_at<T>(&self, path: &[&str]) -> Call<T> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 use wharf_vocab::{IdError, RunId, RunStatus, ToolId};
-use wharf_wire::rest_v1::{CancelRun, CreateRun, Run, RunAccepted};
+use wharf_wire::rest_v1::{CancelRun, CreateRun, Run, RunAccepted, RunAgain, RunCount};
 
 use crate::call::{Call, List};
 use crate::client::Client;
@@ -37,6 +37,24 @@ pub struct RunFilter<'a> {
     pub since: Option<&'a str>,
     /// Only runs accepted before this time, written like `since`.
     pub until: Option<&'a str>,
+}
+
+impl RunFilter<'_> {
+    fn parameters(&self) -> [(&'static str, Option<String>); 9] {
+        let words: Vec<&str> = self.status.iter().map(|status| status.as_str()).collect();
+        let text = |value: Option<&str>| value.map(str::to_owned);
+        [
+            ("world", text(self.world)),
+            ("tool", text(self.tool)),
+            ("status", (!words.is_empty()).then(|| words.join(","))),
+            ("caller", text(self.caller)),
+            ("parent", text(self.parent)),
+            ("correlation_id", text(self.correlation_id)),
+            ("id_prefix", text(self.id_prefix)),
+            ("since", text(self.since)),
+            ("until", text(self.until)),
+        ]
+    }
 }
 
 /// Runs, as [`Client::runs`] gives them.
@@ -82,13 +100,22 @@ impl Runs<'_> {
         request: &CreateRun,
         retrying: impl FnOnce(&Error),
     ) -> Result<RunAccepted> {
-        let error = match self.create(request).await {
+        self.surely(|client| client.runs().create(request), retrying).await
+    }
+
+    /// Makes a request that may be repeated until its answer has come.
+    async fn surely(
+        &self,
+        call: impl Fn(&Client) -> Call<RunAccepted>,
+        retrying: impl FnOnce(&Error),
+    ) -> Result<RunAccepted> {
+        let error = match call(self.0).await {
             Err(error) if error.is_outage() && error.may_have_executed() => error,
             answered => return answered,
         };
         retrying(&error);
         tokio::time::sleep(PAUSE).await;
-        self.until_heard(|client| client.runs().create(request)).await
+        self.until_heard(call).await
     }
 
     /// One run.
@@ -98,18 +125,38 @@ impl Runs<'_> {
 
     /// Runs, the newest first.
     pub fn list(&self, filter: &RunFilter<'_>) -> List<Run> {
-        let words: Vec<&str> = filter.status.iter().map(|status| status.as_str()).collect();
-        let statuses = (!words.is_empty()).then(|| words.join(","));
-        List::new(self.0, &["v1", "runs"])
-            .query("world", filter.world)
-            .query("tool", filter.tool)
-            .query("status", statuses.as_deref())
-            .query("caller", filter.caller)
-            .query("parent", filter.parent)
-            .query("correlation_id", filter.correlation_id)
-            .query("id_prefix", filter.id_prefix)
-            .query("since", filter.since)
-            .query("until", filter.until)
+        let list = List::new(self.0, &["v1", "runs"]);
+        filter
+            .parameters()
+            .into_iter()
+            .fold(list, |list, (key, value)| list.query(key, value.as_deref()))
+    }
+
+    /// How many runs there are, exactly up to 10,000.
+    pub fn count(&self, filter: &RunFilter<'_>) -> Call<RunCount> {
+        let call = self.0.read_at(&["v1", "runs", "count"]);
+        filter
+            .parameters()
+            .into_iter()
+            .fold(call, |call, (key, value)| call.query(key, value.as_deref()))
+    }
+
+    /// Runs again what a run did, with changes if there are some. Ask in the run's world.
+    pub fn again(&self, run: &str, changes: &RunAgain) -> Call<RunAccepted> {
+        self.0.post_to(&["v1", "runs", run, "again"]).body(changes)
+    }
+
+    /// Asks for a run to be repeated until the core has answered, and so has it repeated exactly
+    /// once. The changes must carry a `run_id` or an `idempotency_key`. `retrying` is called once
+    /// if the answer got lost.
+    pub async fn again_surely(
+        &self,
+        run: &str,
+        world: Option<&str>,
+        changes: &RunAgain,
+        retrying: impl FnOnce(&Error),
+    ) -> Result<RunAccepted> {
+        self.surely(|client| client.runs().again(run, changes).world(world), retrying).await
     }
 
     /// Follows a run from the event after number `after`.

@@ -26,7 +26,7 @@ const CSS: &str =
 const JS: &str = include_str!("docs.js");
 
 /// What was in the repository when the program was built: where it lies, and its text.
-static CARRIED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/docs.rs"));
+pub(crate) static CARRIED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/docs.rs"));
 
 /// All pages, with their places in the navigation.
 static SITE: LazyLock<Site> = LazyLock::new(|| Site::of(CARRIED));

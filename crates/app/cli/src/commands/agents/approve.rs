@@ -17,10 +17,13 @@ Examples:
   wharf agents approve hello --permission network:egress:example.dev --permission env:read:LANG
   wharf agents approve hello --permission 'filesystem:read:/srv/data/**' --sandbox strict
   wharf agents approve hello --all --isolation run --memory 256Mi --rate 60/minute
+  wharf agents approve hello --none                nothing of what it asks for
 
 A permission may be narrower than the one the manifest asks for. An approval is for the manifest
 and the files as they are now, and replaces an earlier one.")]
-#[command(override_usage = "wharf agents approve <AGENT> <--all|--permission <P>...> [OPTIONS]")]
+#[command(
+    override_usage = "wharf agents approve <AGENT> <--all|--none|--permission <P>...> [OPTIONS]"
+)]
 #[command(group = clap::ArgGroup::new("what").required(true))]
 pub(crate) struct AgentsApproveArgs {
     /// The agent's id, or a unique beginning or end of it
@@ -28,6 +31,9 @@ pub(crate) struct AgentsApproveArgs {
     /// Approve everything it asks for
     #[arg(long, group = "what")]
     all: bool,
+    /// Approve the agent with none of what it asks for
+    #[arg(long, group = "what")]
+    none: bool,
     /// Approve only this permission; may be repeated
     #[arg(long = "permission", value_name = "P", num_args = 1.., group = "what")]
     permissions: Vec<String>,
@@ -50,6 +56,7 @@ pub(super) async fn run(args: AgentsApproveArgs, context: &Context) -> Result<Ex
     let body = ApproveAgent {
         manifest_hash: Some(agent.manifest_hash),
         all: args.all.then_some(true),
+        // With --none nothing is named, which approves the agent and nothing else.
         permissions: (!args.all).then_some(args.permissions),
         sandbox: args.sandbox,
         isolation: args.isolation,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use wharf_client::{Audit, Client};
+use wharf_client::{Audit, AuditFilter, Client};
 use wharf_wire::rest_v1::AuditRecord;
 
 use crate::commands::{Context, Exit, Output, Poll, Result};
@@ -17,6 +17,8 @@ const REFRESH: Duration = Duration::from_secs(1);
 Examples:
   wharf audit
   wharf audit tail -n 100
+  wharf audit --event 'tool.*' --actor grant:owner --since 24h
+  wharf audit --subject run:default/nightly
   wharf audit tail -f --json     one record per line as it is written")]
 pub(crate) struct AuditTailArgs {
     /// How many records
@@ -26,34 +28,64 @@ pub(crate) struct AuditTailArgs {
     /// Keep showing new records as they are written
     #[arg(short, long)]
     follow: bool,
+    #[command(flatten)]
+    filter: super::FilterArgs,
 }
 
 /// Shows the newest records, oldest first.
 pub(crate) async fn run(args: AuditTailArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let records = client.audit().newest(args.count).await?;
-    let last = records.last().map_or(0, Audit::number);
+    let filter = args.filter.to_filter();
+    // Whoever follows is told of all that is written from here on.
+    let last = if args.follow { last_number(&client).await? } else { 0 };
+    let mut records = client.audit().newest(args.count, &filter).await?;
     if output.is_json() && !args.follow {
         output.json(&records)?;
         return Ok(Exit::Done);
+    }
+    if args.follow {
+        records.retain(|record| Audit::number(record) <= last);
     }
     for record in records {
         print(output, record)?;
     }
     if args.follow {
-        follow(client, output, last).await?;
+        follow(client, output, last, &args.filter).await?;
     }
     Ok(Exit::Done)
 }
 
+/// The number of the newest record of all.
+async fn last_number(client: &Client) -> wharf_client::Result<u64> {
+    let newest = client.audit().newest(1, &AuditFilter::default()).await?;
+    Ok(newest.last().map_or(0, Audit::number))
+}
+
 /// Prints records as they are written; it ends only with an error.
-async fn follow(client: Client, output: Output, mut last: u64) -> Result<()> {
+async fn follow(
+    client: Client,
+    output: Output,
+    mut last: u64,
+    filter: &super::FilterArgs,
+) -> Result<()> {
     let mut poll = Poll::new(client, REFRESH);
     loop {
-        let read = async |client: &Client| client.audit().records(last, usize::MAX).await;
-        let Some((records, _)) = poll.next(output, read).await? else { continue };
-        last = records.last().map_or(last, Audit::number);
+        let read = async |client: &Client| {
+            // Records that do not fit have numbers, too, and are not looked at again.
+            let newest = last_number(client).await?;
+            let mut records = Vec::new();
+            if newest > last {
+                let take = |page: Vec<Value>| {
+                    records.extend(page);
+                    Ok::<_, wharf_client::Error>(())
+                };
+                client.audit().each_after(last, &filter.to_filter(), take).await?;
+            }
+            Ok((records, newest))
+        };
+        let Some((records, newest)) = poll.next(output, read).await? else { continue };
+        last = records.last().map_or(0, Audit::number).max(newest).max(last);
         records.into_iter().try_for_each(|record| print(output, record))?;
     }
 }

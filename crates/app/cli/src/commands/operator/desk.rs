@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
-use wharf_vocab::Code;
+use wharf_vocab::{Code, Object};
 use wharf_wire::operator_v1::{CoreMessage, OperatorMessage};
 
 use super::command::{self, ExecuteRule};
 use super::job::{JobEnd, WorkerJob};
-use super::show::{self, OperatorDisplay};
+use super::show::{self, OperatorDisplay, RequestFacts};
 use crate::commands::Result;
+use crate::form;
 
 /// Replies that are remembered, so that they can be given again after a lost connection.
 const REPLIES_MAX: usize = 4_096;
@@ -79,14 +80,35 @@ impl OperatorInbox {
         std::mem::take(&mut self.starts)
     }
 
+    /// The run whose inputs somebody will want to see before deciding: its world and its id.
+    pub(super) fn unseen_run(&self, message: &CoreMessage) -> Option<(Option<String>, String)> {
+        let decides_itself = self.rules.approve_all || self.rules.deny_all;
+        match message {
+            CoreMessage::HookBefore { req_id, pending, .. }
+                if !decides_itself
+                    && !self.requests.contains_key(req_id)
+                    && !self.replies.contains_key(req_id) =>
+            {
+                Some((pending.world.clone(), pending.run_id.clone()?))
+            }
+            _ => None,
+        }
+    }
+
     /// Takes a message of the core.
+    #[cfg(test)]
     pub(super) fn hear(&mut self, message: CoreMessage) -> Result<()> {
+        self.hear_with(message, None)
+    }
+
+    /// Takes a message of the core, with the inputs of its run if they are known.
+    pub(super) fn hear_with(&mut self, message: CoreMessage, inputs: Option<Object>) -> Result<()> {
         match &message {
             CoreMessage::Ask { req_id, .. }
             | CoreMessage::HookBefore { req_id, .. }
             | CoreMessage::Spawn { req_id, .. } => {
                 let req_id = req_id.clone();
-                self.request(&req_id, message)
+                self.request(&req_id, message, inputs)
             }
             CoreMessage::Cancel { req_id, .. } => {
                 let over = self.requests.remove(req_id);
@@ -115,7 +137,12 @@ impl OperatorInbox {
     }
 
     /// A request, perhaps one that came before.
-    fn request(&mut self, req_id: &str, message: CoreMessage) -> Result<()> {
+    fn request(
+        &mut self,
+        req_id: &str,
+        message: CoreMessage,
+        inputs: Option<Object>,
+    ) -> Result<()> {
         if let Some((_, reply)) = self.replies.get(req_id) {
             // It was lost on its way; an equal one changes nothing.
             let _ = self.out.try_send(reply.clone());
@@ -127,7 +154,8 @@ impl OperatorInbox {
         }
         let number = self.next;
         self.next += 1;
-        self.show.message(Some(number), &message)?;
+        let facts = RequestFacts { inputs, is_taken: self.command_for(&message).is_some() };
+        self.show.request(Some(number), &message, &facts)?;
         let request = WaitingRequest { number, message, worker: None };
         self.requests.insert(req_id.to_owned(), request);
         self.apply_rules(req_id)
@@ -142,12 +170,21 @@ impl OperatorInbox {
             CoreMessage::HookBefore { .. } if self.rules.deny_all => {
                 self.decide(req_id, false, Some("this seat denies everything".to_owned()))
             }
-            CoreMessage::Spawn { agent, .. } => {
-                let command = command::command_for(&self.rules.execute, agent);
-                let Some(command) = command.map(str::to_owned) else { return Ok(()) };
-                self.start(req_id, command)
-            }
+            message @ CoreMessage::Spawn { .. } => match self.command_for(message) {
+                Some(command) => self.start(req_id, command),
+                None => Ok(()),
+            },
             _ => Ok(()),
+        }
+    }
+
+    /// The command that carries out a job by a rule.
+    fn command_for(&self, message: &CoreMessage) -> Option<String> {
+        match message {
+            CoreMessage::Spawn { agent, .. } => {
+                command::command_for(&self.rules.execute, agent).map(str::to_owned)
+            }
+            _ => None,
         }
     }
 
@@ -205,8 +242,14 @@ impl OperatorInbox {
 
     /// Answers a question.
     pub(super) fn answer(&mut self, req_id: &str, value: Value) -> Result<()> {
-        if self.question(req_id).is_none() {
+        let Some((_, schema)) = self.question(req_id) else {
             return self.mismatch(req_id, "is not a question");
+        };
+        // What cannot be taken is not said to be answered.
+        if let Some(why) = schema.as_ref().and_then(|schema| form::misfit(schema, &value)) {
+            let number = self.requests.get(req_id).map_or(0, |request| request.number);
+            let message = format!("#{number}: the answer does not fit: {why}");
+            return self.show.wrong(Code::AskAnswerInvalid.as_str(), &message);
         }
         self.reply(OperatorMessage::Answer { req_id: req_id.to_owned(), value }, "answered")
     }
@@ -353,7 +396,8 @@ impl OperatorInbox {
         let lines: Vec<String> = waiting
             .iter()
             .map(|request| {
-                let text = show::words(Some(request.number), &request.message);
+                let text =
+                    show::words(Some(request.number), &request.message, &RequestFacts::default());
                 let working = if request.worker.is_some() { " – a worker runs" } else { "" };
                 format!("{}{working}", text.lines().next().unwrap_or_default())
             })

@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
 use wharf_client::Client;
 use wharf_server::Signals;
-use wharf_vocab::Code;
+use wharf_vocab::{Code, Object};
 
 use super::OperatorArgs;
 use super::command::{self, OperatorCommand, Verb};
@@ -25,6 +25,9 @@ use crate::plain;
 
 /// How long workers and the last words to the core may take when somebody leaves.
 const FAREWELL: Duration = Duration::from_secs(10);
+
+/// How long it may take to look up what a run is about.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// A form that is being filled in; it gives back the lines it read from.
 type FormTask = JoinHandle<(InputLines, io::Result<Option<Value>>)>;
@@ -112,7 +115,7 @@ impl Operator {
         loop {
             let next = tokio::select! {
                 _ = signals.next() => return Ok(Exit::Done),
-                message = heard.recv() => self.hear(message)?,
+                message = heard.recv() => self.hear(message).await?,
                 line = typed(&mut self.lines), if self.ready => self.read(line)?,
                 filled = filled(&mut self.filling) => self.filled(filled)?,
                 Some(ended) = self.workers.join_next() => {
@@ -140,7 +143,7 @@ impl Operator {
         }
     }
 
-    fn hear(&mut self, heard: Option<LinkEvent>) -> Result<LoopStep> {
+    async fn hear(&mut self, heard: Option<LinkEvent>) -> Result<LoopStep> {
         match heard {
             Some(LinkEvent::Connected) => {
                 self.ready = true;
@@ -150,7 +153,13 @@ impl Operator {
                 let event = json!({ "type": "disconnected", "reason": why });
                 self.desk.show.say(&format!("{why}; trying again"), &event)?;
             }
-            Some(LinkEvent::Frame(message)) => self.desk.hear(*message)?,
+            Some(LinkEvent::Frame(message)) => {
+                let inputs = match self.desk.unseen_run(&message) {
+                    Some((world, run)) => self.inputs_of(world.as_deref(), &run).await,
+                    None => None,
+                };
+                self.desk.hear_with(*message, inputs)?;
+            }
             Some(LinkEvent::Unknown) => {
                 let message = "the core sent something this version does not know";
                 self.desk.show.wrong("protocol.unknown_type", message)?;
@@ -159,6 +168,12 @@ impl Operator {
             None => return Err(CliError::failed(Code::CoreInternal, "the connection is over")),
         }
         Ok(LoopStep::On)
+    }
+
+    /// What a run is about, if this token may see it and the core says it soon.
+    async fn inputs_of(&self, world: Option<&str>, run: &str) -> Option<Object> {
+        let call = self.client.runs().get(run).world(world).timeout(LOOK);
+        call.await.ok()?.inputs
     }
 
     fn read(&mut self, line: Option<InputLine>) -> Result<LoopStep> {

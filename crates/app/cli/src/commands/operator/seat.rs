@@ -11,6 +11,7 @@ use wharf_vocab::Code;
 use wharf_wire::operator_v1::{NewSeat, SeatMade};
 
 use super::OperatorArgs;
+use super::kept::KeptSeat;
 use crate::commands::{CliError, Output, Result};
 use crate::plain;
 
@@ -30,12 +31,21 @@ pub(super) async fn take(args: &OperatorArgs, client: &Client) -> Result<HeldSea
             .map_err(|error| CliError::unreadable(file.display(), &error))?;
         return Ok(HeldSeat { sid: sid.clone(), token: text.trim().to_owned(), made: false });
     }
+    let kept = match &args.name {
+        Some(name) => Some(KeptSeat::at(client, name).await?),
+        None => None,
+    };
+    if let Some(kept) = &kept
+        && let Some((sid, token)) = kept.open(client).await?
+    {
+        return Ok(HeldSeat { sid, token, made: false });
+    }
     let make = |path| make_file(path).map(|file| (path, file));
     let file = args.token_file.as_deref().map(make).transpose()?;
     let named: Vec<&str> =
         args.execute.iter().map(|rule| rule.agent.as_str()).filter(|agent| *agent != "*").collect();
     let new = NewSeat {
-        desc: args.desc.clone(),
+        desc: args.desc.clone().or_else(|| args.name.clone()),
         roles: (!args.roles.is_empty()).then(|| args.roles.clone()),
         exclusive_roles: None,
         capability_manifest: (!named.is_empty()).then(|| json!({ "tools": named })),
@@ -57,6 +67,9 @@ pub(super) async fn take(args: &OperatorArgs, client: &Client) -> Result<HeldSea
             return Err(failure.into());
         }
     };
+    if let Some(kept) = &kept {
+        kept.keep(&made.sid, &made.token)?;
+    }
     Ok(HeldSeat { sid: made.sid, token: made.token, made: true })
 }
 
@@ -77,6 +90,11 @@ pub(super) async fn leave(
     output: Output,
 ) -> Result<()> {
     if !taken.made {
+        return Ok(());
+    }
+    if let Some(name) = &args.name {
+        let come_back = format!("come back with: wharf operator --name {name}");
+        output.note(&format!("the seat is kept; {come_back}"));
         return Ok(());
     }
     if args.keep {

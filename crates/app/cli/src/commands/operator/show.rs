@@ -1,8 +1,10 @@
 //! What an operator sees: sentences for people, a line of JSON for programs.
 
 use serde_json::{Value, json};
+use wharf_vocab::Object;
 use wharf_wire::operator_v1::{CoreMessage, Pending, PendingFile};
 
+use crate::commands::inbox::about;
 use crate::commands::{Output, Result};
 use crate::plain;
 
@@ -55,9 +57,32 @@ impl OperatorDisplay {
 
     /// Shows a message of the core; a request has a number.
     pub(super) fn message(&mut self, number: Option<usize>, message: &CoreMessage) -> Result<()> {
-        let words = words(number, message);
-        self.say(&words, &event(number, message))
+        self.request(number, message, &RequestFacts::default())
     }
+
+    /// Shows a request of the core with what is known of it besides.
+    pub(super) fn request(
+        &mut self,
+        number: Option<usize>,
+        message: &CoreMessage,
+        facts: &RequestFacts,
+    ) -> Result<()> {
+        let words = words(number, message, facts);
+        let mut event = event(number, message);
+        if let (Value::Object(fields), Some(inputs)) = (&mut event, &facts.inputs) {
+            fields.insert("inputs".to_owned(), Value::Object(inputs.clone()));
+        }
+        self.say(&words, &event)
+    }
+}
+
+/// What is known of a request besides what the core sent.
+#[derive(Debug, Default)]
+pub(super) struct RequestFacts {
+    /// The inputs of the run that waits for an approval.
+    pub(super) inputs: Option<Object>,
+    /// Whether a rule carries it out, so that nobody need do anything.
+    pub(super) is_taken: bool,
 }
 
 /// A message without what opens something.
@@ -87,7 +112,7 @@ pub(super) fn question(question: &Value) -> (String, Option<&Value>) {
     }
 }
 
-pub(super) fn words(number: Option<usize>, message: &CoreMessage) -> String {
+pub(super) fn words(number: Option<usize>, message: &CoreMessage, known: &RequestFacts) -> String {
     let n = number.unwrap_or_default();
     match message {
         CoreMessage::Ask { question: asked, pending, .. } => {
@@ -110,16 +135,25 @@ pub(super) fn words(number: Option<usize>, message: &CoreMessage) -> String {
                 format!("\n   reads {name}: {path} ({} bytes, b3 {b3})", file.bytes)
             };
             let files: String = pending.files.iter().map(file).collect();
+            let inputs = match &known.inputs {
+                Some(inputs) if inputs.is_empty() => "\n   without inputs".to_owned(),
+                Some(inputs) => format!("\n   inputs: {}", about::on_a_line(inputs)),
+                None => String::new(),
+            };
             format!(
-                "#{n} approval: {agent} is about to run{}{}{files}\n   approve {n}, or deny {n} REASON; \
-                 its inputs: wharf runs show {see}",
+                "#{n} approval: {agent} is about to run{}{}{inputs}{files}\n   approve {n}, or deny {n} \
+                 REASON; all of it: wharf runs show {see}",
                 attempts(*attempt),
                 facts(pending),
             )
         }
         CoreMessage::Spawn { agent, attempt, pending, .. } => {
             let (attempt, facts) = (attempts(*attempt), facts(pending));
-            format!("#{n} job for {agent}{attempt}{facts}\n   take {n} COMMAND")
+            let take = match known.is_taken {
+                true => String::new(),
+                false => format!("\n   take {n} COMMAND"),
+            };
+            format!("#{n} job for {agent}{attempt}{facts}{take}")
         }
         CoreMessage::HookAfter { agent, result, .. } => {
             format!("{agent} ended: {}", plain::cut(&result.to_string(), 400))

@@ -7,7 +7,7 @@ use wharf_wire::operator_v1::{CoreMessage, OperatorMessage};
 use super::command::{self, ExecuteRule, OperatorCommand, Verb};
 use super::desk::{OperatorInbox, OperatorRules};
 use super::job::JobEnd;
-use super::show::{self, OperatorDisplay};
+use super::show::{self, OperatorDisplay, RequestFacts};
 use crate::output::Output;
 
 fn desk(rules: OperatorRules) -> (OperatorInbox, mpsc::Receiver<OperatorMessage>) {
@@ -86,7 +86,9 @@ async fn o005_a_reply_is_given_again_when_the_request_comes_again() {
 async fn o012_a_refused_reply_leaves_the_request_open() {
     let (mut desk, mut replies) = desk(OperatorRules::default());
     desk.hear(question()).expect("shown");
-    desk.answer("q-1", json!("many")).expect("sent");
+    desk.answer("q-1", json!("many")).expect("told");
+    assert!(replies.try_recv().is_err(), "what cannot fit is not sent");
+    desk.answer("q-1", json!(2)).expect("sent");
     replies.try_recv().expect("a reply");
     desk.hear(message(json!({"type": "error", "req_id": "q-1", "code": "ask.answer_invalid",
         "message": "It does not fit."})))
@@ -136,16 +138,23 @@ async fn the_wrong_kind_of_reply_is_not_sent() {
 
 #[test]
 fn what_is_shown_opens_nothing() {
-    let shown = show::event(Some(1), &job()).to_string() + &show::words(Some(1), &job());
+    let words = show::words(Some(1), &job(), &RequestFacts::default());
+    let shown = show::event(Some(1), &job()).to_string() + &words;
     assert!(!shown.contains("secret"), "{shown}");
-    assert!(shown.contains("coder"), "{shown}");
+    assert!(shown.contains("coder") && shown.contains("take 1 COMMAND"), "{shown}");
+    let taken = RequestFacts { is_taken: true, ..RequestFacts::default() };
+    let words = show::words(Some(1), &job(), &taken);
+    assert!(!words.contains("COMMAND"), "what a rule carries out needs nobody: {words}");
 }
 
 #[test]
 fn o007_a_request_says_whose_it_is_and_how_long_it_waits() {
     let gate = message(json!({"type": "hook_before", "req_id": "h-1", "task_id": "ST-2",
         "agent": "a/b", "attempt": 2, "run_id": "r-1", "world": "lab", "deadline_ms": 299_500}));
-    let words = show::words(Some(4), &gate);
+    let Value::Object(inputs) = json!({"to": "ada\u{1b}[2J", "n": 2}) else { panic!("an object") };
+    let facts = RequestFacts { inputs: Some(inputs), is_taken: false };
+    let words = show::words(Some(4), &gate, &facts);
+    assert!(words.contains("\n   inputs: n=2 to=\"ada"), "{words}");
     assert!(
         words.starts_with(
             "#4 approval: a/b is about to run, attempt 2 (run r-1, world lab, 5m left)"

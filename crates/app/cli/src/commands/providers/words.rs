@@ -107,11 +107,33 @@ pub(crate) fn terms(
 /// `all`, or a part.
 pub(crate) fn how_to_approve(command: &str, all: &str, asked: &[String]) -> String {
     let mut text = format!("approve it with\n  {command}{all}\n");
-    if let [first, _, ..] = asked {
-        let first = plain::line(first);
-        text.push_str(&format!("or only some of it\n  {command} --permission '{first}'\n"));
+    if let (Some(mildest), true) = (mildest(asked), asked.len() > 1) {
+        let mildest = plain::line(mildest);
+        text.push_str(&format!("or only some of it\n  {command} --permission '{mildest}'\n"));
     }
     text
+}
+
+/// What a permission is about, the least harmful first; whatever is not known comes last.
+const MILDEST_FIRST: [&str; 8] = [
+    "env:read:",
+    "event:",
+    "tool:invoke:",
+    "filesystem:read:",
+    "secret:use:",
+    "network:egress:",
+    "filesystem:write:",
+    "process:",
+];
+
+/// The permission that lets the least happen: an example must not be the most dangerous one.
+fn mildest(asked: &[String]) -> Option<&String> {
+    let rank = |permission: &&String| {
+        let kind = MILDEST_FIRST.iter().position(|kind| permission.starts_with(kind));
+        // Of two alike, one that stands for many things is less mild.
+        (kind.unwrap_or(MILDEST_FIRST.len()), permission.contains('*'))
+    };
+    asked.iter().min_by_key(rank)
 }
 
 /// Text that says something.
@@ -177,4 +199,24 @@ pub(crate) fn drift(lines: &[String]) -> String {
     }
     let lines: String = lines.iter().map(|line| format!("  {}\n", plain::line(line))).collect();
     format!("\nit is not what was approved\n{lines}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_a_part_is_the_mildest_part() {
+        let asked = |list: &[&str]| -> Vec<String> { list.iter().map(|it| (*it).into()).collect() };
+        for (list, expect) in [
+            (&["filesystem:write:/**", "env:read:LANG"][..], "env:read:LANG"),
+            (&["network:egress:*", "network:egress:example.dev"], "network:egress:example.dev"),
+            (&["unheard:of", "filesystem:write:/tmp/**"], "filesystem:write:/tmp/**"),
+        ] {
+            let text = how_to_approve("wharf agents approve x", " --all", &asked(list));
+            assert!(text.ends_with(&format!("--permission '{expect}'\n")), "{text}");
+        }
+        let one = how_to_approve("wharf agents approve x", " --all", &asked(&["env:read:LANG"]));
+        assert!(!one.contains("--permission"), "{one}");
+    }
 }

@@ -12,7 +12,8 @@ use crate::{amount, moment, output};
 #[command(after_help = "\
 Examples:
   wharf runs
-  wharf runs list --status failed --limit 10
+  wharf runs list --status failed,refused --since 24h
+  wharf runs list --caller g-0193 --until 7d
   wharf runs list --world lab --tool wharf/count --all --json")]
 pub(crate) struct RunsListArgs {
     /// Only runs of this world
@@ -50,6 +51,23 @@ pub(crate) struct RunsListArgs {
     all: bool,
 }
 
+impl RunsListArgs {
+    /// Whether only some runs are wanted.
+    fn is_narrow(&self) -> bool {
+        let texts = [
+            &self.world,
+            &self.tool,
+            &self.caller,
+            &self.parent,
+            &self.correlation_id,
+            &self.id_prefix,
+            &self.since,
+            &self.until,
+        ];
+        !self.status.is_empty() || texts.iter().any(|text| text.is_some())
+    }
+}
+
 /// Lists runs.
 pub(crate) async fn run(args: RunsListArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
@@ -67,14 +85,23 @@ pub(crate) async fn run(args: RunsListArgs, context: &Context) -> Result<Exit> {
     };
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
     let most = if args.all { usize::MAX } else { limit };
-    let (items, more) = context.client()?.runs().list(&filter).raw().first(most).await?;
+    let client = context.client()?;
+    let (items, more) = client.runs().list(&filter).raw().first(most).await?;
+    if let (Some(world), true) = (world, items.is_empty()) {
+        // Runs outlive their world, so only an empty list can mean that there is none.
+        client.worlds().get(world).await?;
+    }
     if output.is_json() {
         output.json(&items)?;
         return Ok(Exit::Done);
     }
     let runs: Vec<Run> = output::rows(items)?;
     if runs.is_empty() {
-        output.note("no runs; start one with: wharf run wharf/count n=20");
+        output.note(if args.is_narrow() {
+            "no run fits; see all of them with: wharf runs"
+        } else {
+            "no runs; start one with: wharf run wharf/count n=20"
+        });
     } else {
         output.text(&table_of(&runs, output).text())?;
     }

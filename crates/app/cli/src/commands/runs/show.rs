@@ -15,11 +15,12 @@ use crate::{amount, moment, output};
 #[command(after_help = "\
 Examples:
   wharf runs show 0197a1c2-5d3e-7f00-8000-000000000001
+  wharf runs show 0197a1                     a unique beginning is enough
   wharf runs show nightly --world lab --json")]
 pub(crate) struct RunsShowArgs {
-    /// The run's id
+    /// The run's id, or the beginning of it
     run: String,
-    /// The run's world
+    /// The run's world [default: whichever has it]
     #[arg(long)]
     world: Option<String>,
 }
@@ -28,7 +29,9 @@ pub(crate) struct RunsShowArgs {
 pub(crate) async fn run(args: RunsShowArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let raw: Value = client.runs().get(&args.run).world(args.world.as_deref()).raw().await?;
+    let found = super::find::find(&client, &args.run, args.world.as_deref()).await?;
+    let call = client.runs().get(&found.run_id).world(found.world.as_deref());
+    let raw: Value = call.raw().await?;
     if output.is_json() {
         output.json(&raw)?;
         return Ok(Exit::Done);
@@ -100,7 +103,7 @@ fn cost_of(run: &Run) -> String {
 }
 
 fn text_of(run: &Run, output: Output) -> String {
-    let mut table = Table::bare(output);
+    let mut table = Table::bare(output).keep_whole(&[0]).uncut(&[1]);
     table.row(["run", &run.run_id]);
     table.row(["tool", &run.tool]);
     table.row(["world", &run.world]);

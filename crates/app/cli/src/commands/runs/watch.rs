@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use wharf_client::{Follower, Update};
 use wharf_vocab::RunStatus;
 
-use crate::commands::{CliError, Context, Exit, Result};
+use crate::commands::run::print_outcome;
+use crate::commands::{Context, Exit, Result};
 use crate::render::{Renderer, connection};
 
 /// What `wharf runs watch` takes.
@@ -17,9 +18,9 @@ Examples:
 
 Ctrl-C stops watching and leaves the run alone. The exit code is that of wharf run.")]
 pub(crate) struct RunsWatchArgs {
-    /// The run's id
+    /// The run's id, or the beginning of it
     run: String,
-    /// The run's world
+    /// The run's world [default: whichever has it]
     #[arg(long)]
     world: Option<String>,
     /// Begin after the event with this number
@@ -31,20 +32,15 @@ pub(crate) struct RunsWatchArgs {
 pub(crate) async fn run(args: RunsWatchArgs, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     // A core that is away is waited for once it has been heard of, but not from the start.
-    let world = args.world.as_deref();
-    client.runs().get(&args.run).world(world).raw().await?;
-    let follower = client.runs().follow(&args.run, world, args.after);
+    let found = super::find::find(&client, &args.run, args.world.as_deref()).await?;
+    let follower = client.runs().follow(&found.run_id, found.world.as_deref(), args.after);
     if context.output.is_json() {
         return print(follower, context).await;
     }
     let mut renderer = Renderer::new(context.output);
     let end = show(follower, &mut renderer).await;
     renderer.finish();
-    let (status, run) = end?;
-    match context.output.json(&run) {
-        Ok(()) | Err(CliError::ReaderGone) => Ok(Exit::of_run(status)),
-        Err(failure) => Err(failure),
-    }
+    print_outcome(end?, Some(&renderer), context.output)
 }
 
 async fn show(

@@ -8,6 +8,10 @@ use wharf_wire::rest_v1::{CreateToken, Token};
 use crate::commands::{CliError, Context, Exit, Result, word};
 use crate::{amount, output, plain, table};
 
+/// Said of a token for which nobody said how long it is valid.
+const ENDLESS: &str =
+    "warning: it is valid until you revoke it; bound it with --ttl 30d, or say --ttl never";
+
 /// What `wharf token create` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -30,9 +34,9 @@ pub(crate) struct TokenCreateArgs {
     /// Only tools that match, such as llm/* or */echo; may be repeated [default: all tools]
     #[arg(long = "tool", value_name = "PATTERN", value_delimiter = ',')]
     tools: Vec<String>,
-    /// How long it is valid, such as 8h or 30d [default: forever]
-    #[arg(long, value_name = "DURATION", value_parser = amount::duration)]
-    ttl: Option<Duration>,
+    /// How long it is valid, such as 8h or 30d; never for one that does not end [default: never]
+    #[arg(long, value_name = "DURATION", value_parser = lifetime)]
+    ttl: Option<Lifetime>,
     /// The most its runs may cost, in millionths of a dollar; needs exactly one --world
     #[arg(long, value_name = "N")]
     budget_micro: Option<u64>,
@@ -42,6 +46,21 @@ pub(crate) struct TokenCreateArgs {
     /// What it is for
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
+}
+
+/// How long a token is valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lifetime {
+    Of(Duration),
+    /// Until it is revoked.
+    Endless,
+}
+
+fn lifetime(text: &str) -> std::result::Result<Lifetime, String> {
+    match text {
+        "never" => Ok(Lifetime::Endless),
+        text => amount::duration(text).map(Lifetime::Of),
+    }
 }
 
 /// Makes the token.
@@ -55,7 +74,10 @@ pub(super) async fn run(args: TokenCreateArgs, context: &Context) -> Result<Exit
         verbs: args.verbs,
         worlds: worlds.filter(|worlds: &Vec<_>| !worlds.is_empty()),
         tools: some(args.tools),
-        ttl_ms: args.ttl.map(amount::ms),
+        ttl_ms: match args.ttl {
+            Some(Lifetime::Of(ttl)) => Some(amount::ms(ttl)),
+            Some(Lifetime::Endless) | None => None,
+        },
         expires_at: None,
         budget_micro: args.budget_micro,
         person: args.person.then_some(true),
@@ -70,6 +92,9 @@ pub(super) async fn run(args: TokenCreateArgs, context: &Context) -> Result<Exit
         CliError::new(Code::CoreInternal, "the core created a token and did not return it")
     })?;
     output.note(&text_of(&made));
+    if args.ttl.is_none() {
+        output.note(&output.err_paint().attention(ENDLESS));
+    }
     output.line(&plain::line(token))?;
     Ok(Exit::Done)
 }
@@ -93,6 +118,13 @@ fn text_of(token: &Token) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lifetime_is_a_length_or_never() {
+        assert_eq!(lifetime("never"), Ok(Lifetime::Endless));
+        assert_eq!(lifetime("8h"), Ok(Lifetime::Of(Duration::from_secs(8 * 3_600))));
+        assert!(lifetime("8").is_err() && lifetime("forever").is_err());
+    }
 
     #[test]
     fn a_token_is_described_in_one_line() {

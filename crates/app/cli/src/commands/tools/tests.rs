@@ -63,7 +63,7 @@ fn what_was_added_is_introduced_with_what_it_asks_for_and_how_to_approve_it() {
             "it is served by the handler ./handler.py\n",
             "use the secret KEY",
             "approve it with\n  wharf tools approve text/shout@1\n",
-            "or only some of it\n  wharf tools approve text/shout@1 --permission 'secret:use:KEY'\n",
+            "or only some of it\n  wharf tools approve text/shout@1 --permission 'env:read:LANG'\n",
         ],
     );
     let known = add::text_of(&approved("disabled", "stopped"), false, output);
