@@ -42,6 +42,8 @@
   });
 
   const SHOWN = 20;
+  /** Places of one page, so that a long one does not hide the others. */
+  const OF_A_PAGE = 4;
   let loading;
 
   /** The index, asked for once somebody searches. */
@@ -124,14 +126,24 @@
     const weigh = ([part, sum]) => {
       const [page, heading] = index.parts[part];
       const named = (text, weight) => words.filter((word) => text.toLowerCase().includes(word)).length * weight;
-      const [, title, section] = index.pages[page];
-      return [part, sum + named(heading, 6) + named(title, 3) - (section === "Decisions" ? 4 : 0)];
+      const [name, title, section] = index.pages[page];
+      // Lists of pages and what was decided or changed once come after what holds now.
+      const aside = name === "" || name === "project/changelog" || section === "Decisions" ? 6 : 0;
+      return [part, sum + named(heading, 6) + named(title, 3) - aside];
     };
     const ranked = [...(hits ?? [])].map(weigh).sort((a, b) => b[1] - a[1] || a[0] - b[0]);
-    return ranked.slice(0, SHOWN).map(([part]) => {
+    const counts = new Map();
+    const best = ranked.filter(([part]) => {
+      const [page] = index.parts[part];
+      counts.set(page, (counts.get(page) ?? 0) + 1);
+      return counts.get(page) <= OF_A_PAGE;
+    });
+    return best.slice(0, SHOWN).map(([part]) => {
       const [page, heading, slug] = index.parts[part];
       const [name, title, section] = index.pages[page];
-      return { heading: heading || title, where: [section, title].filter(Boolean).join(" · "), address: addressOf(name, slug) };
+      // All pages of errors have the same headings.
+      const shown = section === "Errors" && heading !== title ? `${title}: ${heading}` : heading || title;
+      return { heading: shown, where: [section, title].filter(Boolean).join(" · "), address: addressOf(name, slug) };
     });
   }
 
