@@ -7770,6 +7770,10 @@ export interface operations {
                 correlation_id?: string;
                 /** @description `next_cursor` of the previous page. */
                 cursor?: string;
+                /** @description Only runs that did not succeed with this code; `tool.*` stands for all that begin so. */
+                error?: string;
+                /** @description Only runs whose error's message contains this text, whatever the case of its letters. */
+                error_text?: string;
                 /** @description Only runs whose id begins so; of very many, 1,000 with the greatest ids. */
                 id_prefix?: string;
                 /** @description Items on a page, 1 to 200. */
@@ -8388,6 +8392,10 @@ export interface operations {
                 caller?: string;
                 /** @description Only runs that are part of this. */
                 correlation_id?: string;
+                /** @description Only runs that did not succeed with this code; `tool.*` stands for all that begin so. */
+                error?: string;
+                /** @description Only runs whose error's message contains this text, whatever the case of its letters. */
+                error_text?: string;
                 /** @description Only runs whose id begins so; of very many, 1,000 with the greatest ids. */
                 id_prefix?: string;
                 /** @description Only runs that have cost more than was set aside for them. */
@@ -8441,6 +8449,10 @@ export interface operations {
                 correlation_id?: string;
                 /** @description `jsonl` or `csv`; `jsonl` when absent. */
                 format?: "jsonl" | "csv";
+                /** @description Only runs that did not succeed with this code; `tool.*` stands for all that begin so. */
+                error?: string;
+                /** @description Only runs whose error's message contains this text, whatever the case of its letters. */
+                error_text?: string;
                 /** @description Only runs whose id begins so; of very many, 1,000 with the greatest ids. */
                 id_prefix?: string;
                 /** @description Only runs that have cost more than was set aside for them. */

@@ -174,14 +174,16 @@ fn refuse(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || !wants_json {
         // What clap itself proposes is only like what was typed, and misleads beside a tip of ours.
         let Some(tip) = tip else { error.exit() };
-        let failure = CliError::usage(sentence(&error.render().to_string())).with_hint(&tip);
+        let said = sentence(&error.render().to_string());
+        let failure = CliError::usage(format!("{said}; {tip}"));
         Output::new(false).failure(&failure);
         return failure.exit().into();
     }
-    let mut failure = CliError::usage(sentence(&error.render().to_string()));
+    let mut said = sentence(&error.render().to_string());
     if let Some(tip) = tip {
-        failure = failure.with_hint(&tip);
+        said = format!("{said}; {tip}");
     }
+    let failure = CliError::usage(said);
     Output::new(true).failure(&failure);
     failure.exit().into()
 }

@@ -71,6 +71,8 @@ pub(crate) fn run_filter(params: &Params, now: Timestamp) -> Result<RunFilter, F
         correlation_id: params.text("correlation_id").map(str::to_owned),
         id_prefix: params.text("id_prefix").map(str::to_owned),
         over_hold: params.is_on("over_hold")?,
+        error: params.text("error").map(str::to_owned),
+        error_text: params.text("error_text").map(str::to_owned),
         since,
         until,
     })

@@ -46,6 +46,9 @@ pub struct RunFilter {
     pub correlation_id: Option<String>,
     pub id_prefix: Option<String>,
     pub over_hold: bool,
+    /// A code, or the beginning of one and `*`.
+    pub error: Option<String>,
+    pub error_text: Option<String>,
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
 }
@@ -54,9 +57,12 @@ impl RunFilter {
     /// What the engine is asked for, without saying where a page begins. A parent that is named in
     /// a way no run is named is refused.
     pub fn query(&self) -> Result<RunQuery, Fault> {
-        for (field, text) in
-            [("correlation_id", &self.correlation_id), ("id_prefix", &self.id_prefix)]
-        {
+        for (field, text) in [
+            ("correlation_id", &self.correlation_id),
+            ("id_prefix", &self.id_prefix),
+            ("error", &self.error),
+            ("error_text", &self.error_text),
+        ] {
             if text.as_ref().is_some_and(|text| text.chars().count() > TEXT_CHARS_MAX) {
                 let message =
                     format!("The field `{field}` may have {TEXT_CHARS_MAX} characters at most.");
@@ -72,6 +78,8 @@ impl RunFilter {
             correlation_id: self.correlation_id.clone(),
             id_prefix: self.id_prefix.clone(),
             over_hold: self.over_hold,
+            error: self.error.clone(),
+            error_text: self.error_text.clone(),
             since: self.since,
             until: self.until,
             ..RunQuery::default()
@@ -241,6 +249,8 @@ pub fn cancel_filter(request: &wire::CancelRuns) -> Result<RunQuery, Fault> {
         correlation_id: request.correlation_id.clone(),
         id_prefix: request.id_prefix.clone(),
         over_hold: false,
+        error: None,
+        error_text: None,
         since: request.since.map(|at| at.0),
         until: Some(request.until.0),
     }

@@ -187,6 +187,10 @@ pub struct RunQuery {
     pub id_prefix: Option<String>,
     /// Only those that have cost more than was held for them.
     pub over_hold: bool,
+    /// Only those that did not succeed with this code; `*` at its end stands for whatever follows.
+    pub error: Option<String>,
+    /// Only those whose error says this, whatever the case of its letters.
+    pub error_text: Option<String>,
     /// Only runs accepted at this moment or later.
     pub since: Option<Timestamp>,
     /// Only runs accepted before this moment.
@@ -217,8 +221,26 @@ impl RunQuery {
                 .as_ref()
                 .is_none_or(|it| run.key.run.as_str().starts_with(it.as_str()))
             && (!self.over_hold || run.over_hold)
+            && self.wants_error(run.error.as_ref())
             && self.since.is_none_or(|since| run.created_at >= since)
             && self.until.is_none_or(|until| run.created_at < until)
+    }
+
+    fn wants_error(&self, error: Option<&Fault>) -> bool {
+        let coded = |error: &Fault| match self.error.as_deref().map(|it| (it, it.strip_suffix('*')))
+        {
+            Some((_, Some(begin))) => error.code.as_str().starts_with(begin),
+            Some((whole, None)) => error.code.as_str() == whole,
+            None => true,
+        };
+        let said = |error: &Fault| {
+            let says = |text: &String| {
+                error.message.to_ascii_lowercase().contains(&text.to_ascii_lowercase())
+            };
+            self.error_text.as_ref().is_none_or(says)
+        };
+        let any = self.error.is_none() && self.error_text.is_none();
+        any || error.is_some_and(|error| coded(error) && said(error))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wharf_domain::{Actor, AuditEvent, AuditRecord, Rights};
-use wharf_vocab::{AskId, GrantId, RunKey, RunStatus, ShardId, Timestamp, WorldId};
+use wharf_vocab::{AskId, Code, Fault, GrantId, RunKey, RunStatus, ShardId, Timestamp, WorldId};
 
 use super::Subject;
 use super::desk::{Desk, key, question, run_key, tool};
@@ -251,6 +251,11 @@ pub async fn c011_runs_are_narrowed_as_the_console_does(subject: Subject) {
             summary.parent = (n > 5).then(|| run_key("even", "r-00"));
             summary.correlation_id = (n % 4 == 0).then(|| "batch".to_owned());
             summary.over_hold = n == 2;
+            if n % 5 == 4 {
+                let code = if n == 4 { Code::ToolTimeout } else { Code::ToolFailed };
+                summary.status = RunStatus::Failed;
+                summary.error = Some(Fault::new(code, format!("It is 100% Gone after {n}.")));
+            }
             desk.put(batch).await;
         }
     }
@@ -265,7 +270,20 @@ pub async fn c011_runs_are_narrowed_as_the_console_does(subject: Subject) {
         (RunQuery { parent: Some(run_key("odd", "r-00")), ..all() }, ""),
         (RunQuery { correlation_id: Some("batch".to_owned()), ..all() }, "08 04 00"),
         (RunQuery { over_hold: true, ..all() }, "02"),
-        (RunQuery { statuses, ..all() }, "03 02 01 00"),
+        (RunQuery { statuses, ..all() }, "09 04 03 02 01 00"),
+        (RunQuery { error: Some("tool.timeout".to_owned()), ..all() }, "04"),
+        (RunQuery { error: Some("tool.*".to_owned()), ..all() }, "09 04"),
+        (RunQuery { error: Some("tool".to_owned()), ..all() }, ""),
+        (RunQuery { error_text: Some("100% gone AFTER 9".to_owned()), ..all() }, "09"),
+        (
+            RunQuery {
+                error: Some("tool.*".to_owned()),
+                caller: Some(grant("g-1")),
+                error_text: Some("gone".to_owned()),
+                ..all()
+            },
+            "09",
+        ),
         (
             RunQuery { statuses: vec![RunStatus::Running, RunStatus::Failed], ..all() },
             "11 10 09 08 07 06 05 04",

@@ -151,6 +151,12 @@ impl RunIndex {
             _ if query.parent.is_some() => Self::Parent,
             _ if query.correlation_id.is_some() => Self::Correlation,
             _ if query.over_hold => Self::OverHold,
+            // What has an error did not succeed, and such runs are few among all.
+            statuses
+                if statuses.is_empty() && (query.error.is_some() || query.error_text.is_some()) =>
+            {
+                Self::NotSucceeded
+            }
             [status] if unhappy(status) => Self::Unhappy,
             statuses if !statuses.is_empty() && !statuses.iter().any(|it| it.is_terminal()) => {
                 Self::Open
@@ -249,6 +255,7 @@ fn statement(
     if query.over_hold && index != RunIndex::OverHold {
         sql.push_str(" AND +over_hold = 1");
     }
+    sql.push_str(&failed_with(query, &mut values));
     for (moment, compared) in [(query.since, ">="), (query.until, "<")] {
         if let Some(moment) = moment {
             values.push(clamp(moment.0).into());
@@ -258,6 +265,29 @@ fn statement(
     values.push(clamp_len(limit.saturating_add(1)).into());
     sql.push_str(&format!(" ORDER BY id DESC LIMIT ?{}", values.len()));
     (sql, values)
+}
+
+/// Runs whose error has this code, or says this.
+fn failed_with(query: &RunQuery, values: &mut Vec<Value>) -> String {
+    let mut sql = String::new();
+    if let Some(code) = &query.error {
+        let (begin, is_begin) = match code.strip_suffix('*') {
+            Some(begin) => (begin, true),
+            None => (code.as_str(), false),
+        };
+        values.push(begin.to_owned().into());
+        let (at, code) = (values.len(), "json_extract(summary, '$.error.code')");
+        sql.push_str(&match is_begin {
+            true => format!(" AND substr({code}, 1, length(?{at})) = ?{at}"),
+            false => format!(" AND {code} = ?{at}"),
+        });
+    }
+    if let Some(text) = &query.error_text {
+        values.push(text.to_ascii_lowercase().into());
+        let message = "lower(json_extract(summary, '$.error.message'))";
+        sql.push_str(&format!(" AND instr({message}, ?{}) > 0", values.len()));
+    }
+    sql
 }
 
 /// Runs whose id begins so. Ids that the core makes begin with their time, so a short beginning
@@ -349,6 +379,14 @@ mod tests {
         let statuses = vec![RunStatus::Running, RunStatus::Failed, RunStatus::Refused];
         let query = RunQuery { statuses, tool: tool(), ..base.clone() };
         walks(&conn, &query, "runs_not_succeeded (kind=?");
+        let query = RunQuery { error: Some("tool.*".to_owned()), tool: tool(), ..base.clone() };
+        walks(&conn, &query, "runs_not_succeeded (kind=?");
+        let query = RunQuery {
+            error_text: Some("gone".to_owned()),
+            statuses: vec![RunStatus::Failed],
+            ..base.clone()
+        };
+        walks(&conn, &query, "runs_unhappy (status=?");
         for (world, index) in [(None, "runs_by_id"), (WorldId::new("w").ok(), "streams_by_key")] {
             let query = RunQuery { id_prefix: Some("01".to_owned()), world, ..base.clone() };
             let (sql, values) = statement(&query, (0, 9), "id", 5);

@@ -80,7 +80,7 @@ pub(super) fn tip(error: &clap::Error) -> Option<String> {
         _ => false,
     };
     let meant = MEANT.iter().find(|(word, _)| word == typed)?;
-    at_top.then(|| format!("What you look for may be: {}", meant.1))
+    at_top.then(|| format!("what you look for may be: {}", meant.1))
 }
 
 #[cfg(test)]

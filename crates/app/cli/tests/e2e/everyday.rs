@@ -129,6 +129,28 @@ fn status_shows_how_the_core_fares_and_what_a_token_may_see() {
 }
 
 #[test]
+fn runs_are_found_by_their_error() {
+    let home = TestHome::new();
+    let _core = home.up();
+    ran(&home, "fine", "default");
+    home.run(&["run", "wharf/fail", "--run-id", "told-to", "-q"]).code(1);
+    home.run(&["run", "wharf/sleep", "ms=60000", "--timeout", "50ms", "--run-id", "slow", "-q"])
+        .code(1);
+    let ids = |arguments: &[&str]| -> Vec<String> {
+        let list = home.run(&[&["runs", "list", "--json"], arguments].concat()).code(0).json();
+        let list = list.as_array().expect("a list").clone();
+        list.iter().map(|run| run["run_id"].as_str().expect("an id").to_owned()).collect()
+    };
+    assert_eq!(ids(&["--error", "tool.timeout"]), ["slow"]);
+    assert_eq!(ids(&["--error", "tool.*"]), ["slow", "told-to"]);
+    assert_eq!(ids(&["--text", "TOLD to"]), ["told-to"]);
+    assert_eq!(ids(&["--error", "tool.*", "--text", "told", "--since", "1h"]), ["told-to"]);
+    assert_eq!(ids(&["--error", "budget.exceeded"]), [""; 0]);
+    let none = home.run(&["runs", "--error", "budget.exceeded"]).code(0);
+    assert!(none.stderr.contains("no run fits"), "{none:#?}");
+}
+
+#[test]
 fn an_ill_provider_is_told_with_its_reason() {
     let home = TestHome::new();
     let _core = home.up();

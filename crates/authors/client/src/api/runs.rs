@@ -33,6 +33,10 @@ pub struct RunFilter<'a> {
     pub correlation_id: Option<&'a str>,
     /// Only runs whose id begins so.
     pub id_prefix: Option<&'a str>,
+    /// Only runs that did not succeed with this code; `tool.*` stands for all that begin so.
+    pub error: Option<&'a str>,
+    /// Only runs whose error's message contains this text.
+    pub error_text: Option<&'a str>,
     /// Only runs accepted at or after this time: an RFC 3339 time, or an age such as `7d`.
     pub since: Option<&'a str>,
     /// Only runs accepted before this time, written like `since`.
@@ -40,7 +44,7 @@ pub struct RunFilter<'a> {
 }
 
 impl RunFilter<'_> {
-    fn parameters(&self) -> [(&'static str, Option<String>); 9] {
+    fn parameters(&self) -> [(&'static str, Option<String>); 11] {
         let words: Vec<&str> = self.status.iter().map(|status| status.as_str()).collect();
         let text = |value: Option<&str>| value.map(str::to_owned);
         [
@@ -51,6 +55,8 @@ impl RunFilter<'_> {
             ("parent", text(self.parent)),
             ("correlation_id", text(self.correlation_id)),
             ("id_prefix", text(self.id_prefix)),
+            ("error", text(self.error)),
+            ("error_text", text(self.error_text)),
             ("since", text(self.since)),
             ("until", text(self.until)),
         ]

@@ -130,6 +130,10 @@ pub(crate) struct RunFilterInput {
     id_prefix: Option<String>,
     /// Only runs that have cost more than was set aside for them.
     over_hold: Option<bool>,
+    /// Only runs that did not succeed with this code; `tool.*` stands for all that begin so.
+    error: Option<String>,
+    /// Only runs whose error's message contains this text.
+    error_text: Option<String>,
     /// Only runs accepted then or later.
     since: Option<DateTime>,
     /// Only runs accepted before then.
@@ -147,6 +151,8 @@ impl RunFilterInput {
             correlation_id: self.correlation_id,
             id_prefix: self.id_prefix,
             over_hold: self.over_hold.unwrap_or(false),
+            error: self.error,
+            error_text: self.error_text,
             since: self.since.map(|at| at.0),
             until: self.until.map(|at| at.0),
         })

@@ -169,6 +169,16 @@ impl Route {
                 "over_hold",
                 "Only runs that have cost more than was set aside for them.",
             )
+            .query::<String>(
+                "error",
+                "Only runs that did not succeed with this code; `tool.*` stands for all that begin \
+                 so.",
+            )
+            .query::<String>(
+                "error_text",
+                "Only runs whose error's message contains this text, whatever the case of its \
+                 letters.",
+            )
             .of_time()
     }
 

@@ -13,6 +13,7 @@ use crate::{amount, moment, output};
 Examples:
   wharf runs
   wharf runs list --status failed,refused --since 24h
+  wharf runs list --error 'tool.*' --text refused --since 7d
   wharf runs list --caller g-0193 --until 7d
   wharf runs list --world lab --tool wharf/count --all --json")]
 pub(crate) struct RunsListArgs {
@@ -37,6 +38,12 @@ pub(crate) struct RunsListArgs {
     /// Only runs whose id begins so
     #[arg(long, value_name = "TEXT")]
     id_prefix: Option<String>,
+    /// Only runs that did not succeed with this code, such as tool.timeout or 'tool.*'
+    #[arg(long, value_name = "CODE")]
+    error: Option<String>,
+    /// Only runs whose error's message contains this text
+    #[arg(long, value_name = "TEXT")]
+    text: Option<String>,
     /// Only runs accepted since then: a time, or an age such as 7d or 24h
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
@@ -61,6 +68,8 @@ impl RunsListArgs {
             &self.parent,
             &self.correlation_id,
             &self.id_prefix,
+            &self.error,
+            &self.text,
             &self.since,
             &self.until,
         ];
@@ -80,6 +89,8 @@ pub(crate) async fn run(args: RunsListArgs, context: &Context) -> Result<Exit> {
         parent: args.parent.as_deref(),
         correlation_id: args.correlation_id.as_deref(),
         id_prefix: args.id_prefix.as_deref(),
+        error: args.error.as_deref(),
+        error_text: args.text.as_deref(),
         since: args.since.as_deref(),
         until: args.until.as_deref(),
     };
@@ -111,14 +122,38 @@ pub(crate) async fn run(args: RunsListArgs, context: &Context) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// A terminal with fewer columns gets shorter ids and times.
+const ROOMY: usize = 110;
+/// How much of an id that the core made tells it from all others.
+const ID_CHARS: usize = 18;
+
+/// The beginnings of ids by which the runs of a list can be told apart and named; whole ids where
+/// that is not so.
+fn short_ids(runs: &[Run]) -> Vec<&str> {
+    let is_made = |id: &str| id.len() == 36 && id.matches('-').count() == 4;
+    let cut = |id| if is_made(id) { &id[..ID_CHARS] } else { id };
+    let short: Vec<&str> = runs.iter().map(|run| cut(run.run_id.as_str())).collect();
+    let different: std::collections::BTreeSet<&str> = short.iter().copied().collect();
+    match different.len() == short.len() {
+        true => short,
+        false => runs.iter().map(|run| run.run_id.as_str()).collect(),
+    }
+}
+
 fn table_of(runs: &[Run], output: Output) -> Table {
+    let is_narrow = output.width().is_some_and(|width| width < ROOMY);
+    let ids = if is_narrow { short_ids(runs) } else { Vec::new() };
     let headings = ["RUN", "TOOL", "STATUS", "CREATED", "TOOK", "WORLD", "COST"];
     let mut table = Table::new(output, &headings)
         .keep_whole(&[0, 1, 2])
         .leave_out(5, "default")
         .leave_out(6, "")
         .spare(&[4, 6]);
-    for run in runs {
+    for (at, run) in runs.iter().enumerate() {
+        let created = match is_narrow {
+            true => moment::relative_to_now(run.created_at),
+            false => moment::shown(run.created_at),
+        };
         let took = match run.ended_at {
             Some(ended) => moment::between(run.created_at, ended),
             None => moment::since(run.created_at),
@@ -126,10 +161,10 @@ fn table_of(runs: &[Run], output: Output) -> Table {
         let cost =
             if run.cost_micro == 0 { String::new() } else { amount::dollars(run.cost_micro) };
         let cells = [
-            run.run_id.as_str(),
+            ids.get(at).copied().unwrap_or(run.run_id.as_str()),
             &run.tool,
             run.status.as_str(),
-            &moment::shown(run.created_at),
+            &created,
             &took,
             &run.world,
             &cost,
@@ -137,4 +172,31 @@ fn table_of(runs: &[Run], output: Output) -> Table {
         table.row_with_state(cells, 2);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn run(id: &str) -> Run {
+        serde_json::from_value(json!({"run_id": id, "tool": "a/b", "world": "w", "mode": "real",
+            "durability": "journal", "status": "queued", "attempt": 0, "cost_micro": 0,
+            "created_at": "2026-11-15T09:00:00.000Z"}))
+        .expect("a run")
+    }
+
+    #[test]
+    fn an_id_is_cut_only_while_it_tells_runs_apart() {
+        let made = "01a1ef28-7db7-75cb-a296-2d1e0a49a85d";
+        let other = "01a1ef28-7db7-75cc-a296-2d1e0a49a85d";
+        let twin = "01a1ef28-7db7-75cb-ffff-2d1e0a49a85d";
+        let shown = |ids: &[&str]| -> Vec<String> {
+            let runs: Vec<Run> = ids.iter().map(|id| run(id)).collect();
+            short_ids(&runs).into_iter().map(str::to_owned).collect()
+        };
+        let own = "an-id-of-my-own-that-is-rather-long";
+        assert_eq!(shown(&[made, other, own]), [&made[..18], &other[..18], own]);
+        assert_eq!(shown(&[made, twin]), [made, twin]);
+    }
 }
