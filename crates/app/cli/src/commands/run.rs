@@ -15,8 +15,8 @@ use wharf_client::Client;
 use wharf_vocab::{Code, Durability, IdError, Mode, ToolId};
 use wharf_wire::rest_v1::{CreateRun, RunAccepted, RunContext, RunOperator};
 
-use crate::commands::tools;
 use crate::commands::{CliError, Context, Exit, Output, Result, word};
+use crate::commands::{runs, tools};
 use crate::render::Renderer;
 use crate::{amount, inputs, nearest, plain};
 
@@ -57,7 +57,7 @@ pub(crate) struct RunToolArgs {
     /// Whether the run really acts or only mocks it [default: real]
     #[arg(long, value_parser = word::<Mode>())]
     mode: Option<Mode>,
-    /// The run whose local files this one may read
+    /// The run whose local files this one may read: its id, or the beginning of it
     #[arg(long, value_name = "RUN")]
     continues: Option<String>,
     /// How long one attempt may run, such as 30s or 5m
@@ -173,6 +173,10 @@ async fn request(args: RunToolArgs, client: &Client) -> Result<CreateRun> {
     let tool = tools::tool_id(&args.tool)?;
     let inputs = read_inputs(&args, &tool, client).await?;
     let outputs = inputs::outputs(&args.outputs)?;
+    let continues = match &args.continues {
+        Some(typed) => Some(continued(client, typed, args.world.as_deref()).await?),
+        None => None,
+    };
     let context = match &args.project_root {
         Some(root) => {
             let project_root = Some(inputs::canonical_path(root)?);
@@ -198,7 +202,7 @@ async fn request(args: RunToolArgs, client: &Client) -> Result<CreateRun> {
         world: optional("world", args.world.as_deref())?,
         mode: args.mode,
         run_id: optional("run_id", run_id.as_deref())?,
-        continues: optional("continues", args.continues.as_deref())?,
+        continues: optional("continues", continues.as_deref())?,
         idempotency_key: args.idempotency_key,
         timeout_ms: args.timeout.map(amount::ms),
         correlation_id: None,
@@ -207,6 +211,16 @@ async fn request(args: RunToolArgs, client: &Client) -> Result<CreateRun> {
         context,
         operator,
     })
+}
+
+/// The run that is continued, by its id or the beginning of it. It is one of the same world; what is
+/// wrong with one that is not there, the core says.
+async fn continued(client: &Client, typed: &str, world: Option<&str>) -> Result<String> {
+    match runs::find(client, typed, Some(world.unwrap_or(runs::DEFAULT_WORLD))).await {
+        Ok(found) => Ok(found.run_id),
+        Err(failure) if failure.is(Code::RunNotFound) => Ok(typed.to_owned()),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// An id that was typed, in the words with which a core refuses one.

@@ -6,7 +6,7 @@ mod retry;
 mod show;
 mod watch;
 
-pub(super) use find::{FoundRun, named};
+pub(super) use find::{DEFAULT_WORLD, FoundRun, find, named};
 pub(super) use show::money_warnings;
 
 use clap::Subcommand;
@@ -105,7 +105,7 @@ async fn cancel(args: CancelArgs, context: &Context) -> Result<Exit> {
 async fn find_all(client: &Client, typed: &[String], world: Option<&str>) -> Result<Vec<FoundRun>> {
     let mut found: Vec<FoundRun> = Vec::new();
     for typed in typed {
-        let run = find::find(client, typed, world).await?;
+        let run = find(client, typed, world).await?;
         if found.contains(&run) {
             return Err(CliError::usage(format!("{} is named twice", plain::line(&run.run_id))));
         }

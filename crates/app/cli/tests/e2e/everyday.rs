@@ -85,6 +85,13 @@ fn a_run_is_found_by_its_beginning_in_whichever_world_has_it() {
     let over = home.run(&["runs", "cancel", "alpha-2", "--json"]).code(1).json();
     assert_eq!(over[0]["status"], "succeeded");
 
+    let child = ["runs", "list", "--parent", "alpha-2", "--json"];
+    assert_eq!(home.run(&child).code(0).json(), json!([]), "it started none");
+    home.run(&["runs", "list", "--parent", "zebra"]).code(2);
+    let next = ["run", "wharf/echo", "text=x", "--continues", "alpha-", "--json"];
+    let next = home.run(&next).code(0).json();
+    assert_eq!(next["continues"], "alpha-2", "{next}");
+
     home.run(&["runs", "purge", "alpha-1", "alpha-2", "--yes"]).code(0);
     home.run(&["runs", "show", "alpha-1"]).code(2);
     let nowhere = home.run(&["runs", "list", "--world", "nosuch"]).code(2);

@@ -13,7 +13,7 @@ const LOOKED_AT_MAX: usize = 200;
 /// Runs that are named when it is not clear which is meant.
 const NAMED_MAX: usize = 8;
 /// The world that needs no name.
-const DEFAULT_WORLD: &str = "default";
+pub(crate) const DEFAULT_WORLD: &str = "default";
 
 /// A run and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]

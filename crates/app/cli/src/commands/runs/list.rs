@@ -1,6 +1,6 @@
 //! `wharf runs list`.
 
-use wharf_client::RunFilter;
+use wharf_client::{Client, RunFilter};
 use wharf_vocab::RunStatus;
 use wharf_wire::rest_v1::Run;
 
@@ -29,8 +29,8 @@ pub(crate) struct RunsListArgs {
     /// Only runs that this token started
     #[arg(long, value_name = "TOKEN-ID")]
     caller: Option<String>,
-    /// Only runs that this run started, as WORLD/RUN
-    #[arg(long, value_name = "WORLD/RUN")]
+    /// Only runs that this run started: its id, the beginning of it, or WORLD/RUN
+    #[arg(long, value_name = "RUN")]
     parent: Option<String>,
     /// Only runs that are part of this
     #[arg(long, value_name = "ID")]
@@ -81,12 +81,17 @@ impl RunsListArgs {
 pub(crate) async fn run(args: RunsListArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let (world, tool) = (args.world.as_deref(), args.tool.as_deref());
+    let client = context.client()?;
+    let parent = match &args.parent {
+        Some(typed) => Some(parent(&client, typed, world).await?),
+        None => None,
+    };
     let filter = RunFilter {
         world,
         tool,
         status: &args.status,
         caller: args.caller.as_deref(),
-        parent: args.parent.as_deref(),
+        parent: parent.as_deref(),
         correlation_id: args.correlation_id.as_deref(),
         id_prefix: args.id_prefix.as_deref(),
         error: args.error.as_deref(),
@@ -96,7 +101,6 @@ pub(crate) async fn run(args: RunsListArgs, context: &Context) -> Result<Exit> {
     };
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
     let most = if args.all { usize::MAX } else { limit };
-    let client = context.client()?;
     let (items, more) = client.runs().list(&filter).raw().first(most).await?;
     if let (Some(world), true) = (world, items.is_empty()) {
         // Runs outlive their world, so only an empty list can mean that there is none.
@@ -138,6 +142,16 @@ fn short_ids(runs: &[Run]) -> Vec<&str> {
         true => short,
         false => runs.iter().map(|run| run.run_id.as_str()).collect(),
     }
+}
+
+/// The run that started others, as the core wants it named.
+async fn parent(client: &Client, typed: &str, world: Option<&str>) -> Result<String> {
+    if typed.contains('/') {
+        return Ok(typed.to_owned());
+    }
+    let found = super::find(client, typed, world).await?;
+    let world = found.world.as_deref().unwrap_or(super::DEFAULT_WORLD);
+    Ok(format!("{world}/{}", found.run_id))
 }
 
 fn table_of(runs: &[Run], output: Output) -> Table {

@@ -7,7 +7,7 @@ use wharf_client::Client;
 use wharf_vocab::{Code, Mode};
 use wharf_wire::rest_v1::{Run, RunAgain};
 
-use super::find::{self, named};
+use super::{find, named};
 use crate::commands::run::{self, Following};
 use crate::commands::{Context, Exit, Output, Result, word};
 use crate::{amount, inputs, moment, plain};
@@ -61,7 +61,7 @@ pub(crate) struct RunsRetryArgs {
 pub(crate) async fn run(args: RunsRetryArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let found = find::find(&client, &args.run, args.world.as_deref()).await?;
+    let found = find(&client, &args.run, args.world.as_deref()).await?;
     let world = found.world.as_deref();
     let before = client.runs().get(&found.run_id).world(world).await?;
     let changes = RunAgain {

@@ -29,7 +29,7 @@ pub(crate) struct RunsShowArgs {
 pub(crate) async fn run(args: RunsShowArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let found = super::find::find(&client, &args.run, args.world.as_deref()).await?;
+    let found = super::find(&client, &args.run, args.world.as_deref()).await?;
     let call = client.runs().get(&found.run_id).world(found.world.as_deref());
     let raw: Value = call.raw().await?;
     if output.is_json() {

@@ -32,7 +32,7 @@ pub(crate) struct RunsWatchArgs {
 pub(crate) async fn run(args: RunsWatchArgs, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     // A core that is away is waited for once it has been heard of, but not from the start.
-    let found = super::find::find(&client, &args.run, args.world.as_deref()).await?;
+    let found = super::find(&client, &args.run, args.world.as_deref()).await?;
     let follower = client.runs().follow(&found.run_id, found.world.as_deref(), args.after);
     if context.output.is_json() {
         return print(follower, context).await;
