@@ -239,7 +239,9 @@ mod tests {
         assert_eq!(policy("[]"), Ok(Vec::new()));
         let rules = policy(r#"[{"tool":"a/*","approve":true}]"#).expect("rules");
         assert_eq!((rules[0].when.as_str(), rules[0].audience.as_str()), ("always", "person"));
-        for bad in ["{}", r#"[{"tool":"a/*"}]"#, r#"[{"tool":"a/*","approve":true,"x":1}]"#] {
+        let bare = policy(r#"[{"tool":"a/*"}]"#).expect("a rule asks for an approval");
+        assert!(bare[0].approve);
+        for bad in ["{}", r#"[{"approve":true}]"#, r#"[{"tool":"a/*","approve":true,"x":1}]"#] {
             let failure = policy(bad).expect_err(bad);
             assert!(failure.message().contains("first-use"), "{failure:?}");
         }
