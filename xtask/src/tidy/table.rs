@@ -71,6 +71,8 @@ pub(super) const ROWS: &[Row] = &[
         crates: &["edges/http", "edges/graphql"],
         may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, WEB, DOMAIN, PORTS, ENGINE, Crate("edges/views")],
     },
+    // Talks to providers of models itself, and reads their streams.
+    Row { crates: &["edges/models"], may_use: &[VOCAB, PROTOCOL, DOMAIN, PORTS, ENGINE] },
     Row { crates: &["edges/builtin", "edges/hosting"], may_use: &[VOCAB, DOMAIN, PORTS, ENGINE] },
     Row {
         crates: &["edges/agent", "edges/run"],

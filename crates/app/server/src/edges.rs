@@ -54,6 +54,8 @@ impl EdgeParts<'_> {
         listens: SocketAddr,
     ) -> Result<Edges, Fault> {
         furnish(self.handle, self.settings.model_tool.clone()).await?;
+        let models = self.settings.models.clone();
+        wharf_models::register(self.handle, Arc::clone(self.vault), models).await?;
         let mcp = mcp::edge(self.settings, self.handle)?;
         let hosted = self.host(shim, origin, mcp.news()).await?;
         let operators = self.operators(listens).await?;

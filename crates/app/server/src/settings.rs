@@ -3,6 +3,7 @@
 mod agents;
 pub(crate) mod artifacts;
 mod mcp;
+mod models;
 mod operators;
 mod policy;
 mod rules;
@@ -60,6 +61,8 @@ pub(crate) struct Settings {
     pub(crate) mcp: mcp::McpSettings,
     /// Which tool completes prompts, when not the usual one.
     pub(crate) model_tool: Option<ToolId>,
+    /// Which models can be asked, and what they cost.
+    pub(crate) models: wharf_models::ModelOptions,
     /// What open runs may take in memory, all together.
     pub(crate) runs_memory_bytes: u64,
     /// How to log.
@@ -99,7 +102,7 @@ struct SettingsFile {
     tools: tables::ToolServerSettings,
     operators: operators::Operators,
     mcp: mcp::McpSettings,
-    models: tables::Models,
+    models: models::Models,
     runs: tables::Runs,
     log: LogFile,
 }
@@ -176,6 +179,7 @@ impl Settings {
             operators: file.operators.checked()?,
             mcp: file.mcp.checked()?,
             model_tool: file.models.tool()?,
+            models: file.models.options()?,
             runs_memory_bytes: file.runs.memory_bytes()?,
             log: LogSettings {
                 format: format.unwrap_or_default(),

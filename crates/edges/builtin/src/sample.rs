@@ -10,8 +10,8 @@ use wharf_domain::{Outcome, ToolDef};
 use wharf_engine::in_process::{InProcess, LocalCx};
 use wharf_vocab::{Code, Fault, Object, ToolId};
 
-/// The model tool when none is named.
-const USUAL: &str = "llm/litellm@1";
+/// The model tools when none is named: one that was added by hand, and the core's own.
+const USUAL: [&str; 2] = ["llm/litellm@1", "llm/chat@1"];
 /// How long a completion may take.
 const TIMEOUT_MS: u64 = 10 * 60 * 1000;
 
@@ -99,12 +99,11 @@ async fn sample(
     cx: &LocalCx,
     named: Option<&ToolId>,
 ) -> Result<(SampleOutput, u64), Fault> {
-    let usual = ToolId::new(USUAL).map_err(|_| unavailable(None))?;
-    let tool = named.unwrap_or(&usual);
-    if !cx.has_tool(tool) {
-        return Err(unavailable(named));
-    }
-    let run = cx.call_and_follow(tool.clone(), inputs(input)).await?;
+    let usual = USUAL.iter().filter_map(|usual| ToolId::new(*usual).ok());
+    let mut candidates = named.cloned().map_or_else(|| usual.collect(), |tool| vec![tool]);
+    candidates.retain(|tool| cx.has_tool(tool));
+    let Some(tool) = candidates.into_iter().next() else { return Err(unavailable(named)) };
+    let run = cx.call_and_follow(tool, inputs(input)).await?;
     match &run.outcome {
         // What it cost is booked on the child's account, which lies below this run's.
         Some(Outcome::Succeeded { outputs }) => Ok((output(outputs)?, 0)),
@@ -158,7 +157,12 @@ fn output(outputs: &Object) -> Result<SampleOutput, Fault> {
     });
     let mut usage: Map<String, Value> = counted.collect();
     if let Some(Value::Object(given)) = outputs.get("usage") {
-        usage.extend(given.clone());
+        let shown = |(name, count): (&String, &Value)| {
+            let known = [("input_tokens", 0), ("output_tokens", 1), ("total_tokens", 2)];
+            let known = known.iter().find(|(given, _)| given == name);
+            (known.map_or(name.as_str(), |(_, at)| counts[*at].1).to_owned(), count.clone())
+        };
+        usage.extend(given.iter().map(shown));
     }
     Ok(SampleOutput {
         text: written,
@@ -174,8 +178,9 @@ fn unavailable(named: Option<&ToolId>) -> Fault {
             format!("There is no tool {tool}, which `[models] tool` in wharf.toml names.")
         }
         None => format!(
-            "No model is set up: add the tool {USUAL}, or name another one as `[models] tool` in \
-             wharf.toml."
+            "No model is set up: there is no tool {}; name another one as `[models] tool` in \
+             wharf.toml.",
+            USUAL.join(" and no tool ")
         ),
     };
     Fault { retryable: false, ..Fault::new(Code::ToolUnavailable, message) }

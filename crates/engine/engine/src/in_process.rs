@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{AttemptError, NewAsk};
 use wharf_domain::{Audience, Availability, Level, Progress, Resolution, Run, ToolDef};
-use wharf_ports::{Dispatch, HistoryItem, ProviderSink, RoomFor};
+use wharf_ports::{Dispatch, HistoryItem, ProviderSink, QuoteFor, RoomFor};
 use wharf_vocab::{
-    AskKind, AttemptId, Code, Executed, Fault, IdError, Object, ProviderId, Seq, ToolId,
+    AskKind, AttemptId, Code, Executed, Fault, IdError, Micro, Object, ProviderId, Seq, ToolId,
 };
 
 use crate::{Attempt, AttemptData, AttemptEnd, AttemptRef, Handle, NewRun};
@@ -34,10 +34,15 @@ const ATTEMPTS_MAX: usize = 4096;
 pub struct InProcess {
     id: ProviderId,
     tools: BTreeMap<ToolId, (ToolDef, Function)>,
+    quote: Option<Quote>,
 }
 
-type Function =
-    Arc<dyn Fn(Object, LocalCx) -> BoxFuture<'static, Result<ToolOutput, Fault>> + Send + Sync>;
+type Function = Arc<
+    dyn Fn(Object, LocalCx) -> BoxFuture<'static, Result<ToolOutput, ToolFailure>> + Send + Sync,
+>;
+
+/// What a call of a tool costs at most, where that can be told from its inputs.
+type Quote = Arc<dyn Fn(&QuoteFor<'_>) -> Option<Micro> + Send + Sync>;
 
 /// What a tool gives back.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +51,23 @@ pub struct ToolOutput {
     pub outputs: Object,
     /// What it cost.
     pub cost_micro: u64,
+}
+
+/// How a tool failed, for one that knows more of it than an error says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolFailure {
+    /// The error.
+    pub fault: Fault,
+    /// Whether it acted: where it did not, another attempt is safe.
+    pub executed: Executed,
+    /// What it cost all the same.
+    pub cost_micro: u64,
+}
+
+impl From<Fault> for ToolFailure {
+    fn from(fault: Fault) -> Self {
+        Self { fault, executed: Executed::Yes, cost_micro: 0 }
+    }
 }
 
 /// What a tool can do besides returning: stream, ask, call other tools.
@@ -65,7 +87,7 @@ impl std::fmt::Debug for InProcess {
 impl InProcess {
     /// A provider without tools.
     pub fn new(id: &str) -> Result<Self, IdError> {
-        Ok(Self { id: ProviderId::new(id)?, tools: BTreeMap::new() })
+        Ok(Self { id: ProviderId::new(id)?, tools: BTreeMap::new(), quote: None })
     }
 
     /// Adds a tool; its schemas come from the types, the rest from `adjust`.
@@ -106,8 +128,29 @@ impl InProcess {
         F: Fn(Object, LocalCx) -> R + Send + Sync + 'static,
         R: Future<Output = Result<ToolOutput, Fault>> + Send + 'static,
     {
+        let function: Function = Arc::new(move |inputs, cx| {
+            let work = function(inputs, cx);
+            Box::pin(async move { work.await.map_err(ToolFailure::from) })
+        });
+        self.tools.insert(def.tool.clone(), (def, function));
+        self
+    }
+
+    /// Adds a tool that tells beforehand what a call costs at most, and afterwards what one that
+    /// failed has cost. A provider has one such tool.
+    pub fn priced_tool<F, R>(
+        mut self,
+        def: ToolDef,
+        quote: impl Fn(&QuoteFor<'_>) -> Option<Micro> + Send + Sync + 'static,
+        function: F,
+    ) -> Self
+    where
+        F: Fn(Object, LocalCx) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<ToolOutput, ToolFailure>> + Send + 'static,
+    {
         let function: Function = Arc::new(move |inputs, cx| Box::pin(function(inputs, cx)));
         self.tools.insert(def.tool.clone(), (def, function));
+        self.quote = Some(Arc::new(quote));
         self
     }
 
@@ -119,6 +162,7 @@ impl InProcess {
             handle: handle.clone(),
             runtime: tokio::runtime::Handle::current(),
             tools,
+            quote: self.quote,
             under_way: Arc::default(),
         });
         handle.providers().register(self.id.clone(), defs, sink).await?;
@@ -131,6 +175,7 @@ struct InProcessSink {
     handle: Handle,
     runtime: tokio::runtime::Handle,
     tools: BTreeMap<ToolId, Function>,
+    quote: Option<Quote>,
     under_way: Arc<Mutex<HashMap<AttemptId, InProcessCall>>>,
 }
 
@@ -186,7 +231,7 @@ impl ProviderSink for InProcessSink {
             all.lock().remove(&id);
             let told = match ended {
                 Ok(done) => attempt.succeeded(done.outputs, done.cost_micro).await,
-                Err(error) => attempt.ended(AttemptEnd::new(Err(error), 0)).await,
+                Err((error, cost)) => attempt.ended(AttemptEnd::new(Err(error), cost)).await,
             };
             if let Err(fault) = told {
                 tracing::debug!(code = %fault.code, "the engine stopped before an attempt ended");
@@ -197,6 +242,10 @@ impl ProviderSink for InProcessSink {
 
     fn has_room(&self, wanted: &RoomFor<'_>) -> bool {
         Self::at_depth(&self.under_way.lock(), wanted.spec.depth) + wanted.called < ATTEMPTS_MAX
+    }
+
+    fn quote(&self, wanted: &QuoteFor<'_>) -> Option<Micro> {
+        self.quote.as_ref().and_then(|quote| quote(wanted))
     }
 
     fn cancel(&self, attempt_id: &AttemptId, _reason: &str, _grace_ms: u64) {
@@ -218,20 +267,24 @@ impl ProviderSink for InProcessSink {
     }
 }
 
-type ToolEnd = Result<Result<ToolOutput, Fault>, Box<dyn std::any::Any + Send>>;
+type ToolEnd = Result<Result<ToolOutput, ToolFailure>, Box<dyn std::any::Any + Send>>;
 
-fn report_of(ended: ToolEnd) -> Result<ToolOutput, AttemptError> {
-    let fault = match ended {
+/// What a tool gave, or how it ended otherwise and what that cost.
+type ToolReport = Result<ToolOutput, (AttemptError, Micro)>;
+
+fn report_of(ended: ToolEnd) -> ToolReport {
+    let failure = match ended {
         Ok(Ok(done)) => return Ok(done),
-        Ok(Err(fault)) => fault,
-        Err(_) => Fault::new(Code::ToolInternal, "The tool failed inside."),
+        Ok(Err(failure)) => failure,
+        Err(_) => Fault::new(Code::ToolInternal, "The tool failed inside.").into(),
     };
-    Err(AttemptError::Failed(fault, Executed::Yes))
+    let ToolFailure { fault, executed, cost_micro } = failure;
+    Err((AttemptError::Failed(fault, executed), cost_micro))
 }
 
-fn canceled() -> Result<ToolOutput, AttemptError> {
+fn canceled() -> ToolReport {
     let fault = Fault::new(Code::ToolCanceled, "The tool stopped because it was told to.");
-    Err(AttemptError::Canceled(fault))
+    Err((AttemptError::Canceled(fault), 0))
 }
 
 impl LocalCx {
@@ -364,7 +417,8 @@ fn to_object(output: &impl Serialize) -> Result<Object, Fault> {
     }
 }
 
-fn schema_of<T: JsonSchema>() -> Value {
+/// The JSON Schema of a type, as tools show it.
+pub fn schema_of<T: JsonSchema>() -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema: Schema = generator.into_root_schema_for::<T>();
     schema.remove("$schema");

@@ -41,6 +41,6 @@ pub use totals::{Durations, RunTotals};
 pub use wharf_ports::{
     AuditPage, AuditQuery, ByteStream, CostBy, CostKey, CostRow, CostSum, Dispatch, EffectId,
     FileQuery, FileRecord, HistoryItem, Lifeline, ObjectBody, ObjectError, ObjectErrorKind,
-    ObjectInfo, ProviderSink, RoomFor, RunPage, RunPlace, RunQuery, SealedRecord, StatsBy,
-    StatsQuery, StatsRow, UploadPart, WorldSize,
+    ObjectInfo, ProviderSink, QuoteFor, RoomFor, RunPage, RunPlace, RunQuery, SealedRecord,
+    StatsBy, StatsQuery, StatsRow, UploadPart, WorldSize,
 };

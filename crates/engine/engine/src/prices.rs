@@ -41,14 +41,22 @@ impl Prices {
     }
 
     /// Whether a tool counts as free, and what is held for an attempt of it: the largest of its
-    /// price, the world's default and the most it has cost. What pretends costs nothing.
-    pub(crate) fn hold(&self, tool: &CatalogTool, default: Micro, mode: Mode) -> (bool, Micro) {
+    /// price, the world's default and the most it has cost; or, where its provider can tell what
+    /// this call costs at most, that or the world's default. What pretends costs nothing.
+    pub(crate) fn hold(
+        &self,
+        tool: &CatalogTool,
+        default: Micro,
+        mode: Mode,
+        quote: impl FnOnce() -> Option<Micro>,
+    ) -> (bool, Micro) {
         let def = &tool.def;
         let most = self.most(&def.tool, &tool.hash);
         let free = def.free && most == 0;
         if free || mode == Mode::Mock {
             return (free, 0);
         }
-        (false, def.max_cost_micro.unwrap_or(0).max(default).max(most))
+        let known = || def.max_cost_micro.unwrap_or(0).max(most);
+        (false, quote().unwrap_or_else(known).max(default))
     }
 }

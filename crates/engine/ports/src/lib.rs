@@ -31,7 +31,7 @@ pub use objects::{
     ObjectError, ObjectErrorKind, ObjectInfo, ObjectStore, ObjectUpload, ObjectVersion, PutObject,
     UploadPart,
 };
-pub use provider::{Dispatch, EffectId, ProviderSink, RoomFor};
+pub use provider::{Dispatch, EffectId, ProviderSink, QuoteFor, RoomFor};
 pub use stats::{StatsBy, StatsQuery, StatsRow, StatsSums};
 pub use store::{
     History, HistoryItem, HistoryRecord, ID_PREFIX_RUNS_MAX, Lease, OpenAsk, RunPage, RunPlace,

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use wharf_domain::run::NoteKey;
 use wharf_domain::{Resolution, RunSpec};
-use wharf_vocab::{AskId, AttemptId, CommitNo, Epoch, Fault, RunKey, ShardId, Timestamp};
+use wharf_vocab::{
+    AskId, AttemptId, CommitNo, Epoch, Fault, Micro, Object, RunKey, ShardId, Timestamp, ToolId,
+};
 
 use crate::lifeline::Lifeline;
 
@@ -75,6 +77,17 @@ pub struct RoomFor<'a> {
     pub called: usize,
 }
 
+/// A call that somebody wants to make, for a provider that can tell what it costs at most.
+#[derive(Debug, Clone, Copy)]
+pub struct QuoteFor<'a> {
+    /// The tool.
+    pub tool: &'a ToolId,
+    /// The inputs; those that are files stand as references.
+    pub inputs: &'a Object,
+    /// How many bytes those files have together.
+    pub file_bytes: u64,
+}
+
 /// How the engine talks to a provider. No call may block: work is handed over, and what becomes
 /// of it is reported through the engine's handle.
 pub trait ProviderSink: Send + Sync + 'static {
@@ -86,6 +99,12 @@ pub trait ProviderSink: Send + Sync + 'static {
     /// cannot tell says yes, and `tool.busy` when it is handed over too early.
     fn has_room(&self, _wanted: &RoomFor<'_>) -> bool {
         true
+    }
+
+    /// The most that an attempt with these inputs costs, where the provider can tell: then that is
+    /// held for it, and not what other calls of the tool have cost.
+    fn quote(&self, _wanted: &QuoteFor<'_>) -> Option<Micro> {
+        None
     }
 
     /// Tells the provider to stop an attempt; one it does not know is ignored.

@@ -188,6 +188,23 @@ codes! {
     /// A login at a server elsewhere did not come about.
     McpLoginFailed = "mcp.login_failed", 502, false;
 
+    /// The key of a model provider is not kept here.
+    LlmKeyMissing = "llm.key_missing", 409, false;
+    /// A model provider did not take the key.
+    LlmUnauthorized = "llm.unauthorized", 502, false;
+    /// A model provider is asked too often.
+    LlmRateLimited = "llm.rate_limited", 429, true;
+    /// A model provider failed, or gave no answer.
+    LlmUnavailable = "llm.unavailable", 503, true;
+    /// A model provider cannot be reached.
+    LlmUnreachable = "llm.unreachable", 502, true;
+    /// A model provider broke off its answer.
+    LlmStreamCut = "llm.stream_cut", 502, false;
+    /// A model provider did not take the request.
+    LlmRefused = "llm.refused", 422, false;
+    /// What a model provider answered cannot be read.
+    LlmAnswerInvalid = "llm.answer_invalid", 502, false;
+
     /// There is no such tool in the catalog.
     ToolNotFound = "tool.not_found", 404, false;
     /// The tool server's manifest cannot be used.

@@ -1,27 +1,10 @@
-//! The short tables of `wharf.toml`: `[models]`, `[runs]`, `[tools]` and `[redaction]`, and the
+//! The short tables of `wharf.toml`: `[runs]`, `[tools]` and `[redaction]`, and the
 //! origins of `[http]`.
 
 use serde::Deserialize;
 use wharf_vocab::limits::{HELD_BYTES_MAX, HELD_BYTES_MIN};
 use wharf_vocab::quantity;
-use wharf_vocab::{Code, Fault, ToolId};
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Models {
-    tool: Option<String>,
-}
-
-impl Models {
-    /// The tool that completes prompts, when not the usual one.
-    pub(super) fn tool(self) -> Result<Option<ToolId>, Fault> {
-        self.tool.map(ToolId::new).transpose().map_err(|_| {
-            let message = "The key models.tool in wharf.toml cannot be used: it names a tool such \
-                           as llm/litellm@1.";
-            Fault::new(Code::ConfigInvalid, message)
-        })
-    }
-}
+use wharf_vocab::{Code, Fault};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -97,16 +80,6 @@ fn origin_of(origin: &str, whose: &str) -> Result<String, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn k019_the_model_tool_can_be_named_and_a_wrong_name_is_refused() {
-        let read = |text: &str| toml::from_str::<Models>(text).expect("TOML").tool();
-        assert_eq!(read("").expect("fits"), None);
-        let named = read("tool = \"llm/other@2\"").expect("fits");
-        assert_eq!(named.as_ref().map(ToolId::as_str), Some("llm/other@2"));
-        let fault = read("tool = \"other\"").expect_err("refused");
-        assert!(fault.message.contains("models.tool"), "{fault}");
-    }
 
     #[test]
     fn what_open_runs_may_take_can_be_set_and_too_little_is_refused() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wharf_domain::{Caller, Gate, Patience, Run, RunSpec, World};
-use wharf_ports::Claim;
+use wharf_ports::{Claim, QuoteFor};
 use wharf_vocab::limits::{RUN_DEPTH_MAX, SEAT_DEADLINE_MS, TIMEOUT_DEFAULT_MS, TIMEOUT_MAX_MS};
 use wharf_vocab::{
     AccountId, AskId, Code, Digest, Durability, Fault, Micro, Mode, RunKey, Verb, WorldId,
@@ -132,7 +132,8 @@ impl RunCalls<'_> {
         let cap = tool.def.timeout_ms.unwrap_or(TIMEOUT_MAX_MS);
         let default = tool.def.timeout_ms.unwrap_or(TIMEOUT_DEFAULT_MS);
         let default_hold = world.settings.default_hold_micro;
-        let (free, hold_micro) = self.0.inner.prices.hold(tool, default_hold, new.mode);
+        let quote = || self.quote(tool, &resolved);
+        let (free, hold_micro) = self.0.inner.prices.hold(tool, default_hold, new.mode, quote);
         let (gate, approval) = self.gate(caller, tool, hold_micro, &world, parent.as_deref());
         let gate = self.with_seats(gate, approval.is_some(), &new.seats)?;
         let (digest, provider) = (digest_of(&new, tool), new.tool.provider());
@@ -186,13 +187,21 @@ impl RunCalls<'_> {
         })
     }
 
+    /// The most that the provider says a call costs, if it can tell.
+    fn quote(self, tool: &CatalogTool, resolved: &ResolvedRequest) -> Option<Micro> {
+        let sink = self.0.inner.catalog.sink(&tool.def.tool.provider())?;
+        let file_bytes = resolved.bindings.files().map(|(_, read)| read.bytes).sum();
+        let inputs = &resolved.inputs;
+        sink.quote(&QuoteFor { tool: &tool.def.tool, inputs, file_bytes })
+    }
+
     /// Whether somebody would have to approve a run of this tool that a caller asks for here.
     pub fn needs_approval(self, caller: &Caller, tool: &CatalogTool, world: &WorldId) -> bool {
         let Some(world) = self.0.inner.records.worlds.here(world) else {
             return tool.def.requires_directive;
         };
         let default = world.settings.default_hold_micro;
-        let (_, hold_micro) = self.0.inner.prices.hold(tool, default, Mode::Real);
+        let (_, hold_micro) = self.0.inner.prices.hold(tool, default, Mode::Real, || None);
         self.gate(caller, tool, hold_micro, &world, None).0.is_some()
     }
 

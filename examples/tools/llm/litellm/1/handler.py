@@ -31,6 +31,10 @@ BASE = "https://api.openai.com/v1"
 MODEL = "gpt-4o-mini"
 SECRET = "OPENAI_API_KEY"
 MOCK_PAUSE_SECONDS = 0.01
+KEY_MISSING = (
+    "There is no key for the provider: keep it with `wharf secret set %s`, write "
+    'secrets = ["%s"] into wharf.tool.toml, and add the tool again.' % (SECRET, SECRET)
+)
 
 
 class Message(TypedDict):
@@ -69,6 +73,8 @@ def generate(
     chat = Chat(dict(body, model=model, messages=said), *reached(api_base), timeout_s)
     if context.is_mock:
         pieces = pretended(said, context)
+    elif use == "http" and chat.base == BASE and not chat.key:
+        raise Fault("llm.key_missing", KEY_MISSING)
     else:
         pieces = (by_litellm if use == "litellm" else by_http)(chat, context)
     return (yield from told(pieces, model, said, context))

@@ -181,6 +181,14 @@ class Trouble(Tried):
         self.provider(refuses(401))
         self.assertEqual(self.error(self.run_it(prompt="x")), "llm.key_missing")
 
+    def test_a_missing_key_is_told_before_anybody_is_asked(self) -> None:
+        self.environment = {}
+        with mock.patch("urllib.request.urlopen", side_effect=AssertionError("no network")):
+            response = self.run_it(prompt="x")
+        self.assertEqual(self.error(response), "llm.key_missing")
+        self.assertIn("wharf secret set OPENAI_API_KEY", response["error"]["message"])
+        self.assertFalse(response["error"].get("retryable", False))
+
     def test_answers_that_are_none_are_refused(self) -> None:
         def nonsense(request: Any) -> None:
             request.begin()
