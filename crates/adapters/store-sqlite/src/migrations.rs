@@ -93,6 +93,13 @@ pub fn down(path: &Path, to: u32) -> Result<SchemaStatus, StoreError> {
     status_of(&conn)
 }
 
+/// Whether a database holds anything that would be gone without its first version.
+pub fn holds_anything(path: &Path) -> Result<bool, StoreError> {
+    existing(path)?;
+    let conn = connect::exclusive(path)?;
+    Ok(version(&conn)? > 0 && holds_data(&conn)?)
+}
+
 /// The version of an open database.
 pub(crate) fn version(conn: &Connection) -> Result<u32, StoreError> {
     conn.query_row("PRAGMA user_version", (), |row| row.get(0)).map_err(from_sqlite)

@@ -54,6 +54,12 @@ pub fn down(home: &Home, to: u32) -> Result<MigrationStatus, Fault> {
         let message = format!("The database has version {current}, which is below {to} already.");
         return Err(Fault::new(Code::RequestInvalid, message));
     }
+    let empties = |error| fault::of_store(&error);
+    if to == 0 && migrations::holds_anything(&path).map_err(empties)? {
+        let message = "Stepping below schema 1 would remove every run; nothing was changed. To \
+                       begin anew, start a core with another home.";
+        return Err(Fault::new(Code::RequestInvalid, message));
+    }
     shown(migrations::down(&path, to))
 }
 

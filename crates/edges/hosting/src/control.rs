@@ -58,8 +58,8 @@ impl Control {
             self.kind.host().with(|providers| providers.values().cloned().collect());
         let ends = entries.into_iter().map(|entry: HostEntry| async move {
             let (done, stopped) = oneshot::channel();
-            let stop =
-                SupervisorOrder::Stop { reason: "the core stops".to_owned(), again: false, done };
+            let why = Fault::new(Code::ToolUnavailable, "the core stops");
+            let stop = SupervisorOrder::Stop { why, again: false, done };
             if entry.orders.send(stop).await.is_ok() {
                 // An error means that the supervisor has ended already.
                 let _ = stopped.await;
@@ -93,11 +93,7 @@ impl Control {
         }
         host.quarantine(agent);
         if !agent.wanted {
-            let reason = agent.stop_reason.clone();
-            live.rest(
-                IdleState::Down(reason.unwrap_or_else(|| "it is not started".to_owned())),
-                None,
-            );
+            live.rest(IdleState::Down(why_down(agent)), None);
             live.announce(handle, &id).await;
         }
         Ok(())
@@ -221,8 +217,17 @@ fn shown(handle: &Handle, line: LogLine) -> LogLine {
 
 /// An order to stop, and why.
 fn stop_for(reason: &str) -> impl FnOnce(oneshot::Sender<()>) -> SupervisorOrder {
-    let reason = reason.to_owned();
-    move |done| SupervisorOrder::Stop { reason, again: false, done }
+    let why = Fault::new(Code::ToolUnavailable, reason);
+    move |done| SupervisorOrder::Stop { why, again: false, done }
+}
+
+/// Why a provider that nobody wants to run is down.
+fn why_down(provider: &Provider) -> Fault {
+    if !provider.drift.is_empty() {
+        return provider.manifest.kind.of().drifted(&provider.id, &provider.drift);
+    }
+    let reason = provider.stop_reason.clone();
+    Fault::new(Code::ToolUnavailable, reason.unwrap_or_else(|| "it is not started".to_owned()))
 }
 
 impl ProviderControl for Control {
@@ -308,8 +313,8 @@ impl ProviderControl for Control {
 
     fn restart(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView> {
         async move {
-            let reason = "it is started again".to_owned();
-            self.order(&id, |done| SupervisorOrder::Stop { reason, again: true, done }).await?;
+            let why = Fault::new(Code::ToolUnavailable, "it is started again");
+            self.order(&id, |done| SupervisorOrder::Stop { why, again: true, done }).await?;
             if self.known(&id)?.wanted {
                 launch::approved(&self.kind, &id).await?;
             }

@@ -29,8 +29,8 @@ pub(crate) enum SupervisorOrder {
     Start(oneshot::Sender<()>),
     /// End the processes.
     Stop {
-        /// Why, as people read it.
-        reason: String,
+        /// Why, as runs that need it are told.
+        why: Fault,
         /// Whether they are started again then.
         again: bool,
         done: oneshot::Sender<()>,

@@ -102,7 +102,7 @@ pub(crate) async fn approved(
         return Err(Fault::new(Code::AgentNotApproved, message));
     }
     if !agent.drift.is_empty() {
-        return Err(drifted(id, &agent.drift));
+        return Err(kind.of().drifted(id, &agent.drift));
     }
     let (look, file) = (agent.clone(), kind.manifest_file());
     let difference = blocking(move || Ok(files::differences(file, &look))).await?;
@@ -118,22 +118,13 @@ pub(crate) async fn record_drift(
     id: &ProviderId,
     difference: Vec<String>,
 ) -> Fault {
-    let fault = drifted(id, &difference);
+    let fault = kind.of().drifted(id, &difference);
     let input = ProviderInput::Drift { difference };
     let handle = &kind.host().options().handle;
     if let Err(fault) = handle.providers().change(&Caller::core(), id, input).await {
         tracing::warn!(agent = %id, code = %fault.code, "a provider's drift was not recorded");
     }
     fault
-}
-
-fn drifted(id: &ProviderId, difference: &[String]) -> Fault {
-    let message = format!(
-        "The files of {id} are not the ones that were approved: {}. Look at it and approve it \
-         again.",
-        difference.join("; ")
-    );
-    Fault::new(Code::AgentDrifted, message)
 }
 
 /// Where launches look for programs.
@@ -180,7 +171,10 @@ pub async fn secret(kind: &dyn HostedKind, name: &SecretName) -> Result<Secret, 
     let found = options.vault.get(name.clone()).await.map_err(|fault| {
         if fault.is(Code::SecretNotFound) {
             let word = kind.word();
-            let message = format!("The secret {name}, which the {word} uses, is not set.");
+            let message = format!(
+                "The secret {name}, which the {word} uses, is not set; set it with \
+                 `wharf secret set {name}`."
+            );
             return Fault::new(Code::SecretNotFound, message).with("secret", name.as_str());
         }
         fault

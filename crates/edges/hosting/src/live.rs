@@ -4,21 +4,24 @@ mod inbox;
 mod pool;
 
 pub use inbox::{Assignment, ConnectionEnd, ConnectionGuard, Inbox, InboxCommand, Permit};
-pub(crate) use pool::{IdleState, InstanceChannels, PoolPolicy, PoolSlot, ProcessStop, gone};
+pub(crate) use pool::{
+    IdleState, InstanceChannels, PoolPolicy, PoolSlot, ProcessStop, gone, not_running,
+};
 pub use pool::{ProcessPhase, Upkeep};
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use wharf_domain::provider::{ProviderLimits, Rate};
 use wharf_domain::{Availability, Provider};
 use wharf_engine::Handle;
-use wharf_ports::launcher::Launched;
+use wharf_ports::launcher::{Exit, Launched};
 use wharf_ports::providers::{ProviderHealth, ProviderState, ProviderView};
-use wharf_vocab::{Fault, Isolation, LaunchId, ProviderId, Timestamp};
+use wharf_vocab::{Code, Fault, FaultCode, Isolation, LaunchId, ProviderId, Timestamp};
 
 use crate::files::FileWatch;
 use crate::places::Places;
@@ -168,6 +171,12 @@ impl Live {
         pool.slot(launch).map_or((false, None), |slot| (slot.conn.is_some(), slot.closed.clone()))
     }
 
+    /// The end of a launch's process, if it has one.
+    pub fn exit_of(&self, launch: &LaunchId) -> Option<BoxFuture<'static, Exit>> {
+        let process = self.pool().slot(launch)?.process();
+        process.map(|process| process.exited())
+    }
+
     /// Counts a call that has come, or says that it comes too soon.
     pub fn count(&self, rate: Option<Rate>) -> Result<(), Fault> {
         self.throttle.lock().count_call(Instant::now(), rate)
@@ -203,8 +212,12 @@ impl Live {
 
     fn availability(&self) -> Availability {
         let pool = self.pool();
-        if let IdleState::Down(reason) = &pool.rest {
-            return Availability::Down { reason: reason.clone() };
+        if let IdleState::Down(why) = &pool.rest {
+            let code = match &why.code {
+                FaultCode::Known(code) => *code,
+                FaultCode::Provider(_) => Code::ToolUnavailable,
+            };
+            return Availability::Down { reason: why.message.clone(), code };
         }
         if matches!(pool.upkeep(), Upkeep::OnDemand { .. }) {
             return Availability::Up;

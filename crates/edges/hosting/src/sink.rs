@@ -107,12 +107,12 @@ async fn recheck(kind: &Arc<dyn HostedKind>, id: &ProviderId, live: &Live) -> Re
     }
     let fault = record_drift(kind, id, difference).await;
     live.pool().blocked = Some(fault.clone());
-    halt(kind, id, fault.message.clone());
+    halt(kind, id, fault.clone());
     Err(fault)
 }
 
 /// Stops a provider that must not go on, without waiting for its end.
-fn halt(kind: &Arc<dyn HostedKind>, id: &ProviderId, reason: String) {
+fn halt(kind: &Arc<dyn HostedKind>, id: &ProviderId, why: Fault) {
     let (kind, id) = (Arc::clone(kind), id.clone());
     let tasks = kind.host().tasks().clone();
     tasks.spawn("stopping a provider", async move {
@@ -124,7 +124,7 @@ fn halt(kind: &Arc<dyn HostedKind>, id: &ProviderId, reason: String) {
         }
         // Somebody may have approved and started it again meanwhile.
         if let Some(entry) = host.entry(&id).filter(|entry| entry.live.pool().blocked.is_some()) {
-            let stop = SupervisorOrder::Stop { reason, again: false, done: oneshot::channel().0 };
+            let stop = SupervisorOrder::Stop { why, again: false, done: oneshot::channel().0 };
             // A supervisor that has ended has nothing to stop.
             let _ = entry.orders.send(stop).await;
         }

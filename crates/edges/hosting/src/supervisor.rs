@@ -22,7 +22,7 @@ use crate::files::FileWatch;
 use crate::host::{SupervisorOrder, random_hex};
 use crate::instance::{Instance, InstanceEnd};
 use crate::kind::HostedKind;
-use crate::live::{IdleState, Live, PoolPolicy, PoolSlot, ProcessStop, gone};
+use crate::live::{IdleState, Live, PoolPolicy, PoolSlot, ProcessStop, gone, not_running};
 use crate::sink::{compare, fail};
 use crate::tasks::blocking;
 
@@ -73,11 +73,14 @@ impl Supervisor {
                         self.start().await;
                         answer(done);
                     }
-                    Some(SupervisorOrder::Stop { reason, again, done }) => {
-                        self.stop(&reason, if again { ProcessStop::Again } else { ProcessStop::Stop }).await;
+                    Some(SupervisorOrder::Stop { why, again, done }) => {
+                        self.stop(&why, if again { ProcessStop::Again } else { ProcessStop::Stop }).await;
                         answer(done);
                     }
-                    None => return self.stop("the core stops", ProcessStop::Stop).await,
+                    None => {
+                        let why = Fault::new(Code::ToolUnavailable, "the core stops");
+                        return self.stop(&why, ProcessStop::Stop).await;
+                    }
                 },
                 Some(joined) = self.instances.join_next_with_id() => {
                     let end = self.joined(joined).await;
@@ -152,7 +155,7 @@ impl Supervisor {
     }
 
     /// Ends all processes and waits until they are gone.
-    async fn stop(&mut self, reason: &str, how: ProcessStop) {
+    async fn stop(&mut self, why: &Fault, how: ProcessStop) {
         if !self.up && self.instances.is_empty() {
             return;
         }
@@ -161,10 +164,10 @@ impl Supervisor {
         while let Some(joined) = self.instances.join_next_with_id().await {
             self.joined(joined).await;
         }
-        self.live.rest(IdleState::Down(reason.to_owned()), None);
+        self.live.rest(IdleState::Down(why.clone()), None);
         self.announce().await;
-        let message = format!("The {} {} is not running: {reason}.", self.kind.word(), self.id);
-        let fault = Fault::new(Code::ToolUnavailable, message);
+        let what = format!("The {} {} is not running", self.kind.word(), self.id);
+        let fault = not_running(&what, why);
         let waiting = self.live.pool().take_all();
         fail(self.handle(), waiting, &fault).await;
     }
@@ -231,7 +234,11 @@ impl Supervisor {
 
     /// The provider runs no more until somebody starts it by hand.
     async fn give_up(&mut self, reason: String, fault: &Fault) {
-        self.stop(&reason, ProcessStop::Stop).await;
+        let why = match fault.is(Code::AgentDrifted) {
+            true => fault.clone(),
+            false => Fault::new(Code::ToolUnavailable, reason.as_str()),
+        };
+        self.stop(&why, ProcessStop::Stop).await;
         // Drift is written down already, and says more than a reason could.
         let reason = (!fault.is(Code::AgentDrifted)).then_some(reason);
         let input = ProviderInput::Stop { reason };

@@ -158,7 +158,7 @@ impl ServedName {
         if self.missing().as_ref() != Some(before) {
             return false;
         }
-        self.state.lock().stand(Availability::Down { reason: before.1.clone() });
+        self.state.lock().stand(Availability::down(before.1.clone()));
         true
     }
 

@@ -17,7 +17,7 @@ pub fn tool(tool: &CatalogTool) -> wire::Tool {
         Availability::Unhealthy => {
             (ToolState::Unavailable, Some("its provider is not healthy".to_owned()))
         }
-        Availability::Down { reason } => (ToolState::Unavailable, Some(reason.clone())),
+        Availability::Down { reason, .. } => (ToolState::Unavailable, Some(reason.clone())),
     };
     wire::Tool { state, state_reason: reason, ..tool_of(&tool.def) }
 }
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(shown(Availability::Coming), expect(ToolState::Starting, None));
         let unhealthy = expect(ToolState::Unavailable, Some("its provider is not healthy"));
         assert_eq!(shown(Availability::Unhealthy), unhealthy);
-        let down = Availability::Down { reason: "exit code 1".to_owned() };
+        let down = Availability::down("exit code 1");
         assert_eq!(shown(down), expect(ToolState::Unavailable, Some("exit code 1")));
         let changed = shown_as(Availability::Up, Some("its definition changed"));
         assert_eq!(changed, expect(ToolState::Quarantined, Some("its definition changed")));

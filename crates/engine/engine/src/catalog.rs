@@ -187,10 +187,9 @@ impl CatalogState {
             def: Arc::clone(&known.def),
             hash: known.hash.clone(),
             quarantine: provider.and_then(|found| found.quarantine.get(&known.def.tool).cloned()),
-            availability: provider.map_or(
-                Availability::Down { reason: "its provider is gone".to_owned() },
-                |provider| provider.availability.clone(),
-            ),
+            availability: provider.map_or(Availability::down("its provider is gone"), |provider| {
+                provider.availability.clone()
+            }),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wharf_vocab::{Digest, Durability, Micro, ToolId};
+use wharf_vocab::{Code, Digest, Durability, Micro, ToolId};
 
 use crate::provider::McpOrigin;
 
@@ -158,7 +158,16 @@ pub enum Availability {
     Down {
         /// Why.
         reason: String,
+        /// What runs that need it fail with.
+        code: Code,
     },
+}
+
+impl Availability {
+    /// It is stopped, crashed or gone, and this is why.
+    pub fn down(reason: impl Into<String>) -> Self {
+        Self::Down { reason: reason.into(), code: Code::ToolUnavailable }
+    }
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ pub(super) fn attempt(event: &AttemptEvent) -> String {
     let acted = match event.executed {
         Executed::No => "the one before it had not begun",
         Executed::Yes => "the one before it had acted",
-        Executed::Maybe => "the one before it may have acted",
+        Executed::Maybe => "how far the one before it came is not known",
     };
     format!("retry: attempt {} after {}; {acted}", event.attempt, plain::line(&event.reason))
 }

@@ -1,12 +1,16 @@
 //! Attempts on their way to the agent and back: counted, queued, sent, ended.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::provider::ProviderLimits;
+use wharf_domain::run::AttemptError;
 use wharf_domain::{Level, Progress, json_weight};
 use wharf_engine::{Attempt, AttemptEnd, AttemptOutputs, AttemptRef, Dispatch, InputCheck, Reach};
 use wharf_hosting::{Assignment, CallFolder, CallFolders, Permit, canceled_unsent};
+use wharf_ports::launcher::Exit;
 use wharf_protocol::agent::{CallEnd, CancelCall};
 use wharf_socket::Owner as _;
 use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro};
@@ -16,6 +20,9 @@ use super::AgentConnection;
 use super::deliver::{self, Delivery};
 use super::prepare::{self, PreparedCall, ReadyCall};
 use crate::{from_wire, to_wire};
+
+/// How long the end of a process may take to be known after its connection broke.
+const EXIT_KNOWN_WITHIN: Duration = Duration::from_secs(2);
 
 /// A call that was sent.
 pub(super) struct SentCall {
@@ -199,9 +206,24 @@ impl AgentConnection {
                 self.leave(room, false);
                 drop(permit);
                 self.remember(&attempt);
-                let _ = attempt.ended(AttemptEnd::new(Err(error), cost_micro)).await;
+                let exit = self.exit_behind(&error);
+                let end = AttemptEnd::new(Err(error), cost_micro);
+                match exit {
+                    Some(exit) => {
+                        let telling = end_with_exit(attempt, end, exit);
+                        self.shared.host.tasks().spawn("telling why a call was lost", telling);
+                    }
+                    None => drop(attempt.ended(end).await),
+                }
             }
         }
+    }
+
+    /// The end of the process that explains why a call was lost, if it was.
+    fn exit_behind(&self, error: &AttemptError) -> Option<BoxFuture<'static, Exit>> {
+        let AttemptError::Failed(fault, _) = error else { return None };
+        let peer = self.peer.as_ref().filter(|_| fault.is(Code::ToolAgentLost))?;
+        peer.live.exit_of(&peer.launch)
     }
 
     /// Ends a call that has to do with files, beside the connection.
@@ -232,6 +254,18 @@ impl AgentConnection {
             let _ = self.session.cancel(self.now(), &call_id, cancel);
         }
     }
+}
+
+/// Ends a call that was lost, with how its process ended: the connection breaks first, and why is
+/// known a moment later.
+async fn end_with_exit(attempt: Attempt, mut end: AttemptEnd, exit: BoxFuture<'static, Exit>) {
+    if let Ok(exit) = tokio::time::timeout(EXIT_KNOWN_WITHIN, exit).await
+        && let Err(AttemptError::Failed(fault, _)) = &mut end.result
+    {
+        // What the program said last is for its owner, not for whoever called.
+        fault.message = format!("{}: {}.", fault.message.trim_end_matches('.'), exit.how);
+    }
+    let _ = attempt.ended(end).await;
 }
 
 pub(super) fn gone() -> Fault {

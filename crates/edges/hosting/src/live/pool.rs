@@ -203,12 +203,12 @@ enum FileDoubt {
 }
 
 /// How a provider fares that has no process.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) enum IdleState {
     #[default]
     Unknown,
-    /// It is down, and why.
-    Down(String),
+    /// It is down, and what runs that need it are told.
+    Down(Fault),
     /// It ended and will be started again.
     BackingOff,
     /// It is about to start.
@@ -449,10 +449,8 @@ impl Pool {
         if let Some(fault) = &self.blocked {
             return Err(fault.clone());
         }
-        if let (Upkeep::OnDemand { .. }, IdleState::Down(reason)) = (self.policy.upkeep, &self.rest)
-        {
-            let message = format!("The tool is not available: {reason}.");
-            return Err(Fault::new(Code::ToolUnavailable, message));
+        if let (Upkeep::OnDemand { .. }, IdleState::Down(why)) = (self.policy.upkeep, &self.rest) {
+            return Err(not_running("The tool is not available", why));
         }
         if dispatch.reattach && self.has(&dispatch.attempt_id) {
             // It was asked for again because its shard was loaded anew. Whoever has it goes on.
@@ -629,6 +627,17 @@ impl Pool {
             }
         }
         next
+    }
+}
+
+/// What is told to runs of a provider that is down: what has a code of its own stands as it is.
+pub(crate) fn not_running(what: &str, why: &Fault) -> Fault {
+    match why.is(Code::ToolUnavailable) {
+        true => {
+            let message = format!("{what}: {}.", why.message.trim_end_matches('.'));
+            Fault::new(Code::ToolUnavailable, message)
+        }
+        false => why.clone(),
     }
 }
 

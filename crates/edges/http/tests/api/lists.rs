@@ -166,7 +166,7 @@ async fn a_tools_state_is_that_of_its_provider() {
         (Availability::Coming, "starting", json!(null)),
         (Availability::Up, "available", json!(null)),
         (Availability::Unhealthy, "unavailable", json!(unhealthy)),
-        (Availability::Down { reason: "exit code 1".into() }, "unavailable", json!("exit code 1")),
+        (Availability::down("exit code 1"), "unavailable", json!("exit code 1")),
     ] {
         edge.handle
             .providers()

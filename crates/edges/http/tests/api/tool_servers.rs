@@ -259,7 +259,7 @@ async fn what_the_catalog_knows_of_a_served_tool_counts_while_it_is_enabled() {
         .await
         .expect("set");
     assert_eq!(edge.listed(SHOUT).await.expect("listed")["state"], "available");
-    let down = Availability::Down { reason: "no route".to_owned() };
+    let down = Availability::down("no route");
     edge.handle.providers().set_availability(provider, down).await.expect("set");
     assert_eq!(edge.get(PATH).await.json()["state_reason"], "no route");
     assert_eq!(edge.steer("disable").await["state"], "disabled");

@@ -120,7 +120,7 @@ async fn m015_only_tools_that_can_be_called_now_or_soon_are_listed() {
     let providers = stage.handle.providers();
     let listed = async || names(&list(&client).await).contains(&"test__steps".to_owned());
     assert!(listed().await);
-    let down = Availability::Down { reason: "gone".to_owned() };
+    let down = Availability::down("gone");
     for (availability, is_listed) in [
         (down, false),
         (Availability::Unhealthy, false),

@@ -122,7 +122,11 @@ fn failed(code: &str, message: String, canceled: bool) -> AttemptError {
             Executed::Maybe,
         ),
         code::TIMEOUT => (ours(Code::ToolTimeout, "The tool took too long."), Executed::Maybe),
-        code::LIMIT => (ours(Code::ToolLimit, "The tool reached a limit."), Executed::Maybe),
+        // The same would be too much again.
+        code::LIMIT => {
+            let fault = ours(Code::ToolLimit, "The tool reached a limit.");
+            (Fault { retryable: false, ..fault }, Executed::Maybe)
+        }
         code::CANCELED => {
             let fault = ours(Code::ToolCanceled, "The tool server stopped the run.");
             if canceled {

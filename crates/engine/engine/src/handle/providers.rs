@@ -62,8 +62,8 @@ impl<'a> ProviderCalls<'a> {
             let message = format!("The tools of {provider} belong to the core and stay.");
             return Err(Fault::new(Code::RequestInvalid, message));
         }
-        let reason = "its provider was removed".to_owned();
-        self.set_availability(provider.clone(), Availability::Down { reason }).await?;
+        let down = Availability::down("its provider was removed");
+        self.set_availability(provider.clone(), down).await?;
         self.0.inner.catalog.remove(&provider);
         Ok(())
     }

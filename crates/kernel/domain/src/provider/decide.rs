@@ -293,12 +293,7 @@ fn unknown(id: &ProviderId) -> Fault {
 }
 
 fn drifted(agent: &Provider) -> Fault {
-    let message = format!(
-        "The files of {} are not the ones that were approved: {}. Look at it and approve it again.",
-        agent.id,
-        agent.drift.join("; ")
-    );
-    Fault::new(Code::AgentDrifted, message)
+    agent.manifest.kind.of().drifted(&agent.id, &agent.drift)
 }
 
 fn not_approved(id: &ProviderId) -> Fault {

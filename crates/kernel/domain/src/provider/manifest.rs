@@ -1,7 +1,7 @@
 //! What a provider declares of itself.
 
 use serde::{Deserialize, Serialize};
-use wharf_vocab::{Digest, Isolation, ProviderId};
+use wharf_vocab::{Code, Digest, Fault, Isolation, ProviderId};
 
 use super::{McpDetails, ProviderInput, ProviderLimits, ToolServer};
 
@@ -119,6 +119,21 @@ impl ProviderType {
             Self::Mcp => "MCP server",
             Self::Operative => "operative",
         }
+    }
+
+    /// The error that its files are not the ones that were approved.
+    pub fn drifted(self, id: &ProviderId, difference: &[String]) -> Fault {
+        let commands = match self {
+            Self::ToolServer => "tools",
+            Self::Mcp => "mcp",
+            Self::Agent | Self::Operative => "agents",
+        };
+        let message = format!(
+            "The files of {id} are not the ones that were approved: {}. Look at them, then approve \
+             them with `wharf {commands} approve {id}`.",
+            difference.join("; ")
+        );
+        Fault::new(Code::AgentDrifted, message)
     }
 }
 

@@ -379,7 +379,7 @@ pub(crate) fn person(grant: &str) -> Caller {
 }
 
 pub(crate) fn down() -> Availability {
-    Availability::Down { reason: format!("{CANARY} crashed five times") }
+    Availability::down(format!("{CANARY} crashed five times"))
 }
 
 pub(crate) fn object(key: &str) -> Object {

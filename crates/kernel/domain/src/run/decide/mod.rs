@@ -290,9 +290,15 @@ impl<'a, 'b> Draft<'a, 'b> {
                 let message = "The tool's provider is not healthy.";
                 self.fail(Fault::new(Code::ToolAgentUnhealthy, message), Executed::No);
             }
-            Availability::Down { reason } => {
-                let message = format!("The tool's provider is down: {reason}.");
-                self.fail(Fault::new(Code::ToolUnavailable, message), Executed::No);
+            Availability::Down { reason, code } => {
+                let message = match code {
+                    Code::ToolUnavailable => {
+                        format!("The tool's provider is down: {}.", reason.trim_end_matches('.'))
+                    }
+                    // What has a code of its own says all there is to say.
+                    _ => reason.clone(),
+                };
+                self.fail(Fault::new(*code, message), Executed::No);
             }
         }
     }

@@ -291,7 +291,7 @@ impl Sim {
         }
         let availability = match self.chance.between(0, 3) {
             0 => Availability::Unhealthy,
-            1 => Availability::Down { reason: "it was stopped".to_owned() },
+            1 => Availability::down("it was stopped"),
             _ => Availability::Coming,
         };
         if !TOOLS[provider].reattach && self.chance.percent(60) {
