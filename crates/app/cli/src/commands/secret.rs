@@ -4,7 +4,8 @@ use std::io::{IsTerminal as _, Read as _};
 
 use clap::Subcommand;
 use serde_json::json;
-use wharf_wire::rest_v1::Secret;
+use wharf_client::Client;
+use wharf_wire::rest_v1::{Provider, Secret};
 
 use crate::commands::{CliError, Context, Exit, Output, Result, Table};
 use crate::{moment, plain, prompt};
@@ -63,7 +64,11 @@ pub(crate) async fn run(args: SecretArgs, context: &Context) -> Result<Exit> {
     let (name, done) = match args.command.unwrap_or(SecretCommand::List) {
         SecretCommand::List => {
             let empty = "no secrets; keep one with: wharf secret set NAME";
-            return super::list(client.secrets().list(), empty, context.output, table_of).await;
+            let shown = super::list(client.secrets().list(), empty, context.output, table_of).await;
+            if !context.output.is_json() {
+                missing(&client, context.output).await;
+            }
+            return shown;
         }
         SecretCommand::Set { name, keep_newline } => {
             let bytes = if std::io::stdin().is_terminal() {
@@ -83,7 +88,69 @@ pub(crate) async fn run(args: SecretArgs, context: &Context) -> Result<Exit> {
         }
     };
     let sentence = format!("{done}: {}", plain::line(&name));
-    context.output.done(&json!({"name": name, "done": done}), &sentence)
+    let exit = context.output.done(&json!({"name": name, "done": done}), &sentence)?;
+    if done == "set" && !context.output.is_json() {
+        hints(&client, &name, context.output).await;
+    }
+    Ok(exit)
+}
+
+/// Secrets of the model providers that every core knows.
+const MODEL_KEYS: [&str; 2] = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
+
+/// Says who uses a secret that was set, and how it gets the new value. It is a help and nothing
+/// more: a core that does not answer has kept the secret all the same.
+async fn hints(client: &Client, name: &str, output: Output) {
+    if MODEL_KEYS.contains(&name) {
+        output.note("llm/chat@1 uses it from now on: wharf run llm/chat@1 prompt=Hello");
+    }
+    for provider in client.providers().all().await.unwrap_or_default() {
+        let Some(commands) = commands(&provider) else { continue };
+        let id = plain::line(&provider.provider_id);
+        let asks = provider.permissions.iter().filter(|it| secret_of(&it.permission) == Some(name));
+        match asks.map(|asked| asked.approved).reduce(|one, other| one || other) {
+            Some(true) => {
+                let line = format!("{id} uses it from its next start: {commands} restart {id}");
+                output.note(&line);
+            }
+            Some(false) => {
+                output.note(&format!("{id} asks for it: {commands} approve {id}"));
+            }
+            None => {}
+        }
+    }
+}
+
+/// Says which secrets somebody was approved to use that are not set.
+async fn missing(client: &Client, output: Output) {
+    let Ok(set) = client.secrets().list().all().await else { return };
+    for provider in client.providers().all().await.unwrap_or_default() {
+        let id = plain::line(&provider.provider_id);
+        let approved = provider.permissions.iter().filter(|it| it.approved);
+        for name in approved.filter_map(|it| secret_of(&it.permission)) {
+            if !set.iter().any(|secret| secret.name.as_str() == name) {
+                let name = plain::line(name);
+                output.note(&format!("{id} waits for {name}: wharf secret set {name}"));
+            }
+        }
+    }
+}
+
+/// The commands that steer a provider, if it is one that is given secrets.
+fn commands(provider: &Provider) -> Option<&'static str> {
+    Some(match provider.kind.as_str() {
+        "agent" => "wharf agents",
+        "tool_server" => "wharf tools",
+        "mcp_server" => "wharf mcp",
+        _ => return None,
+    })
+}
+
+/// The secret that a permission is about.
+fn secret_of(permission: &str) -> Option<&str> {
+    let used = permission.strip_prefix("secret:use:");
+    let given = || permission.strip_prefix("secret:env:")?.split('=').next();
+    used.or_else(given)
 }
 
 fn table_of(secrets: &[Secret], output: Output) -> Table {
@@ -121,6 +188,17 @@ fn strip_line_end(bytes: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn permissions_that_are_about_a_secret_name_it() {
+        for (permission, secret) in [
+            ("secret:use:MAIL_KEY", Some("MAIL_KEY")),
+            ("secret:env:MAIL_KEY=SMTP_PASSWORD", Some("MAIL_KEY")),
+            ("network:egress:api.example.com:443", None),
+        ] {
+            assert_eq!(secret_of(permission), secret, "{permission}");
+        }
+    }
 
     #[test]
     fn one_line_end_is_taken_off_and_no_more() {
