@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wharf_engine::{Reach, check_schema};
 use wharf_hosting::{CallFolders, CpuMeter, Inbox, InboxCommand, Live, Places, random_hex};
+use wharf_ports::launcher::Launched;
 use wharf_protocol::agent::{CoreConfig, CoreSession, IdPrefix};
 use wharf_protocol::{Moment, Session as _};
 use wharf_socket::{Clock, Owner, Patience, pump, sleep_until, split_bytes};
@@ -78,6 +79,8 @@ struct AgentPeer {
     places: Arc<Places>,
     /// Folders for the calls of a fenced agent, from its first call on.
     rooms: Option<CallFolders>,
+    /// Its process, whose end says why a call was lost.
+    process: Option<Arc<dyn Launched>>,
 }
 
 /// What reaches a connection from inside.

@@ -12,14 +12,13 @@ pub use pool::{ProcessPhase, Upkeep};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use wharf_domain::provider::{ProviderLimits, Rate};
 use wharf_domain::{Availability, Provider};
 use wharf_engine::Handle;
-use wharf_ports::launcher::{Exit, Launched};
+use wharf_ports::launcher::Launched;
 use wharf_ports::providers::{ProviderHealth, ProviderState, ProviderView};
 use wharf_vocab::{Code, Fault, FaultCode, Isolation, LaunchId, ProviderId, Timestamp};
 
@@ -171,10 +170,9 @@ impl Live {
         pool.slot(launch).map_or((false, None), |slot| (slot.conn.is_some(), slot.closed.clone()))
     }
 
-    /// The end of a launch's process, if it has one.
-    pub fn exit_of(&self, launch: &LaunchId) -> Option<BoxFuture<'static, Exit>> {
-        let process = self.pool().slot(launch)?.process();
-        process.map(|process| process.exited())
+    /// The process of a launch, if it has one.
+    pub fn process_of(&self, launch: &LaunchId) -> Option<Arc<dyn Launched>> {
+        self.pool().slot(launch)?.process()
     }
 
     /// Counts a call that has come, or says that it comes too soon.

@@ -151,15 +151,15 @@ fn check_agent(agent: &Provider) -> Result<(), Fault> {
     if !agent.manifest.kind.is_launched() || agent.is_approved() {
         return Ok(());
     }
-    let (code, message) = if agent.drift.is_empty() {
-        (Code::AgentNotApproved, format!("The agent {} is not approved.", agent.id))
-    } else {
-        let difference = agent.drift.join("; ");
-        let message =
-            format!("The files of {} are not the ones that were approved: {difference}.", agent.id);
-        (Code::AgentDrifted, message)
+    let kind = agent.manifest.kind.of();
+    let fault = match agent.drift.is_empty() {
+        true => {
+            let message = format!("The {} {} is not approved.", kind.words(), agent.id);
+            Fault::new(Code::AgentNotApproved, message)
+        }
+        false => kind.drifted(&agent.id, &agent.drift),
     };
-    Err(Fault::new(code, message).with("agent", agent.id.as_str()))
+    Err(fault.with("agent", agent.id.as_str()))
 }
 
 /// Whether a path is absolute and says where it leads without any detour.

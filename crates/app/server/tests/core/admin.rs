@@ -27,6 +27,8 @@ async fn t038_migrations_go_down_and_up_with_the_data() {
     assert_eq!((down.current, down.applied.len()), (1, 1));
     assert!(!down.pending.is_empty());
     assert!(migrate::down(&home, down.newest).is_err(), "down is not up");
+    let refused = migrate::down(&home, 0).expect_err("every run would be gone");
+    assert!(refused.is(Code::RequestInvalid) && !refused.retryable, "{refused}");
     let up = migrate::up(&home).expect("goes up");
     assert_eq!(up, status);
     migrate::down(&home, 1).expect("goes down");

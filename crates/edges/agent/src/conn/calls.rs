@@ -223,7 +223,7 @@ impl AgentConnection {
     fn exit_behind(&self, error: &AttemptError) -> Option<BoxFuture<'static, Exit>> {
         let AttemptError::Failed(fault, _) = error else { return None };
         let peer = self.peer.as_ref().filter(|_| fault.is(Code::ToolAgentLost))?;
-        peer.live.exit_of(&peer.launch)
+        peer.process.as_ref().map(|process| process.exited())
     }
 
     /// Ends a call that has to do with files, beside the connection.

@@ -130,7 +130,10 @@ impl AgentConnection {
             .get(&agent)
             .map(|agent| wharf_hosting::reach(&agent, origin));
         let reach = reach.unwrap_or(Reach::Folder);
-        Ok((AgentPeer { agent, launch, live, keys, bounds, reach, places, rooms: None }, inbox))
+        let process = live.process_of(&launch);
+        let rooms = None;
+        let peer = AgentPeer { agent, launch, live, keys, bounds, reach, places, rooms, process };
+        Ok((peer, inbox))
     }
 
     /// The agent's tools are now others; they keep their place when it goes away.

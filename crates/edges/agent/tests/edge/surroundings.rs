@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use wharf_domain::Outcome;
 use wharf_domain::provider::{ProviderLimits, Usage};
 use wharf_ports::providers::{Approve, ProviderControl, ProviderState};
 use wharf_ports::vault::Secret;
@@ -242,6 +243,20 @@ async fn a_launch_that_goes_over_a_limit_is_named_and_started_again() {
     let view = stage.until(|view| view.state == ProviderState::Crashed).await;
     let reason = view.reason.expect("a reason");
     assert!(reason.contains("it went over its limit of memory"), "{reason}");
+}
+
+#[tokio::test]
+async fn whoever_called_learns_that_the_agent_went_over_a_limit() {
+    let mut stage = Stage::new().await;
+    let (launch, mut agent) = stage.joined(&["echo"]).await;
+    let run = stage.run("echo", json!({})).await.expect("accepted");
+    let _call = agent.call().await;
+    launch.exceed(Resource::Memory);
+    drop(agent);
+    let run = stage.end_of(&run.key).await;
+    let error = run.outcome.as_ref().and_then(Outcome::error).expect("failed");
+    assert!(error.is(Code::ToolAgentLost), "{error}");
+    assert!(error.message.contains("it went over its limit of memory"), "{error}");
 }
 
 #[tokio::test]

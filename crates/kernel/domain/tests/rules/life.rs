@@ -197,6 +197,25 @@ fn a_provider_that_is_up_coming_unhealthy_or_down() {
 }
 
 #[test]
+fn a_provider_that_is_down_for_a_reason_of_its_own_says_that_and_nothing_else() {
+    let reason = "The files are not the ones that were approved.".to_owned();
+    let drifted = Availability::Down { reason: reason.clone(), code: Code::AgentDrifted };
+    for (provider, code, message) in [
+        (drifted, Code::AgentDrifted, reason.as_str()),
+        (
+            Availability::down("It crashed."),
+            Code::ToolUnavailable,
+            "The tool's provider is down: It crashed.",
+        ),
+    ] {
+        let stage = Plan::default().provider(provider).start();
+        assert_stands(&stage, RunStatus::Failed, Some(code));
+        let error = stage.run.outcome.as_ref().and_then(Outcome::error).expect("failed");
+        assert_eq!((error.message.as_str(), error.retryable), (message, code.is_retryable()));
+    }
+}
+
+#[test]
 fn a_provider_is_awaited_for_the_timeout_or_half_a_minute() {
     let cases = [(5_000, 5_000), (PROVIDER_WAIT_MS, PROVIDER_WAIT_MS), (600_000, PROVIDER_WAIT_MS)];
     for (timeout_ms, wait_ms) in cases {
