@@ -163,7 +163,7 @@ async fn list(context: &Context) -> Result<Exit> {
             .leave_out(4, "")
             .leave_out(5, "")
             .uncut(&[6])
-            .spare(&[5, 2, 4]);
+            .spare(&[5]);
         for agent in agents {
             let heartbeat = agent.last_heartbeat.map(moment::relative_to_now);
             // Why it is not well is never cut.

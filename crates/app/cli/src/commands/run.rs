@@ -114,7 +114,9 @@ pub(crate) async fn run(args: RunToolArgs, context: &Context) -> Result<Exit> {
 
 /// Says that an answer got lost and is asked for again.
 pub(super) fn lost_answer(error: &wharf_client::Error, output: Output) {
-    output.note(&format!("{}; asking again for a while", plain::line(error.message())));
+    if !output.is_json() {
+        output.note(&format!("{}; asking again for a while", plain::line(error.message())));
+    }
 }
 
 /// How a run that was started is followed.
@@ -146,6 +148,7 @@ impl Following {
         }
         if let Err(failure) = &end
             && failure.is(Code::PermissionDenied)
+            && !output.is_json()
         {
             let id = plain::line(&accepted.run_id);
             output.note(&format!("the run {id} continues, but this token may not read it"));
