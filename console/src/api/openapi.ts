@@ -3123,6 +3123,15 @@ export interface components {
         LaunchId: string;
         /** @enum {string} */
         Level: "debug" | "info" | "warn" | "error";
+        /** @description A package at one version. */
+        LockedPackage: {
+            /** @description Its name. */
+            name: string;
+            /** @description The hash of its archive. */
+            sha256: string;
+            /** @description Its version. */
+            version: string;
+        };
         /** @description `log`. */
         LogEvent: {
             /** @description When it happened. */
@@ -4321,6 +4330,19 @@ export interface components {
             /** @description `provider/name`. */
             tool_id: components["schemas"]["ToolId"];
         };
+        /** @description What a handler runs with. */
+        ToolEnvironment: {
+            /** @description The interpreter it was made with. */
+            interpreter: string;
+            /** @description The environment's name: a hash of what went into it. Tools with the same share it. */
+            key?: string | null;
+            /** @description What is installed in it, those that others need included. */
+            packages?: components["schemas"]["LockedPackage"][];
+            /** @description The file that names its packages. */
+            requirements?: string | null;
+            /** @description The interpreter's version. */
+            version: string;
+        };
         /** @description The id of a tool: `provider/name`, or `namespace/name@version` for a tool with a server of its own. */
         ToolId: string;
         /** @description The server of a tool and its state. */
@@ -4336,6 +4358,7 @@ export interface components {
             drift?: string[];
             /** @description Whether it may be called, once approved. */
             enabled: boolean;
+            environment?: components["schemas"]["ToolEnvironment"] | null;
             /** @description The folder with its manifest. */
             folder: string;
             /**
@@ -8447,12 +8470,12 @@ export interface operations {
                 caller?: string;
                 /** @description Only runs that are part of this. */
                 correlation_id?: string;
-                /** @description `jsonl` or `csv`; `jsonl` when absent. */
-                format?: "jsonl" | "csv";
                 /** @description Only runs that did not succeed with this code; `tool.*` stands for all that begin so. */
                 error?: string;
                 /** @description Only runs whose error's message contains this text, whatever the case of its letters. */
                 error_text?: string;
+                /** @description `jsonl` or `csv`; `jsonl` when absent. */
+                format?: "jsonl" | "csv";
                 /** @description Only runs whose id begins so; of very many, 1,000 with the greatest ids. */
                 id_prefix?: string;
                 /** @description Only runs that have cost more than was set aside for them. */

@@ -90,6 +90,10 @@ impl Home {
         self.path().join("objects")
     }
 
+    pub(crate) fn environments_folder(&self) -> PathBuf {
+        self.path().join("envs")
+    }
+
     pub(crate) fn storage_port_file(&self) -> PathBuf {
         self.run_folder().join("storage.port")
     }

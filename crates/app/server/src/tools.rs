@@ -36,6 +36,8 @@ pub(crate) async fn start(
         program,
         container: settings.tools.container.clone(),
         storage: Storage { origin, is_public: is_public(&settings.artifacts) },
+        environments: home.environments_folder(),
+        search: wharf_hosting::packages::search_path(),
         idle: settings.tools.idle_s.map_or(RunEdgeOptions::IDLE, Duration::from_secs),
         healthy_within: RunEdgeOptions::HEALTHY_WITHIN,
     })

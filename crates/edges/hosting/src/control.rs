@@ -151,6 +151,7 @@ impl Control {
             Ok((read, hints))
         })
         .await?;
+        let read = Arc::clone(&self.kind).complete(canonical.clone(), read).await?;
         let input = ProviderInput::Add {
             folder: canonical.display().to_string(),
             manifest_hash: read.hash,

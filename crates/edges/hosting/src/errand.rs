@@ -8,7 +8,7 @@ use std::time::Duration;
 use wharf_domain::Provider;
 use wharf_domain::permission::HostPattern;
 use wharf_ports::launcher::{Exit, Fence, LaunchSpec, LogSource, LogSpec};
-use wharf_vocab::{Code, Fault, Isolation, LaunchId};
+use wharf_vocab::{Code, Fault, Isolation, LaunchId, ProviderId};
 
 use crate::fence::FenceGrants;
 use crate::host::random_hex;
@@ -66,13 +66,23 @@ pub async fn run_errand(
     agent: &Provider,
     errand: Errand,
 ) -> Result<ErrandEnd, Fault> {
+    run_errand_for(kind, &agent.id, &agent.folder, errand).await
+}
+
+/// The same for a provider that is only about to be added.
+pub async fn run_errand_for(
+    kind: &dyn HostedKind,
+    id: &ProviderId,
+    folder: &str,
+    errand: Errand,
+) -> Result<ErrandEnd, Fault> {
     let options = kind.host().options();
     let unnamed = |_| Fault::new(Code::CoreInternal, "A launch cannot be named.");
-    let id = LaunchId::new(random_hex(16)?).map_err(unnamed)?;
-    let places = Places::new(&options.folder, &agent.id, &id, Isolation::Run);
-    let mut sockets = Sockets::new(options, kind.word(), &id);
+    let launch = LaunchId::new(random_hex(16)?).map_err(unnamed)?;
+    let places = Places::new(&options.folder, id, &launch, Isolation::Run);
+    let mut sockets = Sockets::new(options, kind.word(), &launch);
     let log = LogSpec::at(&places.log);
-    let mut spec = LaunchSpec::new(id, errand.program, &agent.folder, log);
+    let mut spec = LaunchSpec::new(launch, errand.program, folder, log);
     spec.args = errand.args;
     spec.env = launch::environment(&places, &FenceGrants::default());
     spec.env.extend(errand.env);
@@ -84,14 +94,14 @@ pub async fn run_errand(
     spec.fence.level = options.sandbox;
     spec.fence.minimum = options.sandbox_min.unwrap_or(options.sandbox);
     spec.fence.read = errand.read;
-    let ground = kind.host().ground(&agent.folder);
+    let ground = kind.host().ground(folder);
     spec.fence.hidden = blocking(move || Ok(ground.canonical().hidden)).await?;
     let _door = if errand.hosts.is_empty() {
         None
     } else {
         let socket = sockets.folder()?.join("e");
         spec.fence.egress = Some(socket.clone());
-        Some(options.egress.open_own(agent.id.clone(), socket, errand.hosts).await?)
+        Some(options.egress.open_own(id.clone(), socket, errand.hosts).await?)
     };
     let launched = options.launcher.launch(spec).await?;
     let exit = tokio::time::timeout(errand.within, launched.exited()).await.ok();

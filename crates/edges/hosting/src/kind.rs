@@ -79,6 +79,16 @@ pub trait HostedKind: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Settles what a manifest leaves open, before its folder is added: what has to be made or
+    /// asked for first.
+    fn complete(
+        self: Arc<Self>,
+        _folder: PathBuf,
+        read: ReadManifest,
+    ) -> BoxFuture<'static, Result<ReadManifest, Fault>> {
+        future::ready(Ok(read)).boxed()
+    }
+
     /// When its processes are there.
     fn upkeep(&self, _agent: &Provider) -> Upkeep {
         Upkeep::Always

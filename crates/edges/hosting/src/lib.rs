@@ -18,6 +18,7 @@ mod launch;
 mod live;
 mod manifest;
 mod options;
+pub mod packages;
 mod places;
 mod remove;
 mod sink;
@@ -30,7 +31,7 @@ mod workdir;
 
 pub use control::Control;
 pub use cpu::CpuMeter;
-pub use errand::{Errand, ErrandEnd, run_errand};
+pub use errand::{Errand, ErrandEnd, run_errand, run_errand_for};
 pub use fence::{reach, real};
 pub use files::{ManifestFile, ReadManifest, open_plain};
 pub use host::{Host, random_hex};

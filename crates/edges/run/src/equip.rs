@@ -21,6 +21,7 @@ use wharf_vocab::{Code, Fault, SandboxLevel};
 use wharf_wire::run_v1::{Handover, ToolName};
 
 use crate::RunEdgeOptions;
+use crate::environment;
 use crate::folder;
 use crate::link::ServerAddress;
 
@@ -74,6 +75,10 @@ pub(crate) fn equip(
             spec.args.extend(["--timeout".to_owned(), format!("{timeout_ms}ms")]);
             if *cold {
                 spec.args.push("--cold".to_owned());
+            }
+            if let Some(made) = environment::made_of(agent) {
+                let python = environment::equip(&options.environments, made, spec);
+                spec.args.extend(["--python".to_owned(), python.display().to_string()]);
             }
             spec.args.extend(approved(agent, spec));
             Ok(way)

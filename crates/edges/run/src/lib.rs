@@ -2,6 +2,7 @@
 //! elsewhere, and hands them attempts over the run protocol.
 
 mod doors;
+mod environment;
 mod equip;
 mod folder;
 pub mod link;
@@ -25,7 +26,9 @@ const CONNECT_SLACK: Duration = Duration::from_secs(10);
 /// run needs it.
 pub async fn start(mut options: RunEdgeOptions) -> Result<Control, Fault> {
     options.hosting.connect_within = options.healthy_within + CONNECT_SLACK;
-    Control::start(Arc::new(ToolServers::new(options))).await
+    let servers = Arc::new(ToolServers::new(options));
+    servers.sweep_environments().await?;
+    Control::start(servers).await
 }
 
 /// How the edge is set up.
@@ -41,6 +44,10 @@ pub struct RunEdgeOptions {
     pub container: Vec<String>,
     /// Where presigned addresses of files lead.
     pub storage: Storage,
+    /// Where environments of handlers lie. Nothing else is kept there.
+    pub environments: PathBuf,
+    /// Where interpreters and the machine's own tools for packages are looked for, first to last.
+    pub search: Vec<PathBuf>,
     /// How long a server may have nothing to do before it is ended.
     pub idle: Duration,
     /// How long a server may take until it says that it is well.

@@ -3,11 +3,14 @@
 //! A key that is not known is an error, because a limit or a flag with a slip of the pen in its
 //! name would otherwise silently not hold.
 
+mod environment;
 mod file;
 mod schema;
 mod serving;
 
 use std::path::Path;
+
+pub(crate) use self::environment::packages;
 
 use serde_json::Value;
 use wharf_domain::ToolDef;
@@ -32,6 +35,9 @@ const KNOWN: &[&str] = &[
     "ref",
     "description",
     "handler",
+    "python",
+    "requirements",
+    "wheels",
     "exec",
     "image",
     "url",
@@ -70,6 +76,7 @@ pub(crate) fn read(folder: &Path) -> Result<ReadManifest, Fault> {
     let mut read = vec![bytes];
     let tool = tool(&fields, folder, &mut read)?;
     let how = serving::read(&fields, folder)?;
+    let environment = environment::read(&fields, &how, folder, &mut read)?;
     if !how.is_launched() {
         fields.none_of(OF_A_PROCESS, "it is for servers that this core starts")?;
     }
@@ -92,6 +99,7 @@ pub(crate) fn read(folder: &Path) -> Result<ReadManifest, Fault> {
             required_outputs: required_outputs(&fields)?,
             https_only: https_only(&fields)?,
             sandbox: sandbox(&fields)?,
+            environment,
         })),
     };
     Ok(ReadManifest { id, hash: hash(&read), manifest })

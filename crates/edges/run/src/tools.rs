@@ -1,21 +1,25 @@
 //! Tool servers as a kind of provider that is hosted.
 
-use std::collections::HashMap;
-use std::path::Path;
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use wharf_domain::provider::{Serving, ToolServer};
+use wharf_domain::provider::{MadeEnvironment, ProviderKind, Serving, ToolEnvironment, ToolServer};
 use wharf_domain::{Provider, ProviderType};
 use wharf_hosting::{
     Host, HostedKind, LaunchGuard, ManifestFile, Places, Process, ReadManifest, Sockets, Upkeep,
+    blocking,
 };
 use wharf_ports::launcher::LaunchSpec;
 use wharf_ports::providers::Scan;
-use wharf_vocab::{Code, Fault, LaunchId, ProviderId};
+use wharf_vocab::{Code, Digest, Fault, LaunchId, ProviderId};
 
 use crate::RunEdgeOptions;
+use crate::environment::{self, Needs};
 use crate::equip::LaunchRoute;
 use crate::link::{ServerAddress, ServerEndpoint};
 use crate::station::ServerLaunch;
@@ -51,6 +55,36 @@ impl ToolServers {
     pub(crate) fn new(options: RunEdgeOptions) -> Self {
         let host = Host::new(options.hosting.clone());
         Self { host, options, ways: Mutex::default(), lives: AtomicU64::new(0) }
+    }
+
+    /// Removes environments that no tool has. None of them is in use yet.
+    pub(crate) async fn sweep_environments(&self) -> Result<(), Fault> {
+        let used = self.keys(|_| true);
+        let folder = environment::folder(self).to_owned();
+        blocking(move || {
+            environment::sweep(&folder, &used);
+            Ok(())
+        })
+        .await
+    }
+
+    /// The environments of tools that are to be counted.
+    fn keys(&self, counts: impl Fn(&Provider) -> bool) -> BTreeSet<String> {
+        let all = self.options.hosting.handle.providers().list();
+        let keys = all.iter().filter(|one| counts(one)).filter_map(environment::key_of);
+        keys.cloned().collect()
+    }
+
+    /// What was made for a manifest that has not changed since. Wheels may have.
+    fn made_before(
+        &self,
+        id: &ProviderId,
+        hash: &Digest,
+        wanted: &ToolEnvironment,
+    ) -> Option<MadeEnvironment> {
+        let known = self.options.hosting.handle.providers().get(id).ok()?;
+        let is_same = known.manifest_hash == *hash && wanted.wheels.is_none();
+        environment::made_of(&known).filter(|_| is_same).cloned()
     }
 
     /// A number that no other launch has.
@@ -118,6 +152,55 @@ impl HostedKind for ToolServers {
                 Err(equip::no_container())
             }
             _ => Ok(()),
+        }
+    }
+
+    fn complete(
+        self: Arc<Self>,
+        folder: PathBuf,
+        mut read: ReadManifest,
+    ) -> BoxFuture<'static, Result<ReadManifest, Fault>> {
+        async move {
+            let ProviderKind::ToolServer(server) = &mut read.manifest.kind else {
+                return Ok(read);
+            };
+            if let Some(wanted) = &mut server.environment {
+                let needs = Needs { id: &read.id, folder: &folder, wanted };
+                let made = match self.made_before(&read.id, &read.hash, needs.wanted) {
+                    Some(made) => {
+                        environment::restore(&self, needs, &made).await?;
+                        made
+                    }
+                    None => environment::make(&self, needs).await?,
+                };
+                wanted.made = Some(made);
+            }
+            Ok(read)
+        }
+        .boxed()
+    }
+
+    /// An environment is there before its tool is approved.
+    fn prepare(self: Arc<Self>, agent: Provider) -> BoxFuture<'static, Result<(), Fault>> {
+        async move {
+            let server = server_of(&agent)?;
+            let Some(wanted) = &server.environment else { return Ok(()) };
+            let Some(made) = &wanted.made else { return Ok(()) };
+            let needs = Needs { id: &agent.id, folder: Path::new(&agent.folder), wanted };
+            environment::restore(&self, needs, made).await
+        }
+        .boxed()
+    }
+
+    fn inspect(&self, agent: &Provider) -> Result<(), Fault> {
+        environment::made_of(agent).map_or(Ok(()), |made| environment::inspect(self, made))
+    }
+
+    fn removed(&self, agent: &Provider) {
+        // Others that ended may still have processes; they are looked at when the core starts.
+        let used = self.keys(|other| other.id != agent.id);
+        if let Some(key) = environment::key_of(agent).filter(|key| !used.contains(*key)) {
+            environment::remove(self, key);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Tool servers, and what they mean for their tools.
 
-use wharf_domain::provider::Serving;
+use wharf_domain::provider::{LockedPackage, Serving, ToolEnvironment};
 use wharf_engine::CatalogTool;
 use wharf_ports::providers::{ProviderState, ProviderView};
 use wharf_vocab::{ServerKind, ToolState};
@@ -75,6 +75,23 @@ pub fn tool_server(view: &ProviderView) -> Option<wire::ToolServer> {
         manifest_hash: shown.manifest_hash,
         pinned_files: shown.pinned_files,
         drift: shown.drift,
+        environment: server.environment.as_ref().and_then(environment),
+    })
+}
+
+fn environment(wanted: &ToolEnvironment) -> Option<wire::ToolEnvironment> {
+    let made = wanted.made.as_ref()?;
+    let package = |package: &LockedPackage| wire::LockedPackage {
+        name: package.name.clone(),
+        version: package.version.clone(),
+        sha256: package.sha256.clone(),
+    };
+    Some(wire::ToolEnvironment {
+        interpreter: made.interpreter.clone(),
+        version: made.version.clone(),
+        requirements: wanted.requirements.clone(),
+        key: made.key.clone(),
+        packages: made.packages.iter().map(package).collect(),
     })
 }
 

@@ -7,6 +7,7 @@ mod faults;
 mod fenced;
 mod first;
 mod images;
+mod packages;
 mod serving;
 
 use std::cell::RefCell;

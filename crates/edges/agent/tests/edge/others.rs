@@ -20,6 +20,7 @@ fn tool_server() -> ProviderInput {
         tool: ToolDef::new(tool, "", json!({"type": "object"})),
         token_secret: None,
         calls_max: None,
+        environment: None,
         required_outputs: Vec::new(),
         https_only: false,
         sandbox: None,

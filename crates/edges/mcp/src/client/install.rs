@@ -5,9 +5,6 @@
 //! files; that note is pinned with the approval, and before each launch the files are compared with
 //! it.
 
-mod registry;
-mod tree;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +12,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use wharf_domain::Provider;
 use wharf_domain::provider::McpPackage;
+use wharf_hosting::packages::{
+    NodeTools, PythonTools, TreeHash, remove_tree, show_node, show_python, telling,
+};
 use wharf_hosting::{Errand, blocking, run_errand};
 use wharf_ports::launcher::LaunchSpec;
-use wharf_vocab::{Code, Fault, shown};
+use wharf_vocab::{Code, Fault};
 
-use self::registry::{NodeTools, PythonTools};
-use self::tree::TreeHash;
 use super::McpServers;
 
 /// The folder of a Python package's own environment, in the server's folder.
@@ -31,8 +29,6 @@ const NODE: &str = "node_modules";
 const NOTE: &str = "wharf.package.json";
 /// How long one step of an installation may take.
 const STEP_MAX: Duration = Duration::from_secs(600);
-/// What is told of why an installation failed.
-const WHY_CHARS_MAX: usize = 500;
 
 /// What was installed.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +51,7 @@ pub(crate) async fn install(
         return Ok(());
     }
     let emptied = target.clone();
-    blocking(move || tree::remove(&emptied).map_err(|error| unwritable(&emptied, &error))).await?;
+    blocking(move || remove_tree(&emptied).map_err(|error| unwritable(&emptied, &error))).await?;
     let installed = match package {
         McpPackage::Npm(text) => install_npm(servers, agent, &target, text).await,
         McpPackage::Pypi(text) => install_pypi(servers, agent, &target, text).await,
@@ -65,7 +61,7 @@ pub(crate) async fn install(
         Ok(()) => note(&folder, &target, &name),
         Err(fault) => {
             // What is half there must not be taken for whole.
-            let _ = tree::remove(&target);
+            let _ = remove_tree(&target);
             Err(fault)
         }
     })
@@ -139,24 +135,6 @@ async fn run(
     Err(Fault::new(Code::AgentStartFailed, message))
 }
 
-/// What errors say, without what their programs say around it.
-fn telling(errors: &[String]) -> Option<String> {
-    let bare = |line: &String| {
-        let line = ["npm error", "npm ERR!", "ERROR:"]
-            .iter()
-            .fold(&**line, |line, prefix| line.strip_prefix(prefix).map_or(line, str::trim_start));
-        let is_noise = line.is_empty()
-            || line.starts_with("npm warn")
-            || line.starts_with("A complete log of this run")
-            || line.starts_with("[notice]");
-        (!is_noise).then(|| line.to_owned())
-    };
-    let lines: Vec<_> = errors.iter().filter_map(bare).collect();
-    let last = &lines[lines.len().saturating_sub(4)..];
-    let text = shown(&last.join("; "), WHY_CHARS_MAX).to_string();
-    (!text.is_empty()).then(|| text.trim_end_matches('.').to_owned())
-}
-
 /// Writes down what was installed. It blocks.
 fn note(folder: &Path, target: &Path, package: &str) -> Result<(), Fault> {
     let unusable = |why: String| {
@@ -214,8 +192,8 @@ pub(crate) fn equip(
     }
     spec.program = program;
     match package {
-        McpPackage::Npm(_) => registry::show_node(search, spec),
-        McpPackage::Pypi(_) => registry::show_python(spec),
+        McpPackage::Npm(_) => show_node(search, spec),
+        McpPackage::Pypi(_) => show_python(&spec.program.with_file_name("python"), spec),
     }
     Ok(())
 }
@@ -242,23 +220,6 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn m047_what_npm_and_pip_say_is_told_without_their_noise() {
-        let lines =
-            |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
-        let npm = lines(&[
-            "npm warn old lockfile",
-            "npm error code E404",
-            "npm error 404 Not Found - GET the package",
-            "npm error A complete log of this run can be found in: a place",
-        ]);
-        assert_eq!(telling(&npm).as_deref(), Some("code E404; 404 Not Found - GET the package"));
-        let pip = lines(&["ERROR: No matching distribution found for nothing==9", "[notice] new"]);
-        let told = telling(&pip);
-        assert_eq!(told.as_deref(), Some("No matching distribution found for nothing==9"));
-        assert_eq!(telling(&[]), None);
-    }
 
     #[test]
     fn m047_any_other_file_is_another_package() {

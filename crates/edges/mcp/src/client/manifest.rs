@@ -23,7 +23,7 @@ use wharf_vocab::{Code, Digest, Fault, ProviderId, SandboxLevel, SecretName};
 
 use super::link::dial::UpstreamAddress;
 
-pub(crate) use command::{hints, is_system};
+pub(crate) use command::hints;
 pub(crate) use declare::{declare, forget};
 
 use command::{Surroundings, settle};

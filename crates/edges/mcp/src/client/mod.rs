@@ -79,9 +79,7 @@ impl McpClientOptions {
     /// The usual times.
     #[must_use]
     pub fn new(hosting: HostingOptions, news: McpNews) -> Self {
-        let search = std::env::var_os("PATH");
-        let search = search.iter().flat_map(|paths| std::env::split_paths(paths));
-        let search = search.chain(std::env::split_paths(wharf_hosting::PATH)).collect();
+        let search = wharf_hosting::packages::search_path();
         Self { hosting, idle: Self::IDLE, sampling: McpSampling::Auto, news, search }
     }
 }

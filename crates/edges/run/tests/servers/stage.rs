@@ -210,6 +210,8 @@ fn options(
         program: "wharf".into(),
         container: Vec::new(),
         storage: Storage { origin: "http://127.0.0.1:7421".into(), is_public: false },
+        environments: dir.join("envs"),
+        search: std::env::split_paths(wharf_hosting::PATH).collect(),
         idle: LONG,
         healthy_within: LONG,
     }

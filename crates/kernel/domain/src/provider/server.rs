@@ -26,6 +26,8 @@ pub struct ToolServer {
     pub https_only: bool,
     /// How firmly it asks to be fenced in.
     pub sandbox: Option<SandboxLevel>,
+    /// What its handler runs with, if it asks for more than the usual.
+    pub environment: Option<ToolEnvironment>,
 }
 
 impl ToolServer {
@@ -40,6 +42,46 @@ impl ToolServer {
         tool.timeout_ms.get_or_insert(Self::TIMEOUT_MS);
         tool
     }
+}
+
+/// The interpreter of a handler and the packages it has.
+#[skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolEnvironment {
+    /// The interpreter that the manifest asks for: a path, or a version.
+    pub python: Option<String>,
+    /// The file that names packages.
+    pub requirements: Option<String>,
+    /// The folder that packages come from instead of a registry.
+    pub wheels: Option<String>,
+    /// What was made of it when the folder was added.
+    pub made: Option<MadeEnvironment>,
+}
+
+/// An environment as it was made.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeEnvironment {
+    /// The interpreter it was made with.
+    pub interpreter: String,
+    /// The interpreter's version.
+    pub version: String,
+    /// The name of its folder, which is a hash of what went into it; none without packages.
+    pub key: Option<String>,
+    /// The packages it holds, each with the hash of what was installed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<LockedPackage>,
+}
+
+/// A package at one version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockedPackage {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The hash of its archive.
+    pub sha256: String,
 }
 
 /// How a tool server is reached.

@@ -155,6 +155,7 @@ mod tests {
             tool: ToolDef::new(tool, "", json!({})),
             token_secret: None,
             calls_max: None,
+            environment: None,
             required_outputs: Vec::new(),
             https_only: false,
             sandbox,

@@ -58,7 +58,7 @@ pub use system::{
 };
 pub use token::{CreateTicket, CreateToken, Keys, RotateKeys, Secret, Ticket, Token};
 pub use tool::{Tool, ToolDefinition, ToolDiff};
-pub use tool_server::{AddTool, Operative, ToolServer};
+pub use tool_server::{AddTool, LockedPackage, Operative, ToolEnvironment, ToolServer};
 pub use world::{CorrectWorld, CreateWorld, PolicyRule, SetBudget, SetWorld, World};
 
 /// `POST /v1/runs`.

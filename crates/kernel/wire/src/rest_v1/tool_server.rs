@@ -72,6 +72,36 @@ pub struct ToolServer {
     /// How its files differ from what was approved, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drift: Vec<String>,
+    /// The interpreter and the packages that its handler runs with, if its manifest asks for them.
+    pub environment: Option<ToolEnvironment>,
+}
+
+/// What a handler runs with.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ToolEnvironment {
+    /// The interpreter it was made with.
+    pub interpreter: String,
+    /// The interpreter's version.
+    pub version: String,
+    /// The file that names its packages.
+    pub requirements: Option<String>,
+    /// The environment's name: a hash of what went into it. Tools with the same share it.
+    pub key: Option<String>,
+    /// What is installed in it, those that others need included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<LockedPackage>,
+}
+
+/// A package at one version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LockedPackage {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The hash of its archive.
+    pub sha256: String,
 }
 
 /// `POST /v1/tools`.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use wharf_vocab::{ServerKind, ToolState};
-use wharf_wire::rest_v1::{Tool, ToolServer};
+use wharf_wire::rest_v1::{Tool, ToolEnvironment, ToolServer};
 
 use crate::commands::providers::{limits, words as shared};
 use crate::commands::{Context, Exit, Output, Result, Table};
@@ -59,6 +59,9 @@ pub(super) fn text_of(tool: &Tool, output: Output) -> String {
         if server.permissions_approved.is_some() && server.kind != ServerKind::Remote {
             text.push_str(&shared::pinned_files(&server.pinned_files, output));
         }
+        text.push_str(
+            &server.environment.as_ref().map_or_else(String::new, |it| packages(it, output)),
+        );
         text.push_str(&shared::drift(&server.drift));
         text.push_str(&words::what_next(tool, server));
     }
@@ -84,9 +87,27 @@ fn rows_of(server: &ToolServer, head: &mut Table) {
         ("processes", (server.instances > 1).then(|| server.instances.to_string())),
         ("limits", shared::some(&limits::words(&server.limits))),
         ("kept", shared::some(&limits::kept(&server.limits_kept))),
+        ("python", server.environment.as_ref().map(interpreter)),
         ("folder", Some(server.folder.clone())),
         ("added", Some(moment::shown(server.added_at))),
     ]);
+}
+
+fn interpreter(environment: &ToolEnvironment) -> String {
+    format!("{} ({})", environment.version, environment.interpreter)
+}
+
+/// The packages that a handler runs with, as they are locked.
+fn packages(environment: &ToolEnvironment, output: Output) -> String {
+    let Some(key) = &environment.key else { return String::new() };
+    let mut table = Table::bare(output);
+    for package in &environment.packages {
+        let hash = format!("sha256:{}", package.sha256.get(..16).unwrap_or(&package.sha256));
+        table.row([&format!("  {}", package.name), &package.version, &hash]);
+    }
+    let none = if environment.packages.is_empty() { "  none\n" } else { "" };
+    let file = environment.requirements.as_deref().unwrap_or_default();
+    format!("\npackages of {file}, in the environment {key}\n{none}{}", table.text())
 }
 
 fn fields_of(title: &str, schema: &Value, output: Output) -> String {

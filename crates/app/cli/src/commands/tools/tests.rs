@@ -100,6 +100,10 @@ fn a_tool_is_shown_with_its_server_and_what_to_do_next() {
     server.pid = Some(4711);
     server.drift = vec!["handler.py was changed".to_owned()];
     server.limits.calls_max = Some(4);
+    let package = json!({"name": "humanize", "version": "4.9.0", "sha256": "ab".repeat(32)});
+    let environment = json!({"interpreter": "/usr/bin/python3.12", "version": "3.12.1",
+        "requirements": "requirements.txt", "key": "0fe1", "packages": [package]});
+    server.environment = Some(serde_json::from_value(environment).expect("an environment"));
     contains_all(
         &show::text_of(&tool, output),
         &[
@@ -107,6 +111,8 @@ fn a_tool_is_shown_with_its_server_and_what_to_do_next() {
             "standard",
             "4 calls at once",
             "  handler.py  0123456789abcdef\n",
+            "3.12.1 (/usr/bin/python3.12)",
+            "packages of requirements.txt, in the environment 0fe1\n  humanize  4.9.0  sha256:abab",
             "it is not what was approved\n  handler.py was changed\n",
             "wharf run text/shout@1 text=",
         ],

@@ -85,6 +85,7 @@ fn served(name: &str) -> (ProviderId, Manifest) {
             tool: ToolDef::new(tool, "shouts", json!({"type": "object"})),
             token_secret: None,
             calls_max: Some(4),
+            environment: None,
             required_outputs: Vec::new(),
             https_only: false,
             sandbox: None,

@@ -9,6 +9,7 @@ use wharf_domain::Manifest;
 use wharf_domain::permission::{PathGlob, Permission};
 use wharf_domain::provider::McpServing;
 use wharf_hosting::PATH;
+use wharf_hosting::packages::is_system;
 use wharf_vocab::{Code, Fault, shown};
 
 /// What makes a folder the root of a project, whose other parts a script needs.
@@ -247,11 +248,6 @@ fn look_for(name: &str, mut folders: impl Iterator<Item = PathBuf>) -> Option<Pa
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-}
-
-/// What belongs to the system and every program can read.
-pub(crate) fn is_system(path: &Path) -> bool {
-    ["/usr", "/bin", "/sbin", "/lib", "/lib64"].iter().any(|folder| path.starts_with(folder))
 }
 
 /// The name of the program that a script wants to be looked up.

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ const BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
 
 /// All files below a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct TreeHash {
+pub struct TreeHash {
     /// How many there are.
     files: u64,
     /// Of their names, kinds and contents.
@@ -24,7 +24,7 @@ pub(super) struct TreeHash {
 
 impl TreeHash {
     /// Reads all files below a folder. What is wrong is the end of a sentence. It blocks.
-    pub(super) fn of(root: &Path) -> Result<Self, String> {
+    pub fn of(root: &Path) -> Result<Self, String> {
         if !root.is_dir() {
             return Err("its files are gone".to_owned());
         }
@@ -90,7 +90,7 @@ impl TreeWalk {
 }
 
 /// Removes a folder with all that is in it, or a link to one. It blocks.
-pub(super) fn remove(path: &PathBuf) -> io::Result<()> {
+pub fn remove_tree(path: &Path) -> io::Result<()> {
     let removed = match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path),
         Ok(_) => fs::remove_file(path),

@@ -11,11 +11,11 @@ use serde_json::Value;
 use tokio::process::Command;
 use url::Url;
 use wharf_domain::permission::HostPattern;
-use wharf_hosting::Errand;
 use wharf_ports::launcher::LaunchSpec;
 use wharf_vocab::{Code, Fault, Object};
 
-use super::super::manifest::is_system;
+use super::is_system;
+use crate::errand::Errand;
 
 /// How long a tool may take to say how it is set up.
 const SETTINGS_MAX: Duration = Duration::from_secs(60);
@@ -47,7 +47,7 @@ print(json.dumps({'python': sys.executable, 'prefix': sys.base_prefix, 'settings
 
 /// Node and npm.
 #[derive(Debug)]
-pub(super) struct NodeTools {
+pub struct NodeTools {
     node: PathBuf,
     npm: PathBuf,
     registry: Url,
@@ -57,7 +57,7 @@ pub(super) struct NodeTools {
 
 impl NodeTools {
     /// Looks for them and asks how they are set up, for packages of this scope.
-    pub(super) async fn find(
+    pub async fn find(
         search: &[PathBuf],
         folder: &Path,
         scope: Option<&str>,
@@ -94,7 +94,8 @@ impl NodeTools {
     }
 
     /// A command of npm that reaches its registry and nothing else.
-    pub(super) fn errand(&self) -> Errand {
+    #[must_use]
+    pub fn errand(&self) -> Errand {
         let is_script = self.npm.extension().is_some_and(|ending| ending == "js");
         let script = is_script.then(|| self.npm.display().to_string());
         let registry = format!("--registry={}", self.registry);
@@ -112,7 +113,7 @@ impl NodeTools {
 
 /// Python and pip.
 #[derive(Debug, Deserialize)]
-pub(super) struct PythonTools {
+pub struct PythonTools {
     python: PathBuf,
     prefix: PathBuf,
     settings: BTreeMap<String, String>,
@@ -122,7 +123,7 @@ pub(super) struct PythonTools {
 
 impl PythonTools {
     /// Looks for them and asks how they are set up.
-    pub(super) async fn find(search: &[PathBuf], folder: &Path) -> Result<Self, Fault> {
+    pub async fn find(search: &[PathBuf], folder: &Path) -> Result<Self, Fault> {
         let mut ask = Command::new(found(search, "python3")?);
         // A module in the server's folder must not be taken for one of pip.
         ask.args(["-I", "-c", ASK_PYTHON]).current_dir(folder);
@@ -146,7 +147,8 @@ impl PythonTools {
     }
 
     /// A command of Python that reaches its index and nothing else.
-    pub(super) fn errand(&self) -> Errand {
+    #[must_use]
+    pub fn errand(&self) -> Errand {
         let variable = |key: &str| format!("PIP_{}", key.replace('-', "_").to_ascii_uppercase());
         let env = self.settings.iter().map(|(key, value)| (variable(key), value.clone()));
         let paths = ["find-links", "cert", "client-cert"];
@@ -170,8 +172,8 @@ impl PythonTools {
 }
 
 /// Lets a launch see the Node that its script begins with, if it is not where all are.
-pub(super) fn show_node(search: &[PathBuf], spec: &mut LaunchSpec) {
-    let Some(node) = find(search, "node").filter(|node| !is_system(node)) else { return };
+pub fn show_node(search: &[PathBuf], spec: &mut LaunchSpec) {
+    let Some(node) = find_program(search, "node").filter(|node| !is_system(node)) else { return };
     if let Some(folder) = node.parent().map(|folder| folder.display().to_string()) {
         let path = spec.env.entry("PATH".to_owned()).or_default();
         *path = format!("{folder}:{path}");
@@ -180,8 +182,7 @@ pub(super) fn show_node(search: &[PathBuf], spec: &mut LaunchSpec) {
 }
 
 /// Lets a launch see the Python that its environment was made of, if it is not where all are.
-pub(super) fn show_python(spec: &mut LaunchSpec) {
-    let python = spec.program.with_file_name("python");
+pub fn show_python(python: &Path, spec: &mut LaunchSpec) {
     if let Ok(python) = std::fs::canonicalize(python)
         && !is_system(&python)
     {
@@ -208,7 +209,7 @@ fn unsaid(tool: &str) -> Fault {
 }
 
 fn found(search: &[PathBuf], name: &str) -> Result<PathBuf, Fault> {
-    find(search, name).ok_or_else(|| {
+    find_program(search, name).ok_or_else(|| {
         let message =
             format!("The package cannot be installed: there is no {name} on this machine.");
         Fault::new(Code::AgentStartFailed, message)
@@ -216,7 +217,8 @@ fn found(search: &[PathBuf], name: &str) -> Result<PathBuf, Fault> {
 }
 
 /// A program of the machine, without links.
-fn find(search: &[PathBuf], name: &str) -> Option<PathBuf> {
+#[must_use]
+pub fn find_program(search: &[PathBuf], name: &str) -> Option<PathBuf> {
     let found = search.iter().map(|folder| folder.join(name)).find(|path| path.is_file())?;
     std::fs::canonicalize(found).ok()
 }
@@ -227,7 +229,8 @@ fn host_of(address: &Url) -> Option<HostPattern> {
 }
 
 /// What a program was installed with: the folder above its `bin`.
-fn prefix_of(program: &Path) -> PathBuf {
+#[must_use]
+pub fn prefix_of(program: &Path) -> PathBuf {
     let folder = program.parent().unwrap_or(program);
     match folder.file_name() {
         Some(name) if name == "bin" => folder.parent().unwrap_or(folder).to_owned(),
