@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
+use miniz_oxide::deflate::compress_to_vec;
+
 fn main() -> io::Result<()> {
     let mut cargo = io::stdout();
     writeln!(cargo, "cargo::rerun-if-changed=build.rs")?;
@@ -26,7 +28,7 @@ fn main() -> io::Result<()> {
     table.push_str("]\n");
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     fs::write(out.join("dist.rs"), table)?;
-    fs::write(out.join("docs.rs"), docs(&own.join("../../.."), &mut cargo)?)
+    fs::write(out.join("docs.rs"), docs(&own.join("../../.."), &out, &mut cargo)?)
 }
 
 /// Documents that lie beside the code.
@@ -39,8 +41,11 @@ const BESIDE: [&str; 6] = [
     "sdks/typescript/README.md",
 ];
 
-/// All documents: where each lies in the repository, and its text.
-fn docs(repo: &Path, cargo: &mut impl io::Write) -> io::Result<String> {
+/// As small as it gets; it is done once for each change of a document.
+const LEVEL: u8 = 9;
+
+/// All documents, packed into a file: where each lies in the repository, and how long it is.
+fn docs(repo: &Path, out: &Path, cargo: &mut impl io::Write) -> io::Result<String> {
     let mut files = Vec::new();
     let docs = repo.join("docs");
     if docs.is_dir() {
@@ -62,9 +67,15 @@ fn docs(repo: &Path, cargo: &mut impl io::Write) -> io::Result<String> {
         }
     }
     files.sort();
-    let rows =
-        files.iter().map(|(name, path)| format!("    ({name:?}, include_str!({path:?})),\n"));
-    Ok(format!("&[\n{}]\n", rows.collect::<String>()))
+    let (mut rows, mut texts) = (String::from("&[\n"), String::new());
+    for (name, path) in &files {
+        let text = fs::read_to_string(path)?;
+        rows.push_str(&format!("    ({name:?}, {}),\n", text.len()));
+        texts.push_str(&text);
+    }
+    // All in one, since they have most of their words in common.
+    fs::write(out.join("docs.deflate"), compress_to_vec(texts.as_bytes(), LEVEL))?;
+    Ok(rows + "]\n")
 }
 
 fn list(top: &Path, folder: &Path, files: &mut Vec<(String, String)>) -> io::Result<()> {

@@ -116,7 +116,7 @@ pub fn router(folder: Option<PathBuf>) -> io::Result<Router> {
 /// `docs/errors/CODE.md`, and its Markdown.
 #[must_use]
 pub fn documents() -> &'static [(&'static str, &'static str)] {
-    site::CARRIED
+    &site::CARRIED
 }
 
 /// Whether the program carries the page.

@@ -12,6 +12,7 @@ mod search;
 use std::sync::LazyLock;
 
 use axum::response::Response;
+use miniz_oxide::inflate::decompress_to_vec;
 
 use crate::answer;
 
@@ -25,13 +26,30 @@ const CSS: &str =
     concat!(include_str!("../../../../../console/src/ui/tokens.css"), include_str!("docs.css"));
 const JS: &str = include_str!("docs.js");
 
-/// What was in the repository when the program was built: where it lies, and its text.
-pub(crate) static CARRIED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/docs.rs"));
+/// What was in the repository when the program was built: where it lies, and how long it is.
+static LENGTHS: &[(&str, usize)] = include!(concat!(env!("OUT_DIR"), "/docs.rs"));
+/// All texts of it one after the other, packed.
+static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/docs.deflate"));
+/// Where each document lies, and its text; unpacked when somebody first reads one.
+pub(crate) static CARRIED: LazyLock<Vec<(&'static str, &'static str)>> = LazyLock::new(unpacked);
 
 /// All pages, with their places in the navigation.
-static SITE: LazyLock<Site> = LazyLock::new(|| Site::of(CARRIED));
+static SITE: LazyLock<Site> = LazyLock::new(|| Site::of(&CARRIED));
 /// What is searched, made when somebody first searches.
 static SEARCHED: LazyLock<String> = LazyLock::new(|| search::index(&SITE));
+
+fn unpacked() -> Vec<(&'static str, &'static str)> {
+    let bytes = decompress_to_vec(PACKED).expect("it was packed when the program was built");
+    let texts = String::from_utf8(bytes).expect("it was packed from text");
+    // They are needed until the program ends.
+    let mut rest: &'static str = texts.leak();
+    let each = |&(source, length): &(&'static str, usize)| {
+        let (text, behind) = rest.split_at(length);
+        rest = behind;
+        (source, text)
+    };
+    LENGTHS.iter().map(each).collect()
+}
 
 /// A page or a file of the site by its path below `/docs`.
 pub(crate) fn show(path: &str) -> Response {
@@ -92,7 +110,7 @@ struct Document {
 }
 
 impl Site {
-    fn of(carried: &'static [(&'static str, &'static str)]) -> Self {
+    fn of(carried: &[(&'static str, &'static str)]) -> Self {
         let mut documents: Vec<Document> = carried.iter().map(Document::of).collect();
         documents.sort_by(|a, b| a.name.cmp(&b.name));
         let sections = nav::sections(&documents);
