@@ -1434,7 +1434,9 @@ export interface paths {
         put?: never;
         /**
          * Adds the tool server in a folder, and approves it at once with `approve`. A known server is read
-         *     again; if its manifest has changed, it needs a new approval.
+         *     again; if its manifest has changed, it needs a new approval. A handler whose manifest has no `ref`,
+         *     or that has none, is one tool for each of its functions: all are added and approved, and the
+         *     answer is the first. The others have the same `server.folder`.
          */
         post: operations["add_tool"];
         delete?: never;
@@ -2114,8 +2116,13 @@ export interface components {
         AddTool: {
             /** @description Whether to approve it at once; then it may be called. */
             approve?: boolean | null;
-            /** @description The folder with the tool server's manifest: an absolute path on the core's machine. */
+            /**
+             * @description The folder with the tool server's manifest, or the file of a handler that has none: an
+             *     absolute path on the core's machine.
+             */
             folder: string;
+            /** @description The namespace of the tools of a handler that has no manifest; `local` when absent. */
+            namespace?: string | null;
             /**
              * @description With `approve`: these permissions and no others; everything the manifest asks for when
              *     absent.
@@ -5555,7 +5562,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["NoToken"];
-            /** @description The agent is running. */
+            /** @description Another provider has its name. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6657,7 +6664,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["NoToken"];
-            /** @description The server is enabled, or another provider has its name. */
+            /** @description Another provider has its name. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9362,7 +9369,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["NoToken"];
-            /** @description The tool server is enabled. */
+            /** @description Another provider has its name. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9682,6 +9689,8 @@ export interface operations {
                 follow?: boolean;
                 /** @description How many of the last lines, 0 to 10000; 200 when absent. */
                 lines?: number;
+                /** @description Only the lines of this run, where the server marks them. */
+                run?: string;
             };
             header?: never;
             path: {

@@ -13,8 +13,8 @@ use wharf_vocab::Code;
 
 use crate::commands::{
     agents, answer, artifacts, audit, backup, completions, conformance, console, costs, decide,
-    doctor, explain, inbox, mcp, migrate, new, operatives, operator, run, runs, secret, service,
-    status, token, tool, tools, up, worlds,
+    dev, doctor, explain, inbox, logs, mcp, migrate, new, operatives, operator, run, runs, secret,
+    service, status, token, tool, tools, up, worlds,
 };
 use crate::exit::Exit;
 use crate::failure::{CliError, Result};
@@ -74,6 +74,10 @@ enum Command {
     Run(Box<run::RunToolArgs>),
     /// List, follow, repeat, cancel and remove runs
     Runs(Box<runs::RunsArgs>),
+    /// Work on a tool or an agent: reload at every change, and call it from a prompt
+    Dev(dev::DevArgs),
+    /// Print what was written during a run, such as a traceback
+    Logs(logs::RunLogArgs),
     /// List, add, approve and inspect tools
     Tools(tools::ToolsArgs),
     /// Serve a tool to any core
@@ -228,12 +232,14 @@ fn start(command: Command, context: &Context) -> Result<Exit> {
         Command::Completions(args) => completions::run(&args, context),
         Command::Man(args) => completions::man(&args, context),
         Command::Up(args) => serve(up::run(args, context)),
+        Command::Dev(args) => serve(dev::run(args, context)),
         Command::Tool(args) => serve(tool::run(args, context)),
         Command::Conformance(args) => serve(conformance::run(args, context)),
         Command::Status(args) => talk(status::run(args, context)),
         Command::Console(args) => talk(console::run(args, context)),
         Command::Run(args) => talk(run::run(*args, context)),
         Command::Runs(args) => talk(runs::run(*args, context)),
+        Command::Logs(args) => talk(logs::run(args, context)),
         Command::Tools(args) => talk(tools::run(args, context)),
         Command::Agents(args) => talk(agents::run(args, context)),
         Command::Mcp(args) => talk(mcp::run(args, context)),

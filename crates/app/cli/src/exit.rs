@@ -3,6 +3,10 @@
 use std::process::ExitCode;
 
 use wharf_vocab::RunStatus;
+use wharf_wire::run_v1;
+
+/// The number by which a core knows that another start is no use.
+const HANDLER_EXIT: u8 = run_v1::HANDLER_EXIT as u8;
 
 /// The way a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +21,8 @@ pub(crate) enum Exit {
     Refused,
     /// A run was canceled.
     Canceled,
+    /// The handler of a tool server cannot be imported.
+    Unusable,
 }
 
 impl Exit {
@@ -49,6 +55,7 @@ impl Exit {
             Self::Usage => 2,
             Self::Refused => 3,
             Self::Canceled => 4,
+            Self::Unusable => HANDLER_EXIT,
         }
     }
 }

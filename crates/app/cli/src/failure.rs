@@ -39,6 +39,12 @@ impl CliError {
         Self::Reported { error, exit: Exit::Failed }
     }
 
+    /// The handler of a tool server cannot be imported.
+    pub(crate) fn unusable(message: impl Into<String>) -> Self {
+        let error = Error::from(Fault::new(Code::ToolHandlerInvalid, message));
+        Self::Reported { error, exit: Exit::Unusable }
+    }
+
     /// What the caller named could not be read.
     pub(crate) fn unreadable(what: impl std::fmt::Display, error: &std::io::Error) -> Self {
         Self::usage(format!("cannot read {what}: {error}"))

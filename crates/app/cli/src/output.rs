@@ -133,6 +133,20 @@ impl Output {
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
+    /// Shows that a line can be typed; the text must be safe for a terminal already.
+    pub(crate) fn ask_for_line(self, prompt: &str) {
+        let mut err = io::stderr().lock();
+        // Nobody can be told that standard error is gone.
+        let _ = write!(err, "{prompt}").and_then(|()| err.flush());
+    }
+
+    /// Takes away what stands on the last line of the terminal, such as a prompt.
+    pub(crate) fn fresh_line(self) {
+        if self.err_terminal {
+            self.ask_for_line("\r\u{1b}[K");
+        }
+    }
+
     /// Says why the command ends.
     pub(crate) fn failure(self, failure: &CliError) {
         let CliError::Reported { error, .. } = failure else { return };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use wharf_domain::Caller;
-use wharf_ports::providers::{Approve, ProviderControl, ProviderState, ProviderView};
+use wharf_ports::providers::{Approve, ProviderControl, ProviderState};
 use wharf_vocab::{Code, Fault, ProviderId};
 
 use crate::{Home, files};
@@ -78,15 +78,12 @@ async fn approved(
     folder: PathBuf,
 ) -> Result<Option<ProviderId>, Fault> {
     let owner = Caller::owner();
-    let view = match edge.add(owner.clone(), folder.clone()).await {
-        Err(fault) if fault.is(Code::AgentRunning) => {
-            let Some(id) = changed(edge, &folder).await? else { return Ok(None) };
-            edge.stop(owner.clone(), id).await?;
-            edge.add(owner.clone(), folder).await?
-        }
-        other => other?,
-    };
+    let view = edge.add(owner.clone(), folder).await?;
     let id = view.provider.id;
+    // One that runs since the last start goes on, unless this program brings another one.
+    if view.provider.wanted && edge.drift(id.clone()).await?.is_empty() {
+        return Ok(None);
+    }
     edge.approve(owner, id.clone(), Approve::default()).await?;
     Ok(Some(id))
 }
@@ -102,17 +99,6 @@ async fn start(agents: &impl ProviderControl, folder: PathBuf) -> Result<(), Fau
         tokio::time::sleep(LOOK_AGAIN).await;
     }
     Ok(())
-}
-
-/// The example in a folder that runs since the last start, if it is not the same any more: this
-/// program brings its examples with it, so a newer one brings others.
-async fn changed(edge: &impl ProviderControl, folder: &Path) -> Result<Option<ProviderId>, Fault> {
-    let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    let in_folder = |view: &ProviderView| Path::new(&view.provider.folder) == folder;
-    let Some(view) = edge.list().into_iter().find(in_folder) else { return Ok(None) };
-    let id = view.provider.id;
-    let differs = !edge.drift(id.clone()).await?.is_empty();
-    Ok(differs.then_some(id))
 }
 
 /// The Rust example: its program lies beside this one.

@@ -38,8 +38,12 @@ const SHOWN_BYTES_MAX: usize = 20_000;
 const AN_OBJECT: &str = "an object";
 
 /// Where manifests of agents stand.
-pub(crate) const FILE: ManifestFile =
-    ManifestFile { name: FILE_NAME, invalid: Code::AgentManifestInvalid, read };
+pub(crate) const FILE: ManifestFile = ManifestFile {
+    name: FILE_NAME,
+    invalid: Code::AgentManifestInvalid,
+    read,
+    read_again: |folder, _| read(folder),
+};
 
 /// Reads the manifest in a folder. It blocks, but only on a plain file.
 pub(crate) fn read(folder: &Path) -> Result<ReadManifest, Fault> {

@@ -2,7 +2,7 @@
 
 mod approval;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::FutureExt as _;
@@ -14,10 +14,11 @@ use wharf_engine::Handle;
 use wharf_ports::launcher::LogLine;
 use wharf_ports::logins::LoginControl;
 use wharf_ports::providers::{
-    Approve, DeclaredProvider, ProviderControl, ProviderView, Scan, Steering,
+    Approve, DeclaredProvider, NewFolder, ProviderControl, ProviderView, Scan, Steering,
 };
 use wharf_vocab::{Code, Fault, ProviderId, ToolId};
 
+use crate::files::ReadManifest;
 use crate::host::{HostEntry, SupervisorOrder};
 use crate::kind::HostedKind;
 use crate::live::{IdleState, Live};
@@ -138,38 +139,56 @@ impl Control {
         self.handle().providers().change(caller, id, input).await
     }
 
-    async fn add_folder(&self, caller: &Caller, folder: PathBuf) -> Result<ProviderView, Fault> {
-        let file = self.kind.manifest_file();
-        let canonical = tokio::fs::canonicalize(&folder).await.map_err(|_| {
-            Fault::new(file.invalid, format!("There is no folder {}.", folder.display()))
-        })?;
-        let (folder, kind) = (canonical.clone(), Arc::clone(&self.kind));
-        let (read, hints) = blocking(move || {
-            let read = (file.read)(&folder)?;
-            kind.check(&read)?;
-            let hints = kind.hints(&read);
-            Ok((read, hints))
-        })
-        .await?;
-        let read = Arc::clone(&self.kind).complete(canonical.clone(), read).await?;
-        let input = ProviderInput::Add {
-            folder: canonical.display().to_string(),
-            manifest_hash: read.hash,
-            manifest: read.manifest,
-        };
-        self.check_not_running(&read.id)?;
-        let agent = self.handle().providers().change(caller, &read.id, input).await?;
-        self.take_up(&agent).await?;
-        Ok(ProviderView { hints, ..self.view(agent) })
+    /// Takes up what a folder has, and lets go of what it had.
+    async fn add_folder(
+        &self,
+        caller: &Caller,
+        new: NewFolder,
+    ) -> Result<Vec<ProviderView>, Fault> {
+        let read = Arc::clone(&self.kind).read_folder(new).await?;
+        let mut views = Vec::new();
+        for one in &read.manifests {
+            let agent = self.add_one(caller, &read.folder, one).await?;
+            views.push(ProviderView { hints: read.hints.clone(), ..self.view(agent) });
+        }
+        for known in self.handle().providers().list() {
+            if self.kind.owns(&known) && self.kind.is_dropped(&known, &read) {
+                self.stop(caller.clone(), known.id.clone()).await?;
+                self.remove(caller.clone(), known.id).await?;
+            }
+        }
+        Ok(views)
     }
 
-    /// What runs is not changed under its feet.
-    fn check_not_running(&self, id: &ProviderId) -> Result<(), Fault> {
-        if self.handle().providers().get(id).is_ok_and(|known| known.wanted) {
-            let message = format!("The {} {id} is running; stop it first.", self.kind.word());
-            return Err(Fault::new(Code::AgentRunning, message));
+    async fn add_one(
+        &self,
+        caller: &Caller,
+        folder: &Path,
+        read: &ReadManifest,
+    ) -> Result<Provider, Fault> {
+        let input = ProviderInput::Add {
+            folder: folder.display().to_string(),
+            manifest_hash: read.hash.clone(),
+            manifest: read.manifest.clone(),
+        };
+        let before = self.handle().providers().get(&read.id).ok();
+        let agent = self.handle().providers().change(caller, &read.id, input).await?;
+        self.take_up(&agent).await?;
+        if let Some(before) = before.filter(|before| before.wanted && !agent.wanted)
+            && let Some(live) = self.kind.host().live(&agent.id)
+        {
+            let id = &agent.id;
+            let message = format!("{id} was added again with another manifest; approve it first.");
+            live.supersede(before.approval, Fault::new(Code::AgentNotApproved, message));
         }
-        Ok(())
+        Ok(agent)
+    }
+
+    async fn add_first(&self, caller: &Caller, folder: PathBuf) -> Result<ProviderView, Fault> {
+        let views = self.add_folder(caller, folder.into()).await?;
+        let none =
+            || Fault::new(self.kind.manifest_file().invalid, "The folder has nothing to add.");
+        views.into_iter().next().ok_or_else(none)
     }
 
     async fn declare_one(
@@ -177,7 +196,6 @@ impl Control {
         caller: &Caller,
         declared: DeclaredProvider,
     ) -> Result<ProviderView, Fault> {
-        self.check_not_running(&declared.id)?;
         let known = self.handle().providers().get(&declared.id);
         if let Ok(other) = known.as_ref()
             && !self.kind.owns(other)
@@ -187,7 +205,7 @@ impl Control {
         }
         let kind = Arc::clone(&self.kind);
         let folder = blocking(move || kind.declare(declared)).await?;
-        self.add_folder(caller, folder).await
+        self.add_first(caller, folder).await
     }
 
     async fn start_one(&self, caller: &Caller, id: &ProviderId) -> Result<ProviderView, Fault> {
@@ -198,7 +216,11 @@ impl Control {
             self.check_start(&agent).await?;
         }
         // What was blocked may still be on its way to its end.
-        if self.kind.host().live(id).is_some_and(|live| live.pool().blocked.is_some()) {
+        let is_blocked = || {
+            let live = self.kind.host().live(id);
+            live.is_some_and(|live| live.pool().blocked.is_some())
+        };
+        if self.known(id)?.is_approved() && is_blocked() {
             self.order(id, stop_for("it is started again")).await?;
         }
         let agent = self.change(caller, id, ProviderInput::Want).await?;
@@ -243,7 +265,11 @@ impl ProviderControl for Control {
     }
 
     fn add(&self, caller: Caller, folder: PathBuf) -> Steering<'_, ProviderView> {
-        async move { self.add_folder(&caller, folder).await }.boxed()
+        async move { self.add_first(&caller, folder).await }.boxed()
+    }
+
+    fn add_all(&self, caller: Caller, new: NewFolder) -> Steering<'_, Vec<ProviderView>> {
+        async move { self.add_folder(&caller, new).await }.boxed()
     }
 
     fn declare(&self, caller: Caller, declared: DeclaredProvider) -> Steering<'_, ProviderView> {
@@ -320,6 +346,20 @@ impl ProviderControl for Control {
                 launch::approved(&self.kind, &id).await?;
             }
             self.start_one(&caller, &id).await
+        }
+        .boxed()
+    }
+
+    fn drain(&self, _caller: Caller, id: ProviderId) -> Steering<'_, ProviderView> {
+        async move {
+            if !self.known(&id)?.wanted {
+                let message = format!("The {} {id} is not running.", self.kind.word());
+                return Err(Fault::new(Code::RequestInvalid, message));
+            }
+            // Others that could not start must not take the place of those that work.
+            let agent = launch::approved(&self.kind, &id).await?;
+            self.order(&id, SupervisorOrder::Replace).await?;
+            Ok(self.view(agent))
         }
         .boxed()
     }

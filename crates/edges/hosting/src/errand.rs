@@ -32,6 +32,8 @@ pub struct Errand {
     pub env: BTreeMap<String, String>,
     /// What it may read besides the system and the provider's folder.
     pub read: Vec<PathBuf>,
+    /// Folders of the home that it may read.
+    pub given: Vec<PathBuf>,
     /// Folders that it may write; they are made first.
     pub write: Vec<PathBuf>,
     /// Where its way out leads; the machine's own settings name these hosts.
@@ -90,6 +92,7 @@ pub async fn run_errand_for(
     spec.stop_grace = options.stop_grace;
     spec.private_dirs = vec![places.home.clone(), places.tmp.clone()];
     spec.private_dirs.extend(errand.write);
+    spec.given_dirs = errand.given;
     spec.fence = Fence::default();
     spec.fence.level = options.sandbox;
     spec.fence.minimum = options.sandbox_min.unwrap_or(options.sandbox);

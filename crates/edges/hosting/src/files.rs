@@ -44,6 +44,17 @@ pub struct ReadManifest {
     pub manifest: Manifest,
 }
 
+/// What a folder has to be added.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadFolder {
+    /// The folder, by its own path.
+    pub folder: PathBuf,
+    /// The manifests of its providers, at least one.
+    pub manifests: Vec<ReadManifest>,
+    /// What their owner should know, one sentence each.
+    pub hints: Vec<String>,
+}
+
 /// Where a kind's manifests stand, and how they are read.
 #[derive(Debug, Clone, Copy)]
 pub struct ManifestFile {
@@ -53,6 +64,8 @@ pub struct ManifestFile {
     pub invalid: Code,
     /// Reads the manifest in a folder. It blocks, but only on a plain file.
     pub read: fn(&Path) -> Result<ReadManifest, Fault>,
+    /// Reads the manifest of a provider that is known again. It blocks, but only on plain files.
+    pub read_again: fn(&Path, &Provider) -> Result<ReadManifest, Fault>,
 }
 
 /// Whether all of an agent's folder is pinned, and not only what its command names.
@@ -204,7 +217,7 @@ fn manifest_differences(
     approval: &Approval,
     folder: &Path,
 ) -> Vec<String> {
-    let read = (file.read)(folder);
+    let read = (file.read_again)(folder, agent);
     let file = file.name;
     let read = match read {
         Ok(read) => read,

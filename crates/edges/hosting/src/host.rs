@@ -27,6 +27,9 @@ pub struct Host {
 pub(crate) enum SupervisorOrder {
     /// Keep the processes up.
     Start(oneshot::Sender<()>),
+    /// Let others take the place of the processes: what is under way ends where it is. Answered
+    /// once no attempt goes to the old ones any more.
+    Replace(oneshot::Sender<()>),
     /// End the processes.
     Stop {
         /// Why, as runs that need it are told.

@@ -13,6 +13,9 @@ use crate::live::{ConnectionEnd, InboxCommand, InstanceChannels, Live, ProcessSt
 
 /// How long calls of others may take to end on a process that is being replaced.
 const DRAIN: Duration = Duration::from_secs(60);
+/// How long calls may take to end on a process that its owner replaces: as long as a call of a
+/// tool server may take that does not say.
+const REPLACED: Duration = Duration::from_millis(wharf_domain::provider::ToolServer::TIMEOUT_MS);
 
 /// How a process came to its end.
 #[derive(Debug)]
@@ -23,6 +26,8 @@ pub(crate) enum InstanceEnd {
     Crashed { why: String, limit: Option<Resource> },
     /// It must not be started.
     Refused(Fault),
+    /// It ended by itself, and every other one would.
+    Hopeless(Fault),
 }
 
 /// A process and whoever looks after it.
@@ -47,7 +52,7 @@ impl Instance {
 
     async fn attend(&mut self, running: RunningProcess) -> InstanceEnd {
         let RunningProcess { process, notes, around } = running;
-        let launched = process.launched.clone();
+        let (launched, agent) = (process.launched.clone(), process.agent.clone());
         Arc::clone(&self.kind).launched(process);
         let Some(launched) = launched else { return self.attend_elsewhere().await };
         let achieved = launched.fence();
@@ -57,8 +62,13 @@ impl Instance {
         let started = self.record(ProviderEvent::RunStarted).fact("pid", launched.pid());
         let started = started.fact("sandbox", achieved.level.as_str());
         self.audit(started.fact("notes", achieved.notes.len() + notes.len())).await;
-        let end = self.watch(&*launched).await;
+        let mut end = self.watch(&*launched).await;
         drop(around);
+        if matches!(end, InstanceEnd::Crashed { .. })
+            && let Some(fault) = self.kind.is_hopeless(&agent, &launched.exited().await)
+        {
+            end = InstanceEnd::Hopeless(fault);
+        }
         if let InstanceEnd::Crashed { limit: Some(resource), .. } = &end {
             let exceeded = self.record(ProviderEvent::ResourceExceeded).severity(Severity::Error);
             self.audit(exceeded.fact("resource", resource.as_str())).await;
@@ -169,12 +179,16 @@ impl Instance {
         quit: ProcessStop,
         grace: Duration,
     ) -> ProcessStop {
-        let mut patience = if quit == ProcessStop::Drain { DRAIN } else { grace };
+        let mut patience = match quit {
+            ProcessStop::Drain => DRAIN,
+            ProcessStop::Replace => REPLACED,
+            ProcessStop::Stop | ProcessStop::Again | ProcessStop::Kill => grace,
+        };
         let commands = self.live.pool().slot(&self.launch).and_then(|slot| slot.conn.clone());
         let Some(commands) = commands else { return ProcessStop::Stop };
         let drain_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
         let (reason, again) = match quit {
-            ProcessStop::Drain => ("core.replaced", true),
+            ProcessStop::Drain | ProcessStop::Replace => ("core.replaced", true),
             ProcessStop::Again => ("core.restart", true),
             ProcessStop::Stop | ProcessStop::Kill => ("core.stop", false),
         };
@@ -189,7 +203,7 @@ impl Instance {
                 () = tokio::time::sleep_until(until) => return ProcessStop::Stop,
                 () = exited(launched) => return ProcessStop::Stop,
                 sterner = self.channels.quits.recv() => match sterner {
-                    Some(ProcessStop::Drain) => {}
+                    Some(ProcessStop::Drain | ProcessStop::Replace) => {}
                     Some(ProcessStop::Kill) => return ProcessStop::Kill,
                     Some(ProcessStop::Stop | ProcessStop::Again) | None => patience = grace,
                 }

@@ -10,16 +10,17 @@ use futures::future::{self, BoxFuture};
 use wharf_domain::{
     Actor, AuditEvent, AuditRecord, Provider, ProviderEvent, ProviderType, Subject,
 };
-use wharf_ports::launcher::{LaunchSpec, Launched, RestartPolicy};
+use wharf_ports::launcher::{Exit, LaunchSpec, Launched, RestartPolicy};
 use wharf_ports::logins::LoginControl;
-use wharf_ports::providers::{DeclaredProvider, Scan};
+use wharf_ports::providers::{DeclaredProvider, NewFolder, Scan};
 use wharf_vocab::{Code, Fault, LaunchId, ProviderId};
 
-use crate::files::{ManifestFile, ReadManifest};
+use crate::files::{ManifestFile, ReadFolder, ReadManifest};
 use crate::host::Host;
 use crate::live::{Live, Upkeep};
 use crate::places::Places;
 use crate::sockets::Sockets;
+use crate::tasks::blocking;
 
 /// What must stay as long as a launch; it is dropped when that is over.
 pub type LaunchGuard = Option<Box<dyn Any + Send + Sync>>;
@@ -74,19 +75,36 @@ pub trait HostedKind: Send + Sync + 'static {
         Fault::new(Code::AgentNotFound, format!("There is no {} {id}.", self.word()))
     }
 
+    /// Reads what a folder has to be added: mostly one provider. Some kinds take a file as well.
+    fn read_folder(
+        self: Arc<Self>,
+        new: NewFolder,
+    ) -> BoxFuture<'static, Result<ReadFolder, Fault>> {
+        let file = self.manifest_file();
+        async move {
+            let folder = tokio::fs::canonicalize(&new.path).await.map_err(|_| {
+                Fault::new(file.invalid, format!("There is no folder {}.", new.path.display()))
+            })?;
+            blocking(move || {
+                let read = (file.read)(&folder)?;
+                self.check(&read)?;
+                let hints = self.hints(&read);
+                Ok(ReadFolder { folder, manifests: vec![read], hints })
+            })
+            .await
+        }
+        .boxed()
+    }
+
+    /// Whether a known provider goes when a folder is added: it was a part of that, and is none any
+    /// more.
+    fn is_dropped(&self, _known: &Provider, _read: &ReadFolder) -> bool {
+        false
+    }
+
     /// Refuses a manifest that this core cannot take up.
     fn check(&self, _read: &ReadManifest) -> Result<(), Fault> {
         Ok(())
-    }
-
-    /// Settles what a manifest leaves open, before its folder is added: what has to be made or
-    /// asked for first.
-    fn complete(
-        self: Arc<Self>,
-        _folder: PathBuf,
-        read: ReadManifest,
-    ) -> BoxFuture<'static, Result<ReadManifest, Fault>> {
-        future::ready(Ok(read)).boxed()
     }
 
     /// When its processes are there.
@@ -115,6 +133,11 @@ pub trait HostedKind: Send + Sync + 'static {
     /// When a process of it that crashed is started again.
     fn restart(&self, _id: &ProviderId) -> RestartPolicy {
         self.host().options().restart
+    }
+
+    /// Why another start of a process that ended like this would end in the same way, if it would.
+    fn is_hopeless(&self, _agent: &Provider, _exit: &Exit) -> Option<Fault> {
+        None
     }
 
     /// Whether it runs on this machine, as a process of this core.

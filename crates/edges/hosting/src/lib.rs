@@ -33,7 +33,7 @@ pub use control::Control;
 pub use cpu::CpuMeter;
 pub use errand::{Errand, ErrandEnd, run_errand, run_errand_for};
 pub use fence::{reach, real};
-pub use files::{ManifestFile, ReadManifest, open_plain};
+pub use files::{ManifestFile, ReadFolder, ReadManifest, open_plain};
 pub use host::{Host, random_hex};
 pub use kind::{HostedKind, LaunchGuard, Process};
 pub use launch::{PATH, secret};

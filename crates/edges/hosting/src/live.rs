@@ -15,7 +15,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use wharf_domain::provider::{ProviderLimits, Rate};
+use wharf_domain::provider::{Approval, ProviderLimits, Rate};
 use wharf_domain::{Availability, Provider};
 use wharf_engine::Handle;
 use wharf_ports::launcher::Launched;
@@ -52,6 +52,17 @@ impl Live {
         pool.set_policy(policy);
         pool.watch = Some(Arc::new(watch));
         pool.blocked = None;
+        pool.superseded = None;
+    }
+
+    /// Another manifest has taken the place of the one that its processes run by: calls that are
+    /// under way go on, and others are refused until it is approved.
+    pub(crate) fn supersede(&self, approval: Option<Approval>, why: Fault) {
+        let mut pool = self.pool();
+        if !matches!(pool.rest, IdleState::Down(_)) {
+            pool.superseded = pool.superseded.take().or(approval);
+            pool.blocked = Some(why);
+        }
     }
 
     pub(crate) fn begin(&self, launch: &LaunchId) -> InstanceChannels {
@@ -239,6 +250,7 @@ impl Live {
         };
         let front = slots().min_by_key(rank);
         let shown = match (front.map(|slot| slot.phase), &pool.rest) {
+            _ if pool.superseded.is_some() => at_rest(&agent, true),
             (Some(ProcessPhase::Starting), _) => ProviderState::Starting,
             (Some(ProcessPhase::Running), _) => ProviderState::Running,
             (Some(ProcessPhase::Unhealthy), _) => ProviderState::Unhealthy,

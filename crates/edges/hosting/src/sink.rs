@@ -117,6 +117,10 @@ fn halt(kind: &Arc<dyn HostedKind>, id: &ProviderId, why: Fault) {
     let tasks = kind.host().tasks().clone();
     tasks.spawn("stopping a provider", async move {
         let host = kind.host();
+        // Somebody may have approved it again meanwhile.
+        if host.live(&id).is_none_or(|live| live.pool().blocked.is_none()) {
+            return;
+        }
         let input = ProviderInput::Stop { reason: None };
         let changed = host.options().handle.providers().change(&Caller::core(), &id, input).await;
         if let Err(fault) = changed {

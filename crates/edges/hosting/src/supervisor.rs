@@ -73,6 +73,10 @@ impl Supervisor {
                         self.start().await;
                         answer(done);
                     }
+                    Some(SupervisorOrder::Replace(done)) => {
+                        self.replace().await;
+                        answer(done);
+                    }
                     Some(SupervisorOrder::Stop { why, again, done }) => {
                         self.stop(&why, if again { ProcessStop::Again } else { ProcessStop::Stop }).await;
                         answer(done);
@@ -135,9 +139,24 @@ impl Supervisor {
     }
 
     async fn start(&mut self) {
-        if self.up {
-            return;
+        if !self.up {
+            self.begin().await;
         }
+    }
+
+    /// Lets the processes end their calls, and starts others under the terms that hold now.
+    async fn replace(&mut self) {
+        let mut leaving = 0_usize;
+        for slot in self.live.pool().slots.iter_mut().filter(|slot| !slot.leaving) {
+            slot.quit(ProcessStop::Replace);
+            leaving += 1;
+        }
+        tracing::info!(agent = %self.id, leaving, "the processes of a provider are replaced");
+        self.begin().await;
+    }
+
+    /// Processes are kept up from now on, as the record says how.
+    async fn begin(&mut self) {
         let Ok(agent) = self.handle().providers().get(&self.id) else { return };
         let isolation = agent.approval.as_ref().map(|approval| approval.terms.isolation);
         // Looked at before the files are compared, so that no change falls in between.
@@ -201,6 +220,16 @@ impl Supervisor {
             _ if !self.up => return,
             InstanceEnd::Crashed { why, .. } => (why, None),
             InstanceEnd::Refused(fault) => (fault.message.clone(), Some(fault)),
+            InstanceEnd::Hopeless(fault) => {
+                let crashed = self.kind.record(&self.id, ProviderEvent::RunCrashed);
+                let crashed = crashed.severity(Severity::Error).fact("gave_up", true);
+                self.kind.host().audit(&self.id, crashed).await;
+                // Whoever waits learns why in its own words, and that trying again is no use.
+                let waiting = self.live.pool().take_all();
+                fail(self.handle(), waiting, &fault).await;
+                let reason = fault.message.trim_end_matches('.').to_owned();
+                return self.give_up(reason, &fault).await;
+            }
         };
         if let Some(fault) = refused {
             let subject = Subject::provider(self.kind.of(), &self.id);
@@ -234,7 +263,8 @@ impl Supervisor {
 
     /// The provider runs no more until somebody starts it by hand.
     async fn give_up(&mut self, reason: String, fault: &Fault) {
-        let why = match fault.is(Code::AgentDrifted) {
+        let says_all = fault.is(Code::AgentDrifted) || fault.is(Code::ToolHandlerInvalid);
+        let why = match says_all {
             true => fault.clone(),
             false => Fault::new(Code::ToolUnavailable, reason.as_str()),
         };

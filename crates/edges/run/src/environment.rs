@@ -22,8 +22,8 @@ use wharf_hosting::packages::{
     PythonTools, TreeHash, prefix_of, remove_tree, show_python, telling,
 };
 use wharf_hosting::{Errand, blocking, random_hex, run_errand_for};
-use wharf_ports::launcher::LaunchSpec;
-use wharf_vocab::{Code, Digest, Fault, ProviderId};
+use wharf_ports::launcher::{LaunchSpec, LogSpec};
+use wharf_vocab::{Code, Digest, Fault, LaunchId, ProviderId};
 
 use self::interpreter::Interpreter;
 use crate::manifest::packages;
@@ -113,6 +113,23 @@ pub(crate) fn equip(
     // It lies in the home, of which a launch sees only what is its own.
     spec.given_dirs.push(environment);
     python
+}
+
+/// The same for a command that is run once.
+pub(crate) fn equip_errand(
+    servers_folder: &Path,
+    made: &MadeEnvironment,
+    errand: &mut Errand,
+) -> Result<PathBuf, Fault> {
+    let unnamed = |_| Fault::new(Code::CoreInternal, "A launch cannot be named.");
+    let launch = LaunchId::new("errand").map_err(unnamed)?;
+    let log = LogSpec::at(servers_folder.join("none"));
+    let mut spec = LaunchSpec::new(launch, "python3", servers_folder, log);
+    let python = equip(servers_folder, made, &mut spec);
+    errand.read.append(&mut spec.fence.read);
+    errand.given.append(&mut spec.given_dirs);
+    errand.env.append(&mut spec.env);
+    Ok(python)
 }
 
 /// Removes environments that no tool has, and what was left unfinished. It blocks.

@@ -59,7 +59,7 @@ pub(crate) fn equip(
     // What Python compiles would otherwise lie in the pinned folder, where it may.
     spec.env.insert("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned());
     match &server.how {
-        Serving::Handler { file, cold } => {
+        Serving::Handler { file, cold, function } => {
             let way = handed_over(server, spec, sockets)?;
             // The same folder by its own name, since not every fence can show it as another.
             spec.private_dirs.push(artifacts.clone());
@@ -73,6 +73,9 @@ pub(crate) fn equip(
             spec.args.push("--keep-apart".to_owned());
             let timeout_ms = server.tool.timeout_ms.unwrap_or(ToolServer::TIMEOUT_MS);
             spec.args.extend(["--timeout".to_owned(), format!("{timeout_ms}ms")]);
+            if let Some(function) = function {
+                spec.args.extend(["--function".to_owned(), function.clone()]);
+            }
             if *cold {
                 spec.args.push("--cold".to_owned());
             }

@@ -1,6 +1,8 @@
 //! The edge that faces tool servers: looks after those the core launches, dials them and those
 //! elsewhere, and hands them attempts over the run protocol.
 
+mod added;
+mod describe;
 mod doors;
 mod environment;
 mod equip;

@@ -8,22 +8,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use wharf_domain::provider::{MadeEnvironment, ProviderKind, Serving, ToolEnvironment, ToolServer};
+use wharf_domain::provider::{Serving, ToolServer};
 use wharf_domain::{Provider, ProviderType};
 use wharf_hosting::{
-    Host, HostedKind, LaunchGuard, ManifestFile, Places, Process, ReadManifest, Sockets, Upkeep,
-    blocking,
+    Host, HostedKind, LaunchGuard, ManifestFile, Places, Process, ReadFolder, ReadManifest,
+    Sockets, Upkeep, blocking,
 };
-use wharf_ports::launcher::LaunchSpec;
-use wharf_ports::providers::Scan;
-use wharf_vocab::{Code, Digest, Fault, LaunchId, ProviderId};
+use wharf_ports::launcher::{Exit, ExitHow, LaunchSpec};
+use wharf_ports::providers::{NewFolder, Scan};
+use wharf_vocab::{Code, Fault, LaunchId, ProviderId};
+use wharf_wire::run_v1::HANDLER_EXIT;
 
 use crate::RunEdgeOptions;
 use crate::environment::{self, Needs};
 use crate::equip::LaunchRoute;
 use crate::link::{ServerAddress, ServerEndpoint};
 use crate::station::ServerLaunch;
-use crate::{equip, manifest};
+use crate::{added, equip, manifest};
 
 /// What all tool servers share.
 pub(crate) struct ToolServers {
@@ -40,7 +41,15 @@ const FILE: ManifestFile = ManifestFile {
     name: manifest::FILE_NAME,
     invalid: Code::ToolManifestInvalid,
     read: manifest::read,
+    read_again: manifest::read_again,
 };
+
+/// The sentence of an error as the core's program prints it, with its word and its code.
+fn sentence_of(line: &str) -> String {
+    let text = line.strip_prefix("error: ").unwrap_or(line);
+    let text = text.rsplit_once(" [").map_or(text, |(text, _)| text);
+    if text.is_empty() { "The handler cannot be imported.".to_owned() } else { text.to_owned() }
+}
 
 /// What a record says of its tool server.
 pub(crate) fn server_of(agent: &Provider) -> Result<&ToolServer, Fault> {
@@ -73,18 +82,6 @@ impl ToolServers {
         let all = self.options.hosting.handle.providers().list();
         let keys = all.iter().filter(|one| counts(one)).filter_map(environment::key_of);
         keys.cloned().collect()
-    }
-
-    /// What was made for a manifest that has not changed since. Wheels may have.
-    fn made_before(
-        &self,
-        id: &ProviderId,
-        hash: &Digest,
-        wanted: &ToolEnvironment,
-    ) -> Option<MadeEnvironment> {
-        let known = self.options.hosting.handle.providers().get(id).ok()?;
-        let is_same = known.manifest_hash == *hash && wanted.wheels.is_none();
-        environment::made_of(&known).filter(|_| is_same).cloned()
     }
 
     /// A number that no other launch has.
@@ -155,31 +152,6 @@ impl HostedKind for ToolServers {
         }
     }
 
-    fn complete(
-        self: Arc<Self>,
-        folder: PathBuf,
-        mut read: ReadManifest,
-    ) -> BoxFuture<'static, Result<ReadManifest, Fault>> {
-        async move {
-            let ProviderKind::ToolServer(server) = &mut read.manifest.kind else {
-                return Ok(read);
-            };
-            if let Some(wanted) = &mut server.environment {
-                let needs = Needs { id: &read.id, folder: &folder, wanted };
-                let made = match self.made_before(&read.id, &read.hash, needs.wanted) {
-                    Some(made) => {
-                        environment::restore(&self, needs, &made).await?;
-                        made
-                    }
-                    None => environment::make(&self, needs).await?,
-                };
-                wanted.made = Some(made);
-            }
-            Ok(read)
-        }
-        .boxed()
-    }
-
     /// An environment is there before its tool is approved.
     fn prepare(self: Arc<Self>, agent: Provider) -> BoxFuture<'static, Result<(), Fault>> {
         async move {
@@ -204,8 +176,29 @@ impl HostedKind for ToolServers {
         }
     }
 
+    fn read_folder(
+        self: Arc<Self>,
+        new: NewFolder,
+    ) -> BoxFuture<'static, Result<ReadFolder, Fault>> {
+        async move { added::read(&self, new).await }.boxed()
+    }
+
+    fn is_dropped(&self, known: &Provider, read: &ReadFolder) -> bool {
+        added::is_dropped(known, read)
+    }
+
     fn upkeep(&self, _agent: &Provider) -> Upkeep {
         Upkeep::OnDemand { idle: self.options.idle }
+    }
+
+    fn is_hopeless(&self, agent: &Provider, exit: &Exit) -> Option<Fault> {
+        let is_handler =
+            server_of(agent).is_ok_and(|server| matches!(server.how, Serving::Handler { .. }));
+        let is_unfit = is_handler && exit.how == ExitHow::Code(HANDLER_EXIT);
+        is_unfit.then(|| {
+            let said = exit.last_stderr.as_deref().map_or("", str::trim);
+            Fault::new(Code::ToolHandlerInvalid, sentence_of(said))
+        })
     }
 
     fn has_process(&self, agent: &Provider) -> bool {

@@ -72,6 +72,21 @@ pub struct DeclaredProvider {
     pub search: Vec<PathBuf>,
 }
 
+/// What is to be added.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewFolder {
+    /// The folder with a manifest, or a file where the kind of provider takes one.
+    pub path: PathBuf,
+    /// The namespace of tools whose manifest names none.
+    pub namespace: Option<String>,
+}
+
+impl From<PathBuf> for NewFolder {
+    fn from(path: PathBuf) -> Self {
+        Self { path, namespace: None }
+    }
+}
+
 /// What an owner approves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Approve {
@@ -120,6 +135,12 @@ pub trait ProviderControl: Send + Sync + 'static {
     /// Reads the manifest in a folder and takes the agent up.
     fn add(&self, caller: Caller, folder: PathBuf) -> Steering<'_, ProviderView>;
 
+    /// Takes up all that a folder or a file has: several tools may be in one. At least one.
+    fn add_all(&self, caller: Caller, new: NewFolder) -> Steering<'_, Vec<ProviderView>> {
+        let adding = self.add(caller, new.path);
+        Box::pin(async move { Ok(vec![adding.await?]) })
+    }
+
     /// Writes the manifest of a provider and takes it up. Nothing is run.
     fn declare(&self, caller: Caller, declared: DeclaredProvider) -> Steering<'_, ProviderView> {
         drop((caller, declared));
@@ -160,6 +181,12 @@ pub trait ProviderControl: Send + Sync + 'static {
 
     /// Stops it if it runs, and starts it.
     fn restart(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView>;
+
+    /// Lets other processes take the place of those that run: calls that are under way end on the
+    /// old ones, and new calls go to the new ones.
+    fn drain(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView> {
+        self.restart(caller, id)
+    }
 
     /// Reads again what it offers, also if nothing says that it has changed.
     fn refresh(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView> {

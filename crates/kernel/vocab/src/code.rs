@@ -211,6 +211,8 @@ codes! {
     ToolManifestInvalid = "tool.manifest_invalid", 422, false;
     /// The interpreter or the packages of a tool cannot be had.
     ToolEnvironmentFailed = "tool.environment_failed", 422, false;
+    /// The tool's handler cannot be imported.
+    ToolHandlerInvalid = "tool.handler_invalid", 422, false;
     /// The tool's definition changed and has not been approved again.
     ToolQuarantined = "tool.quarantined", 409, false;
     /// The tool's provider is stopped, crashed or disabled.

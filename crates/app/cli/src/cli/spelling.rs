@@ -32,11 +32,12 @@ const MEANT: [(&str, &str); 21] = [
     ("watch", "wharf runs watch RUN"),
 ];
 
-/// The arguments with `tool` and `tools` where each is meant: only `serve` belongs to `tool`.
+/// The arguments with `tool` and `tools` where each is meant: only `serve` and `describe` belong to
+/// `tool`.
 pub(super) fn usual(mut arguments: Vec<OsString>) -> Vec<OsString> {
     if let Some(at) = command(&arguments) {
         let next = arguments.get(at + 1).map(OsString::as_os_str);
-        let serves = next == Some(OsStr::new("serve"));
+        let serves = next.is_some_and(|next| next == "serve" || next == "describe");
         let asks_for_help = next.is_none_or(|next| next.as_encoded_bytes().starts_with(b"-"));
         if arguments[at] == "tool" && !serves && !asks_for_help && next != Some(OsStr::new("help"))
         {

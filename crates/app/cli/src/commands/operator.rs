@@ -5,7 +5,7 @@ mod command;
 mod desk;
 mod job;
 mod kept;
-mod lines;
+pub(crate) mod lines;
 mod link;
 mod main_loop;
 mod seat;

@@ -1,7 +1,7 @@
 //! `wharf run`: starts a run and follows it; the outcome is one JSON object on standard output, or
 //! its outputs in words on a terminal.
 
-mod follow;
+pub(crate) mod follow;
 mod outcome;
 
 pub(super) use outcome::print as print_outcome;
@@ -13,10 +13,10 @@ use std::time::Duration;
 use serde_json::Value;
 use wharf_client::Client;
 use wharf_vocab::{Code, Durability, IdError, Mode, ToolId};
-use wharf_wire::rest_v1::{CreateRun, RunAccepted, RunContext, RunOperator};
+use wharf_wire::rest_v1::{CreateRun, Run, RunAccepted, RunContext, RunOperator};
 
 use crate::commands::{CliError, Context, Exit, Output, Result, word};
-use crate::commands::{runs, tools};
+use crate::commands::{logs, runs, tools};
 use crate::render::Renderer;
 use crate::{amount, inputs, nearest, plain};
 
@@ -142,7 +142,8 @@ impl Following {
             return Ok(Exit::Done);
         }
         let mut renderer = (!self.quiet && !output.is_json()).then(|| Renderer::new(output));
-        let end = follow::to_end(client, &accepted.run_id, world, renderer.as_mut()).await;
+        let following = client.clone();
+        let end = follow::to_end(following, &accepted.run_id, world, renderer.as_mut()).await;
         if let Some(renderer) = &mut renderer {
             renderer.finish();
         }
@@ -154,7 +155,18 @@ impl Following {
             output.note(&format!("the run {id} continues, but this token may not read it"));
         }
         let Some(end) = end? else { return Ok(Exit::Canceled) };
+        if renderer.is_some() {
+            tell_why(&end.1, &client, output).await;
+        }
         outcome::print(end, renderer.as_ref(), output)
+    }
+}
+
+/// Says what a run died of inside, to whoever may read its provider's log.
+async fn tell_why(run: &Value, client: &Client, output: Output) {
+    let Ok(run) = serde_json::from_value::<Run>(run.clone()) else { return };
+    if let Some(words) = logs::last_words(client, &run).await {
+        output.note(&format!("{}\n{}", plain::line(&words), logs::how_to_see(&run)));
     }
 }
 
@@ -224,6 +236,27 @@ async fn continued(client: &Client, typed: &str, world: Option<&str>) -> Result<
         Err(failure) if failure.is(Code::RunNotFound) => Ok(typed.to_owned()),
         Err(failure) => Err(failure),
     }
+}
+
+/// The request for a run of a tool with these inputs and nothing out of the ordinary.
+pub(crate) fn request_of(tool: ToolId, inputs: wharf_vocab::Object) -> Result<CreateRun> {
+    let run_id = uuid::Uuid::now_v7().to_string();
+    Ok(CreateRun {
+        tool,
+        inputs: Value::Object(inputs),
+        outputs: Value::Null,
+        world: None,
+        mode: None,
+        run_id: optional("run_id", Some(&run_id))?,
+        continues: None,
+        idempotency_key: None,
+        timeout_ms: None,
+        correlation_id: None,
+        budget_micro: None,
+        durability: None,
+        context: None,
+        operator: None,
+    })
 }
 
 /// An id that was typed, in the words with which a core refuses one.

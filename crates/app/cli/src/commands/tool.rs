@@ -1,24 +1,29 @@
 //! `wharf tool serve`: serves one tool to any core over the run protocol, in the foreground until
 //! a signal stops it.
 
+mod log;
+
 use std::ffi::OsString;
-use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tracing_subscriber::{EnvFilter, fmt};
 use wharf_server::Signals;
 use wharf_toolserver::Handler;
 use wharf_toolserver::server::{CertFiles, Error, Listen, Options, Profile, Server};
 use wharf_toolserver::transfer::Policy;
-use wharf_toolserver::worker::{Apart, ExecHandler, PythonHandler, WorkerSettings};
+use wharf_toolserver::worker::{
+    Apart, ExecHandler, PythonHandler, WorkerSettings, describe_python,
+};
 use wharf_vocab::{Code, ToolId};
-use wharf_wire::run_v1::ToolName;
+use wharf_wire::run_v1::{ToolName, code};
 
 use crate::commands::{CliError, Context, Exit, Output, Result};
 use crate::{amount, plain};
+
+/// Tells a Python handler which of its functions is served.
+const FUNCTION: &str = "WHARF_FUNCTION";
 
 /// What `wharf tool` takes.
 #[derive(Debug, clap::Args)]
@@ -35,6 +40,28 @@ pub(crate) struct ToolArgs {
 enum ToolCommand {
     /// Serve a tool until a signal stops it
     Serve(Box<ServeArgs>),
+    /// Import a handler and print what tools it has
+    #[command(after_help = "\
+Examples:
+  wharf tool describe --handler handler.py
+
+Prints one JSON object: the tools with their schemas, or why the handler cannot be imported. The
+handler is imported with your own rights; a core does this in a sandbox.")]
+    Describe(DescribeArgs),
+}
+
+/// What `wharf tool describe` takes.
+#[derive(Debug, clap::Args)]
+struct DescribeArgs {
+    /// A Python file with functions under `@tool`, or with an `entry`
+    #[arg(long, value_name = "FILE.py")]
+    handler: PathBuf,
+    /// The interpreter
+    #[arg(long, value_name = "PATH", default_value = "python3")]
+    python: PathBuf,
+    /// Write to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
 /// What `wharf tool serve` takes.
@@ -42,6 +69,7 @@ enum ToolCommand {
 #[command(after_help = "\
 Examples:
   wharf tool serve --handler handler.py
+  wharf tool serve --handler handler.py --function shout
   wharf tool serve --exec './resize --fast' --listen 127.0.0.1:0
   wharf tool serve --handler handler.py --listen 0.0.0.0:8000 --token-file tokens \\
       --tls-cert cert.pem --tls-key key.pem --allow-origin https://s3.example.com
@@ -142,6 +170,9 @@ struct Bounds {
     /// How much memory the processes of one run may use [default: 4Gi]
     #[arg(long, value_name = "SIZE", value_parser = amount::bytes)]
     memory: Option<u64>,
+    /// The function under `@tool` that is served, where a Python handler has several
+    #[arg(long, value_name = "NAME", requires = "handler")]
+    function: Option<String>,
     /// Start a new interpreter for each run of a Python handler
     #[arg(long, requires = "handler")]
     cold: bool,
@@ -160,19 +191,24 @@ enum Dialect {
 
 /// Serves until a signal comes.
 pub(crate) async fn run(args: ToolArgs, context: &Context) -> Result<Exit> {
-    let ToolCommand::Serve(args) = args.command;
-    begin_log(&args.log, context.output)?;
+    let args = match args.command {
+        ToolCommand::Serve(args) => args,
+        ToolCommand::Describe(args) => return describe(args, context).await,
+    };
+    let launched = matches!(args.listen, Listen::Inherited(_));
+    log::begin(&args.log, launched, context.output)?;
     let handler = handler(&args)?;
     let unable = |error: std::io::Error| {
         CliError::failed(Code::CoreInternal, format!("cannot wait for signals: {error}"))
     };
     let mut signals = Signals::new().map_err(unable)?;
     let digest = args.digest.clone().unwrap_or_else(|| handler.digest());
+    let encrypted = args.tls_cert.is_some();
     let server = Server::bind(options(*args)).await.map_err(|error| refused(&error))?;
     let address = server.address();
     handler.prepare().await.map_err(|failure| refused(&Error::Handler(failure)))?;
     // A server goes on even when nobody reads what it prints.
-    let _ = greet(context.output, &address, &digest);
+    let _ = greet(context.output, &address, encrypted, &digest);
     let mut again = Signals::new().map_err(unable)?;
     let stop = async move {
         signals.next().await;
@@ -181,6 +217,20 @@ pub(crate) async fn run(args: ToolArgs, context: &Context) -> Result<Exit> {
         () = server.serve_prepared(handler, stop) => Ok(Exit::Done),
         _ = async { again.next().await; again.next().await } => Ok(Exit::Failed),
     }
+}
+
+/// Prints what tools a handler has.
+async fn describe(args: DescribeArgs, context: &Context) -> Result<Exit> {
+    let settings = WorkerSettings::default();
+    let said = describe_python(&args.handler, &args.python, &settings).await;
+    let said = said.map_err(|failure| CliError::failed(Code::ConfigInvalid, failure.message))?;
+    let failed = said.get("error").is_some();
+    match args.out {
+        None => context.output.json(&said)?,
+        Some(file) => std::fs::write(&file, said.to_string())
+            .map_err(|error| CliError::unwritable(file.display(), &error))?,
+    }
+    Ok(if failed { Exit::Failed } else { Exit::Done })
 }
 
 fn handler(args: &ServeArgs) -> Result<Arc<dyn Handler>> {
@@ -193,6 +243,9 @@ fn handler(args: &ServeArgs) -> Result<Arc<dyn Handler>> {
     }
     let given = |name: &OsString| Some((name.clone(), std::env::var_os(name)?));
     settings.environment = args.environment.iter().filter_map(given).collect();
+    if let Some(function) = &args.bounds.function {
+        settings.environment.push((FUNCTION.into(), function.into()));
+    }
     if let Some(file) = &args.what.handler {
         let (python, cold) = (&args.bounds.python, args.bounds.cold);
         let handler = PythonHandler::new(file, python, cold, settings);
@@ -200,7 +253,7 @@ fn handler(args: &ServeArgs) -> Result<Arc<dyn Handler>> {
         return Ok(Arc::new(handler));
     }
     let command = args.what.exec.as_deref().unwrap_or_default();
-    let argv = split(command).map_err(|why| CliError::usage(format!("--exec: {why}")))?;
+    let argv = words(command).map_err(|why| CliError::usage(format!("--exec: {why}")))?;
     let cwd = std::env::current_dir()
         .map_err(|error| CliError::unreadable("the current folder", &error))?;
     Ok(Arc::new(ExecHandler::new(argv, cwd, settings)))
@@ -249,12 +302,22 @@ fn reference(text: &str) -> std::result::Result<ToolId, String> {
 }
 
 /// Says where it is, once it is ready.
-fn greet(output: Output, address: &Listen, digest: &str) -> Result<()> {
+fn greet(output: Output, address: &Listen, encrypted: bool, digest: &str) -> Result<()> {
     if output.is_json() {
-        return output.json(&json!({"address": address.to_string(), "digest": digest}));
+        let url = url_of(address, encrypted);
+        return output.json(&json!({"address": address.to_string(), "url": url, "digest": digest}));
     }
-    let address = plain::line(&address.to_string());
+    let address = plain::line(&url_of(address, encrypted));
     output.line(&format!("serving at {}", output.out_paint().strong(&address)))
+}
+
+/// The address as other commands take it.
+fn url_of(address: &Listen, encrypted: bool) -> String {
+    match address {
+        Listen::Tcp(address) if encrypted => format!("https://{address}"),
+        Listen::Tcp(address) => format!("http://{address}"),
+        Listen::Unix(_) | Listen::Inherited(_) => address.to_string(),
+    }
 }
 
 fn refused(error: &Error) -> CliError {
@@ -264,28 +327,17 @@ fn refused(error: &Error) -> CliError {
         | Error::File { .. }
         | Error::Files(_)
         | Error::Tls(_) => CliError::usage(error.to_string()),
-        Error::Bind { .. } | Error::Handler(_) => {
-            CliError::failed(Code::ConfigInvalid, error.to_string())
+        Error::Bind { .. } => CliError::failed(Code::ConfigInvalid, error.to_string()),
+        // The handler itself is at fault, and not the worker around it.
+        Error::Handler(failure) if failure.code == code::HANDLER => {
+            CliError::unusable(failure.message.clone())
         }
+        Error::Handler(_) => CliError::failed(Code::ConfigInvalid, error.to_string()),
     }
 }
 
-/// Begins to log to standard error.
-fn begin_log(level: &str, output: Output) -> Result<()> {
-    let filter = EnvFilter::try_new(level)
-        .map_err(|_| CliError::usage("--log takes error, warn, info, debug or trace"))?;
-    let lines = fmt::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // An error means that somebody logs already, and that is well.
-    let _ = if output.is_json() {
-        lines.json().flatten_event(true).try_init()
-    } else {
-        lines.with_ansi(std::io::stderr().is_terminal()).try_init()
-    };
-    Ok(())
-}
-
 /// The words of a command: split at spaces, unless they stand in quotes or behind a backslash.
-fn split(command: &str) -> std::result::Result<Vec<String>, String> {
+pub(crate) fn words(command: &str) -> std::result::Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote: Option<char> = None;
@@ -317,21 +369,21 @@ fn split(command: &str) -> std::result::Result<Vec<String>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::split;
+    use super::words;
 
     #[test]
     fn a_command_is_split_as_a_shell_would() {
-        for (command, words) in [
+        for (command, expected) in [
             ("./tool", &["./tool"][..]),
             ("  python3  tool.py ", &["python3", "tool.py"]),
             ("a 'b c' \"d e\"f", &["a", "b c", "d ef"]),
             (r#"a\ b "c\"d" 'e\f'"#, &["a b", "c\"d", "e\\f"]),
             ("a ''", &["a", ""]),
         ] {
-            assert_eq!(split(command).expect(command), words, "{command}");
+            assert_eq!(words(command).expect(command), expected, "{command}");
         }
         for command in ["", "  ", "a 'b", "a \"b", "a\\"] {
-            assert!(split(command).is_err(), "{command}");
+            assert!(words(command).is_err(), "{command}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `wharf tools`: the catalog, and the servers of tools that have one of their own.
 
-mod add;
+pub(super) mod add;
 mod approve;
 pub(crate) mod diff;
 mod show;
@@ -26,7 +26,7 @@ const TOOLS: ProviderNoun =
 Examples:
   wharf tools
   wharf tools show wharf/count
-  wharf tools add ./shout                          read a manifest; nothing runs yet
+  wharf tools add ./shout                          see what it is and what it asks for
   wharf tools add ./shout --approve                also approve what it asks for
   wharf tools disable text/shout@1                 refuse calls until it is enabled again
   wharf tools diff                                 show changes that need your approval
@@ -83,12 +83,16 @@ Runs in progress are lost.")]
 Examples:
   wharf tools logs text/shout@1
   wharf tools logs text/shout@1 -n 50 -f     follow until its process ends
+  wharf tools logs text/shout@1 --run 0197a1c2-5d3e-7f00-8000-000000000001
   wharf tools logs text/shout@1 --json
 
 Each line is marked with its source: out and err are the server's, log is the core's own.")]
     Logs {
         #[command(flatten)]
         which: ToolSelector,
+        /// Only what was written about this run
+        #[arg(long, value_name = "RUN")]
+        run: Option<String>,
         #[command(flatten)]
         lines: logs::LogArgs,
     },
@@ -146,7 +150,9 @@ pub(crate) async fn run(args: ToolsArgs, context: &Context) -> Result<Exit> {
         ToolsCommand::Restart(which) => {
             steer(&which, context, "restarting", |tools, id| tools.restart(id)).await
         }
-        ToolsCommand::Logs { which, lines } => print_log(&which, &lines, context).await,
+        ToolsCommand::Logs { which, run, lines } => {
+            print_log(&which, run.as_deref(), &lines, context).await
+        }
         ToolsCommand::Remove(args) => remove(&args, context).await,
         ToolsCommand::Diff { tool } => diff::run(tool.as_deref(), context).await,
     }
@@ -181,10 +187,19 @@ async fn steer(
     .await
 }
 
-async fn print_log(which: &ToolSelector, lines: &logs::LogArgs, context: &Context) -> Result<Exit> {
+async fn print_log(
+    which: &ToolSelector,
+    run: Option<&str>,
+    lines: &logs::LogArgs,
+    context: &Context,
+) -> Result<Exit> {
+    super::logs::check_filter(run, lines.follow)?;
     let client = context.client()?;
     let id = find(&client, &which.tool).await?;
     let tools = client.tools();
+    if let Some(run) = run {
+        return logs::show(tools.logs_of_run(&id, run, lines.lines), context.output).await;
+    }
     if !lines.follow {
         return logs::show(tools.logs(&id, lines.lines), context.output).await;
     }

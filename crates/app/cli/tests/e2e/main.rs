@@ -1,6 +1,7 @@
 //! The `wharf` program as its users meet it: real processes, real sockets, a real database.
 
 mod agents;
+mod author;
 mod backups;
 mod canary;
 mod children;

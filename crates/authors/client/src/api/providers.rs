@@ -154,6 +154,11 @@ impl Tools<'_> {
     pub async fn follow_logs(&self, id: &ToolId, lines: u64) -> Result<LogFollower> {
         LogFollower::open(self.0, &tool_path(id, &["logs"]), lines).await
     }
+
+    /// What the log of a tool's server says of one run.
+    pub fn logs_of_run(&self, id: &ToolId, run: &str, lines: u64) -> Call<Page<AgentLogLine>> {
+        self.logs(id, lines).query("run", Some(run))
+    }
 }
 
 /// The path of a tool's route: both parts of the id, and what follows them.

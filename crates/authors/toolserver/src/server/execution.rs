@@ -17,6 +17,7 @@ use wharf_vocab::{Micro, Object};
 use wharf_wire::run_v1::{Phase, RunRequest, code};
 
 use super::hub::{Hub, LiveRun};
+use super::options::Listen;
 use crate::transfer::RunFiles;
 use crate::worker::other_phase;
 use crate::{Call, Done, Failure, Report, Reporter};
@@ -110,6 +111,10 @@ impl RunAttempt {
         let heard = HandlerReports { reports, spent };
         let mut ending = self.supervise(work, heard, wall, &stop).await;
         ending.written = files.written();
+        // The owner was told when the tool was added, and need not be told with each run.
+        if matches!(self.hub.options.listen, Listen::Inherited(_)) && ending.result.is_ok() {
+            ending.cost.get_or_insert(Value::from(0));
+        }
         ending
     }
 

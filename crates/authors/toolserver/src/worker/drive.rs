@@ -24,6 +24,7 @@ use super::logs;
 use super::memory;
 use super::message::{FolderView, FromWorker, KILL, News, Payload, ProcessExit, STOP, ToWorker};
 use super::settings::WorkerSettings;
+use super::traceback;
 use super::ways::ServerEnds;
 use crate::transfer::Source;
 use crate::{Call, Done, Failure, Reporter};
@@ -277,13 +278,10 @@ impl WorkerRun<'_> {
                 None => self.answered(Ok(result), cost),
             },
             FromWorker::Failed { code, message, detail, cost } => {
-                let failure = ending::given(&code, &message);
-                tracing::warn!(run = self.call.run_id, %failure, detail, "a handler failed");
-                self.answered(Err(failure), cost);
+                traceback::log(&detail);
+                self.answered(Err(ending::given(&code, &message)), cost);
             }
-            FromWorker::Trouble { detail } => {
-                tracing::warn!(run = self.call.run_id, detail, "a handler is in trouble");
-            }
+            FromWorker::Trouble { detail } => traceback::log(&detail),
             FromWorker::Unknown => {}
         }
     }

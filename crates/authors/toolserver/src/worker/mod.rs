@@ -26,10 +26,14 @@ mod memory;
 mod message;
 mod python;
 mod settings;
+mod traceback;
 mod ways;
+
+/// The target of log events that hold a traceback, several lines long.
+pub const TRACEBACK: &str = "wharf_toolserver::traceback";
 
 pub use exec::ExecHandler;
 pub(crate) use frames::other_phase;
-pub use python::{PYTHON_SOURCES, PythonHandler};
+pub use python::{PYTHON_SOURCES, PythonHandler, describe_python};
 pub use settings::{Apart, WorkerSettings};
 pub(crate) use ways::receive_with;

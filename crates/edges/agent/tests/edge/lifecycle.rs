@@ -218,13 +218,33 @@ async fn a_changed_manifest_needs_a_new_approval() {
     let mut stage = Stage::new().await;
     let (_launch, agent) = stage.joined(&["echo"]).await;
     stage.write_manifest("0.2.0");
-    let fault = stage.edge.control().add(owner(), stage.folder()).await.expect_err("running");
-    assert!(fault.is(Code::AgentRunning));
     drop(agent);
     stage.edge.control().stop(owner(), id()).await.expect("stopped");
     stage.edge.control().add(owner(), stage.folder()).await.expect("added again");
     let fault = stage.edge.control().start(owner(), id()).await.expect_err("another manifest");
     assert!(fault.is(Code::AgentNotApproved));
+}
+
+#[tokio::test]
+async fn an_agent_that_runs_is_replaced_when_its_new_manifest_is_approved() {
+    let mut stage = Stage::new().await;
+    let (_launch, mut agent) = stage.joined(&["echo"]).await;
+    let run = stage.run("echo", json!({})).await.expect("accepted");
+    let call = agent.call().await;
+    stage.write_manifest("0.2.0");
+    stage.edge.control().add(owner(), stage.folder()).await.expect("added while it runs");
+    let approve = Approve::default();
+    stage.edge.control().approve(owner(), id(), approve).await.expect("approved");
+    let goodbye = agent.receive().await;
+    assert_eq!(goodbye["payload"]["reason"], "core.replaced");
+    let launch = stage.launch().await;
+    let mut next = stage.join(&launch, &["echo"]).await;
+    agent.succeed(&call, json!({})).await;
+    assert_eq!(stage.end_of(&run.key).await.status(), RunStatus::Succeeded);
+    let run = stage.run("echo", json!({})).await.expect("accepted");
+    let call = next.call().await;
+    next.succeed(&call, json!({})).await;
+    assert_eq!(stage.end_of(&run.key).await.status(), RunStatus::Succeeded);
 }
 
 #[tokio::test]

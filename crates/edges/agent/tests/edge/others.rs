@@ -16,13 +16,14 @@ const REFERENCE: &str = "example/upper@1";
 fn tool_server() -> ProviderInput {
     let tool = ToolId::new(REFERENCE).expect("valid");
     let server = ToolServer {
-        how: Serving::Handler { file: "tool.py".into(), cold: false },
+        how: Serving::Handler { file: "tool.py".into(), cold: false, function: None },
         tool: ToolDef::new(tool, "", json!({"type": "object"})),
         token_secret: None,
         calls_max: None,
         environment: None,
         required_outputs: Vec::new(),
         https_only: false,
+        source: Default::default(),
         sandbox: None,
     };
     ProviderInput::Add {

@@ -23,6 +23,7 @@ impl Control {
     ) -> Result<Provider, Fault> {
         let (known, host) = (self.known(id)?, self.kind.host());
         Arc::clone(&self.kind).prepare(known.clone()).await?;
+        let looked_at = known.clone();
         let (manifest, before) = (known.manifest, known.approval);
         let permissions = approve.permissions.unwrap_or_else(|| manifest.permissions.clone());
         let Approve { sandbox, isolation, limits, .. } = approve;
@@ -34,7 +35,7 @@ impl Control {
         let manifest_hash = Some(approve.manifest_hash.unwrap_or_else(|| recorded.clone()));
         let files = blocking(move || {
             fence::check(&asked, &ground)?;
-            if (file.read)(&ground.folder)?.hash != recorded {
+            if (file.read_again)(&ground.folder, &looked_at)?.hash != recorded {
                 let message = "The manifest was changed since it was added; add it again first.";
                 return Err(Fault::new(Code::AgentDrifted, message));
             }
@@ -42,11 +43,16 @@ impl Control {
         });
         let input =
             ProviderInput::Approve { manifest_hash, permissions, files: files.await?, terms };
-        let agent = self.change(caller, id, input).await?;
+        let mut agent = self.change(caller, id, input).await?;
         host.quarantine(&agent);
-        if needs_restart(before.as_ref(), agent.approval.as_ref()) {
-            self.renew(&agent).await?;
+        let superseded = host.live(id).and_then(|live| live.pool().superseded.take());
+        if superseded.is_some() {
+            // It ran when its new manifest came, so it runs by that one now.
+            agent = self.change(caller, id, ProviderInput::Want).await?;
         }
+        let before = before.or(superseded);
+        let succession = Succession::between(before.as_ref(), agent.approval.as_ref());
+        self.renew(&agent, succession).await?;
         Ok(agent)
     }
 
@@ -90,13 +96,19 @@ impl Control {
         Ok(())
     }
 
-    /// Brings what runs under an approval that is no more to its end, and starts it anew.
-    async fn renew(&self, agent: &Provider) -> Result<(), Fault> {
+    /// Sees to it that no new call meets an approval that is no more.
+    async fn renew(&self, agent: &Provider, succession: Succession) -> Result<(), Fault> {
         if !agent.wanted {
             return Ok(());
         }
-        self.order(&agent.id, stop_for("it was approved anew")).await?;
-        self.order(&agent.id, SupervisorOrder::Start).await
+        match succession {
+            Succession::GoesOn => Ok(()),
+            Succession::Replaced => self.order(&agent.id, SupervisorOrder::Replace).await,
+            Succession::Ended => {
+                self.order(&agent.id, stop_for("it was approved anew")).await?;
+                self.order(&agent.id, SupervisorOrder::Start).await
+            }
+        }
     }
 
     pub(super) async fn revoke_one(
@@ -125,20 +137,79 @@ impl Control {
     }
 }
 
-/// Whether what runs under one approval cannot go on under another: its fence is what it is.
-/// Which tools it may call, and how often, is asked anew each time.
-fn needs_restart(before: Option<&Approval>, now: Option<&Approval>) -> bool {
-    fn fenced(approval: &Approval) -> impl PartialEq {
-        let in_fence = |text: &&String| {
-            let permission = Permission::parse(text);
-            !matches!(permission, Ok(Permission::Invoke(_) | Permission::Unknown(_)))
-        };
-        let permissions: BTreeSet<_> = approval.permissions.iter().filter(in_fence).collect();
-        let terms = &approval.terms;
-        (permissions, terms.sandbox, terms.isolation, &terms.limits.usage, &approval.files)
+/// What becomes of processes when another approval takes the place of theirs. Their fence is what
+/// it is; which tools they may call, and how often, is asked anew each time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Succession {
+    /// They go on: what fences them in is the same.
+    GoesOn,
+    /// They end the calls that are under way, and others take the new ones.
+    Replaced,
+    /// They end at once: something that they have was taken away.
+    Ended,
+}
+
+impl Succession {
+    fn between(before: Option<&Approval>, now: Option<&Approval>) -> Self {
+        let (Some(before), Some(now)) = (before, now) else { return Self::Ended };
+        let (had, has) = (fenced(before), fenced(now));
+        let (were, are) = (&before.terms, &now.terms);
+        let same_terms = were.isolation == are.isolation && were.limits.usage == are.limits.usage;
+        if has.is_superset(&had) && are.sandbox <= were.sandbox && same_terms {
+            let same_files = before.manifest_hash == now.manifest_hash && before.files == now.files;
+            let same = same_files && had == has && are.sandbox == were.sandbox;
+            return if same { Self::GoesOn } else { Self::Replaced };
+        }
+        Self::Ended
     }
-    match (before, now) {
-        (Some(before), Some(now)) => fenced(before) != fenced(now),
-        _ => true,
+}
+
+/// The permissions that a fence is made of.
+fn fenced(approval: &Approval) -> BTreeSet<&String> {
+    let in_fence = |text: &&String| {
+        let permission = Permission::parse(text);
+        !matches!(permission, Ok(Permission::Invoke(_) | Permission::Unknown(_)))
+    };
+    approval.permissions.iter().filter(in_fence).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use wharf_domain::provider::Terms;
+    use wharf_vocab::{Digest, SandboxLevel};
+
+    use super::*;
+
+    fn approval(permissions: &[&str], sandbox: SandboxLevel, file: &str) -> Approval {
+        Approval {
+            manifest_hash: Digest::of(&[b"manifest"]),
+            permissions: permissions.iter().map(|text| (*text).to_owned()).collect(),
+            permissions_hash: None,
+            files: BTreeMap::from([("handler.py".to_owned(), Digest::of(&[file.as_bytes()]))]),
+            terms: Terms { sandbox, ..Terms::default() },
+        }
+    }
+
+    #[test]
+    fn calls_end_where_they_are_unless_something_was_taken_away() {
+        use SandboxLevel::{Standard, Strict};
+        const HOST: &str = "network:egress:example.dev";
+        let before = approval(&[HOST], Standard, "one");
+        let after = |now: &Approval| Succession::between(Some(&before), Some(now));
+        assert_eq!(after(&before), Succession::GoesOn);
+        assert_eq!(
+            after(&approval(&[HOST, "tool:invoke:a/b"], Standard, "one")),
+            Succession::GoesOn
+        );
+        assert_eq!(after(&approval(&[HOST], Standard, "two")), Succession::Replaced);
+        assert_eq!(
+            after(&approval(&[HOST, "env:read:LANG"], Standard, "one")),
+            Succession::Replaced
+        );
+        assert_eq!(after(&approval(&[], Standard, "two")), Succession::Ended);
+        assert_eq!(after(&approval(&[HOST], Strict, "two")), Succession::Ended);
+        assert_eq!(Succession::between(None, Some(&before)), Succession::Ended);
     }
 }

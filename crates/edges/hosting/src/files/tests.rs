@@ -8,8 +8,12 @@ use wharf_domain::{Caller, Severity};
 use wharf_vocab::{Code, ProviderId, Timestamp};
 
 /// Manifests as these tests write them: as much as pins have to do with.
-const FILE: ManifestFile =
-    ManifestFile { name: "test.manifest.json", invalid: Code::AgentManifestInvalid, read };
+const FILE: ManifestFile = ManifestFile {
+    name: "test.manifest.json",
+    invalid: Code::AgentManifestInvalid,
+    read,
+    read_again: |folder, _| read(folder),
+};
 
 fn read(folder: &Path) -> Result<ReadManifest, Fault> {
     let invalid = || Fault::new(Code::AgentManifestInvalid, "The manifest cannot be read.");

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
+use wharf_domain::provider::Approval;
 use wharf_engine::Dispatch;
 use wharf_ports::launcher::Launched;
 use wharf_ports::providers::ProviderHealth;
@@ -62,8 +63,11 @@ pub(crate) enum ProcessStop {
     Stop,
     /// The same, and the core starts another one then.
     Again,
-    /// In order, once the calls that are under way have ended.
+    /// In order, once the calls that are under way have ended: one that does not hear any more
+    /// makes way for another.
     Drain,
+    /// The same at its owner's wish, with as much time as calls usually have.
+    Replace,
     /// At once.
     Kill,
 }
@@ -180,6 +184,9 @@ pub(crate) struct Pool {
     pub(crate) last: Option<Arc<dyn Launched>>,
     /// Why no call is taken, although the provider may be connected.
     pub(crate) blocked: Option<Fault>,
+    /// The approval that its processes run under, when another manifest has taken the place of the
+    /// approved one since and awaits an approval.
+    pub(crate) superseded: Option<Approval>,
     /// The files that it is pinned to.
     pub(crate) watch: Option<Arc<FileWatch>>,
     /// How many attempts have come.

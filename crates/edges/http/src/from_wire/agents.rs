@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use wharf_domain::provider::{ProviderLimits, Rate, Usage};
-use wharf_ports::providers::Approve;
+use wharf_ports::providers::{Approve, NewFolder};
 use wharf_vocab::{Digest, Fault};
 use wharf_wire::rest_v1::{self as wire, AddTool, ApproveAgent};
 
@@ -25,9 +25,9 @@ pub(crate) fn folder(folder: &str) -> Result<PathBuf, Fault> {
 }
 
 /// The folder of a new tool server, and what of it is approved at once, if anything.
-pub(crate) fn new_tool(request: AddTool) -> Result<(PathBuf, Option<Approve>), Fault> {
-    let AddTool { folder: path, approve, permissions, sandbox } = request;
-    let folder = folder(&path)?;
+pub(crate) fn new_tool(request: AddTool) -> Result<(NewFolder, Option<Approve>), Fault> {
+    let AddTool { folder: path, namespace, approve, permissions, sandbox } = request;
+    let folder = NewFolder { path: folder(&path)?, namespace };
     if !approve.unwrap_or(false) {
         let named = permissions.map(|_| "permissions").or(sandbox.map(|_| "sandbox"));
         return match named {

@@ -32,7 +32,7 @@ routes! {
         .takes::<AddAgent>()
         .gives::<wire::Agent>(200, "The agent was already known.")
         .gives::<wire::Agent>(201, "The agent was added.")
-        .fails(409, "The agent is running.")
+        .fails(409, "Another provider has its name.")
         .fails(422, "The manifest is not valid.");
     /// Looks for manifests below a folder. Nothing is started or added.
     scan_agents => post("/v1/agents/scan", Need::ADMIN_EVERYWHERE, scan)

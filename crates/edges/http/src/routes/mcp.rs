@@ -34,7 +34,7 @@ routes! {
         .takes::<AddMcp>()
         .gives::<wire::McpServer>(200, "The server was already known.")
         .gives::<wire::McpServer>(201, "The server was added.")
-        .fails(409, "The server is enabled, or another provider has its name.")
+        .fails(409, "Another provider has its name.")
         .fails(422, "The manifest is not valid.");
     /// Shows an MCP server.
     show_mcp_server => get("/v1/mcp/{server_id}", Need::READ, show)

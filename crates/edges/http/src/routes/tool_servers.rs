@@ -25,12 +25,14 @@ use crate::params::Segments;
 routes! {
     "tools";
     /// Adds the tool server in a folder, and approves it at once with `approve`. A known server is read
-    /// again; if its manifest has changed, it needs a new approval.
+    /// again; if its manifest has changed, it needs a new approval. A handler whose manifest has no `ref`,
+    /// or that has none, is one tool for each of its functions: all are added and approved, and the
+    /// answer is the first. The others have the same `server.folder`.
     add_tool => post("/v1/tools", Need::ADMIN_EVERYWHERE, add)
         .takes::<AddTool>()
         .gives::<wire::Tool>(200, "The tool server was already known.")
         .gives::<wire::Tool>(201, "The tool server was added.")
-        .fails(409, "The tool server is enabled.")
+        .fails(409, "Another provider has its name.")
         .fails(422, "The manifest is not valid.");
     /// Removes a tool server and its approval. It must be disabled. Its folder is not touched.
     remove_tool => delete("/v1/tools/{provider}/{name}", Need::ADMIN_EVERYWHERE, remove)
@@ -59,12 +61,18 @@ async fn add(ApiCall { app, caller }: ApiCall, JsonBody(request): JsonBody<AddTo
     let known: Vec<_> = control.list().into_iter().map(|view| view.provider.id).collect();
     let by = caller.clone();
     let view = to_its_end(async move {
-        let view = control.add(by.clone(), folder).await?;
-        let Some(approve) = approve else { return Ok(view) };
-        // What is approved is what was just read.
-        let manifest_hash = Some(view.provider.manifest_hash.clone());
-        let approve = Approve { manifest_hash, ..approve };
-        approved(&*control, by, view.provider.id, approve).await
+        let mut views = control.add_all(by.clone(), folder).await?;
+        if let Some(approve) = approve {
+            for view in &mut views {
+                // What is approved is what was just read.
+                let manifest_hash = Some(view.provider.manifest_hash.clone());
+                let approve = Approve { manifest_hash, ..approve.clone() };
+                let id = view.provider.id.clone();
+                *view = approved(&*control, by.clone(), id, approve).await?;
+            }
+        }
+        let none = || Fault::new(Code::ToolManifestInvalid, "The folder has nothing to add.");
+        views.into_iter().next().ok_or_else(none)
     })
     .await?;
     let is_new = !known.contains(&view.provider.id);

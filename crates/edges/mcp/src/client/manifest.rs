@@ -93,8 +93,12 @@ const OWN_HEADERS: &[&str] = &[
 ];
 
 /// Where manifests of MCP servers stand.
-pub(crate) const FILE: ManifestFile =
-    ManifestFile { name: FILE_NAME, invalid: Code::AgentManifestInvalid, read };
+pub(crate) const FILE: ManifestFile = ManifestFile {
+    name: FILE_NAME,
+    invalid: Code::AgentManifestInvalid,
+    read,
+    read_again: |folder, _| read(folder),
+};
 
 /// Reads the manifest in a folder. It blocks, but only on a plain file.
 pub(crate) fn read(folder: &Path) -> Result<ReadManifest, Fault> {

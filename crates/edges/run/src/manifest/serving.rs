@@ -26,6 +26,7 @@ pub(super) fn read(fields: &ManifestFields<'_>, folder: &Path) -> Result<Serving
     };
     if way != "handler" {
         fields.none_of(&["cold"], "only a handler can start cold")?;
+        fields.none_of(&["function"], "only a handler has functions")?;
     }
     match way {
         "handler" => handler(fields, folder),
@@ -45,7 +46,8 @@ fn handler(fields: &ManifestFields<'_>, folder: &Path) -> Result<Serving, Fault>
         let why = format!("{file} is not there, or is not a plain file in the folder");
         return Err(fields.wrong("handler", &why));
     }
-    Ok(Serving::Handler { file, cold: fields.flag("cold")?.unwrap_or(false) })
+    let function = fields.optional_text("function", WORD_BYTES_MAX)?;
+    Ok(Serving::Handler { file, cold: fields.flag("cold")?.unwrap_or(false), function })
 }
 
 fn program(fields: &ManifestFields<'_>) -> Result<Serving, Fault> {

@@ -59,7 +59,10 @@ fn t043_the_least_manifest_has_cautious_defaults() {
     assert_eq!(entrypoint.program, "./handler.py", "so that it is pinned");
     assert!(permissions.is_empty());
     let server = server(&read);
-    assert_eq!(server.how, Serving::Handler { file: "handler.py".to_owned(), cold: false });
+    assert_eq!(
+        server.how,
+        Serving::Handler { file: "handler.py".to_owned(), cold: false, function: None }
+    );
     assert_eq!(server.tool.input_schema, json!({"type": "object"}));
     assert_eq!(server.tool.side_effects, None, "undeclared counts as yes");
     assert!(!server.tool.mock && !server.tool.requires_directive && !server.https_only);
@@ -100,7 +103,10 @@ fn t043_everything_a_manifest_may_say_is_understood() {
     ))
     .expect("reads");
     let server = server(&read);
-    assert_eq!(server.how, Serving::Handler { file: "handler.py".to_owned(), cold: true });
+    assert_eq!(
+        server.how,
+        Serving::Handler { file: "handler.py".to_owned(), cold: true, function: None }
+    );
     let tool = &server.tool;
     assert_eq!((tool.timeout_ms, tool.max_cost_micro), (Some(1_500), Some(2_500)));
     assert_eq!((tool.side_effects, tool.requires_directive, tool.mock), (Some(false), true, true));
@@ -255,7 +261,10 @@ fn t043_each_field_says_what_it_must_be() {
     ] {
         field_refused(&with(more), field, why);
     }
-    refused("ref = \"a/b@1\"\nhandler = \"h\"", "The manifest's field description is missing.");
+    refused(
+        "ref = \"a/b@1\"\nhandler = \"handler.py\"",
+        "The manifest's field description is missing.",
+    );
     refused("description = \"x\"", "The manifest's field ref is missing.");
     let long = format!("description = \"{}\"", "x".repeat(2_001));
     field_refused(&LEAST.replace("description = \"Shouts.\"", &long), "description", "1 to 2000");
@@ -363,4 +372,95 @@ fn t041_only_what_says_so_is_free_and_a_price_of_0_does_not() {
         server(&read).tool.hash()
     };
     assert_eq!(hash(""), hash("free = false"), "what is not free is hashed as it always was");
+}
+
+fn described(name: Option<&str>, description: &str) -> DescribedTool {
+    let input_schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
+    DescribedTool {
+        name: name.map(str::to_owned),
+        description: description.to_owned(),
+        input_schema: Some(input_schema),
+        output_schema: None,
+        mock: false,
+    }
+}
+
+fn known(read: &ReadManifest, folder: &std::path::Path) -> Provider {
+    let entry = wharf_domain::provider::ProviderAdded {
+        folder: folder.display().to_string(),
+        manifest_hash: read.hash.clone(),
+        manifest: read.manifest.clone(),
+        by: wharf_domain::Caller::owner().to_ref(),
+    };
+    let entry = wharf_domain::provider::ProviderEntry::Added(entry);
+    Provider::apply(None, &read.id, wharf_vocab::Timestamp(1), &entry).expect("added")
+}
+
+#[test]
+fn t043_each_function_of_a_handler_is_a_tool_of_the_namespace() {
+    let dir = folder("namespace = \"acme\"\nversion = 2\nhandler = \"handler.py\"\nmock = true\n");
+    let source = ManifestSource::of_folder(dir.path()).expect("reads");
+    let read = source.tools(&[described(Some("Shout"), "Shouts."), described(Some("count"), "")]);
+    let read = read.expect("two tools");
+    let ids: Vec<_> = read.iter().map(|one| one.id.as_str()).collect();
+    assert_eq!(ids, ["acme/shout@2", "acme/count@2"]);
+    let shout = server(&read[0]);
+    let how =
+        Serving::Handler { file: "handler.py".into(), cold: false, function: Some("Shout".into()) };
+    assert_eq!((&shout.how, shout.source), (&how, ToolSource::Function));
+    assert_eq!((shout.tool.description.as_str(), shout.tool.mock), ("Shouts.", true));
+    assert_eq!(shout.tool.input_schema["properties"]["text"]["type"], "string");
+    assert_ne!(read[0].hash, read[1].hash);
+    for one in &read {
+        let again = read_again(dir.path(), &known(one, dir.path())).expect("reads again");
+        assert_eq!(&again, one, "the same without asking the handler");
+    }
+    let other = source.tools(&[described(Some("Shout"), "Whispers.")]).expect("another one");
+    assert_ne!(other[0].hash, read[0].hash, "what the handler says counts");
+}
+
+#[test]
+fn t043_a_handler_without_a_manifest_is_named_by_its_functions_or_its_file() {
+    let dir = tempfile::tempdir().expect("a folder");
+    fs::write(dir.path().join("words.py"), "").expect("written");
+    let source = ManifestSource::of_file(dir.path(), "words.py", "local");
+    let read = source.tools(&[described(None, "")]).expect("a plain entry");
+    assert_eq!(read[0].id.as_str(), "local/words@1");
+    assert_eq!(server(&read[0]).source, ToolSource::File);
+    let known = known(&read[0], dir.path());
+    assert_eq!(read_again(dir.path(), &known).expect("reads again"), read[0]);
+    fs::remove_file(dir.path().join("words.py")).expect("removed");
+    assert!(read_again(dir.path(), &known).expect_err("gone").message.ends_with("is gone."));
+}
+
+#[test]
+fn t043_what_a_manifest_leaves_open_its_handler_says_and_what_it_says_wins() {
+    let dir = folder("ref = \"text/shout@1\"\nhandler = \"handler.py\"\n");
+    let source = ManifestSource::of_folder(dir.path()).expect("reads");
+    let read = source.tools(&[described(Some("shout"), "Shouts.")]).expect("one").remove(0);
+    assert_eq!(server(&read).source, ToolSource::Handler);
+    assert_eq!(server(&read).tool.description, "Shouts.");
+    assert_eq!(read_again(dir.path(), &known(&read, dir.path())).expect("reads again"), read);
+    let two = [described(Some("shout"), ""), described(Some("count"), "")];
+    let fault = source.tools(&two).expect_err("which one?");
+    assert!(fault.message.contains("shout, count"), "{fault}");
+
+    let dir = folder(&with("function = \"count\"\ninput_schema = { type = \"object\" }"));
+    let source = ManifestSource::of_folder(dir.path()).expect("reads");
+    let read = source.tools(&two).expect("the named one").remove(0);
+    let count = server(&read);
+    assert_eq!(count.source, ToolSource::Manifest, "nothing was left open");
+    assert!(matches!(&count.how, Serving::Handler { function: Some(name), .. } if name == "count"));
+    let fault = source.tools(&[described(Some("shout"), "")]).expect_err("no such function");
+    assert!(fault.message.contains("it has shout"), "{fault}");
+}
+
+#[test]
+fn t043_a_namespace_is_for_handlers_and_for_nothing_that_a_function_says() {
+    field_refused("namespace = \"a\"\nexec = [\"x\", \"{port}\"]\n", "namespace", "handler");
+    field_refused(&with("namespace = \"acme\""), "namespace", "the ref says it already");
+    let alone = "namespace = \"acme\"\nhandler = \"handler.py\"\n";
+    field_refused(&format!("{alone}description = \"x\"\n"), "description", "by itself");
+    field_refused(&format!("{alone}function = \"x\"\n"), "function", "all functions");
+    field_refused("namespace = \"wharf\"\nhandler = \"handler.py\"\n", "namespace", "core itself");
 }

@@ -111,6 +111,43 @@ async fn t042_a_server_that_dies_loses_its_run_and_is_started_for_the_next() {
 }
 
 #[tokio::test]
+async fn t042_a_tool_that_is_added_again_ends_its_runs_where_they_are() {
+    let stage = Stage::ready("").await;
+    let until = stage.dir.path().join("go");
+    let held = json!({"op": "hold", "until": until.display().to_string()});
+    let under_way = stage.run(held).await;
+    let asked = || stage.launcher.specs().first().map_or(0, |spec| seen(spec).lines().count());
+    stage.until(|_| asked() >= 1).await;
+
+    stage.write("more.py", "# another file of the tool\n");
+    stage.write_manifest("well", "mock = true");
+    stage.approved().await;
+    let next = stage.outputs(&*stage.run(json!({"op": "upper", "text": "new"})).await).await;
+    assert_eq!(next["text"], "NEW");
+    assert_eq!(stage.launcher.specs().len(), 2, "another process takes new runs");
+    let waiting = stage.handle.runs().get(&under_way.key).await.expect("known");
+    assert!(!waiting.is_over(), "the run goes on");
+
+    std::fs::write(&until, "").expect("written");
+    stage.outputs(&under_way).await;
+    let run = stage.end_of(&under_way.key).await;
+    assert_eq!(run.attempt, 1, "it ended where it was");
+    stage.until(|view| view.instances == 1).await;
+}
+
+#[tokio::test]
+async fn t042_draining_lets_other_processes_take_new_runs() {
+    let stage = Stage::ready("").await;
+    let one = stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
+    stage.edge.drain(owner(), id()).await.expect("drained");
+    let two = stage.outputs(&*stage.run(json!({"op": "upper", "text": "b"})).await).await;
+    assert_ne!(one["pid"], two["pid"]);
+    stage.edge.stop(owner(), id()).await.expect("stopped");
+    let fault = stage.edge.drain(owner(), id()).await.expect_err("nothing runs");
+    assert!(fault.is(Code::RequestInvalid), "{fault}");
+}
+
+#[tokio::test]
 async fn t042_runs_beyond_the_limit_wait_for_their_turn() {
     let stage = Stage::ready("max_concurrency = 2").await;
     let until = stage.dir.path().join("go");

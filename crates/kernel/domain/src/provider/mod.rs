@@ -30,7 +30,9 @@ pub use manifest::{AgentDetails, Entrypoint, Manifest, ProviderKind, ProviderTyp
 pub use mcp::{
     McpDetails, McpEraChoice, McpLogin, McpOrigin, McpPackage, McpRoots, McpSampling, McpServing,
 };
-pub use server::{LockedPackage, MadeEnvironment, Serving, ToolEnvironment, ToolServer};
+pub use server::{
+    LockedPackage, MadeEnvironment, Serving, ToolEnvironment, ToolServer, ToolSource,
+};
 pub use wish::{DefaultTerms, OwnerTerms, Wish, WishKind};
 
 use crate::permission::{Permission, permissions_hash};

@@ -28,6 +28,35 @@ pub struct ToolServer {
     pub sandbox: Option<SandboxLevel>,
     /// What its handler runs with, if it asks for more than the usual.
     pub environment: Option<ToolEnvironment>,
+    /// Who says what the tool is.
+    #[serde(default, skip_serializing_if = "ToolSource::is_manifest")]
+    pub source: ToolSource,
+}
+
+/// Who says what a tool is: its name, what it takes and what it gives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolSource {
+    /// The manifest, all of it.
+    #[default]
+    Manifest,
+    /// The manifest, and the handler what that leaves open.
+    Handler,
+    /// A function of the handler: the manifest names the namespace of all of them.
+    Function,
+    /// A function of the handler, which has no manifest.
+    File,
+}
+
+impl ToolSource {
+    fn is_manifest(&self) -> bool {
+        *self == Self::Manifest
+    }
+
+    /// Whether the tool is one of those of a file, which are added together.
+    pub fn is_shared(self) -> bool {
+        matches!(self, Self::Function | Self::File)
+    }
 }
 
 impl ToolServer {
@@ -95,6 +124,9 @@ pub enum Serving {
         /// Whether each run starts an interpreter of its own.
         #[serde(default)]
         cold: bool,
+        /// The function that is served, where the file has several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        function: Option<String>,
     },
     /// A program in its folder that listens on the port it is told.
     Program {

@@ -158,6 +158,7 @@ mod tests {
             environment: None,
             required_outputs: Vec::new(),
             https_only: false,
+            source: Default::default(),
             sandbox,
         };
         Manifest {
@@ -173,7 +174,11 @@ mod tests {
     }
 
     fn handler(sandbox: Option<SandboxLevel>, limits: ProviderLimits) -> Manifest {
-        served(Serving::Handler { file: "h.py".into(), cold: false }, sandbox, limits)
+        served(
+            Serving::Handler { file: "h.py".into(), cold: false, function: None },
+            sandbox,
+            limits,
+        )
     }
 
     /// One that was added, and approved with these terms.

@@ -109,8 +109,11 @@ pub struct LockedPackage {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddTool {
-    /// The folder with the tool server's manifest: an absolute path on the core's machine.
+    /// The folder with the tool server's manifest, or the file of a handler that has none: an
+    /// absolute path on the core's machine.
     pub folder: String,
+    /// The namespace of the tools of a handler that has no manifest; `local` when absent.
+    pub namespace: Option<String>,
     /// Whether to approve it at once; then it may be called.
     pub approve: Option<bool>,
     /// With `approve`: these permissions and no others; everything the manifest asks for when

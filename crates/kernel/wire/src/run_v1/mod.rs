@@ -8,11 +8,13 @@
 
 mod from_client;
 mod from_server;
+mod log;
 mod message;
 mod value;
 
 pub use from_client::{FirstFrame, LaterFrame, UnfitRequest, decode_first, decode_later};
 pub use from_server::{Envelope, FromServer, InvalidFrame, decode_from_server, read_envelope};
+pub use log::{HANDLER_EXIT, line_of_run, run_line};
 pub use message::{
     Ack, Cancel, Control, EventData, EventMessage, Failure, Frame, Handover, Log, LogData,
     LogLevel, Mode, Phase, RequestControl, Response, ResponseControl, RunRequest, Status,

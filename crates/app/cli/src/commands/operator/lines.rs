@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 /// What came from standard input.
 #[derive(Debug)]
-pub(super) enum InputLine {
+pub(crate) enum InputLine {
     /// A line without its end.
     Typed(String),
     /// The input is over; a terminal may go on after it.
@@ -14,13 +14,13 @@ pub(super) enum InputLine {
 }
 
 /// Lines as they are typed.
-pub(super) type InputLines = mpsc::Receiver<InputLine>;
+pub(crate) type InputLines = mpsc::Receiver<InputLine>;
 
 /// Longest line that is read.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Reads standard input on a thread of its own, since reads of it cannot be broken off.
-pub(super) fn read() -> io::Result<InputLines> {
+pub(crate) fn read() -> io::Result<InputLines> {
     let (sender, lines) = mpsc::channel(64);
     let reading = move || {
         let terminal = io::stdin().is_terminal();

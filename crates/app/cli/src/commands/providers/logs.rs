@@ -53,8 +53,15 @@ fn print(output: Output, line: Value) -> Result<()> {
     if output.is_json() {
         return output.json_line(&line);
     }
-    let line: AgentLogLine = output::typed(line)?;
-    output.line(&line_of(&line, output.out_paint(), output.out_is_terminal()))
+    print_line(output, &output::typed(line)?)
+}
+
+/// Prints one line.
+pub(crate) fn print_line(output: Output, line: &AgentLogLine) -> Result<()> {
+    if output.is_json() {
+        return output.json(line);
+    }
+    output.line(&line_of(line, output.out_paint(), output.out_is_terminal()))
 }
 
 fn line_of(line: &AgentLogLine, paint: Paint, terminal: bool) -> String {

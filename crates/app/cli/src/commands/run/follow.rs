@@ -10,7 +10,7 @@ use crate::plain;
 use crate::render::Renderer;
 
 /// Follows the run until it ends; `None` if the caller left before that.
-pub(super) async fn to_end(
+pub(crate) async fn to_end(
     client: Client,
     run: &str,
     world: Option<&str>,

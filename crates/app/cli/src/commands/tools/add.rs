@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use wharf_vocab::{ProviderState, SandboxLevel};
-use wharf_wire::rest_v1::{AddTool, Tool};
+use wharf_client::Client;
+use wharf_vocab::{ProviderState, SandboxLevel, ToolId};
+use wharf_wire::rest_v1::{AddTool, Tool, ToolServer};
 
 use crate::commands::{Context, Exit, Output, Result, word};
-use crate::{inputs, plain};
+use crate::{inputs, output, plain};
 
 use super::words;
 
@@ -16,14 +17,21 @@ use super::words;
 Examples:
   wharf tools add ./shout
   wharf tools add ./shout --approve
+  wharf tools add shout.py --approve               every function under @tool, as local/NAME@1
+  wharf tools add shout.py --approve --namespace acme
   wharf tools add ./shout --approve --permission network:egress:api.example.dev --sandbox strict
 
-The folder holds wharf.tool.toml. Adding reads it and runs nothing; --approve also approves
-what it asks for. Add it again after a change; it then needs a new approval.")]
+The folder holds wharf.tool.toml, or a handler.py alone. A handler is imported once, in a sandbox
+without network, secrets or permissions, to see which tools it has; --approve also approves what
+it asks for. Add it again after a change: what is under way ends on the old process, and new runs
+go to the new one.")]
 pub(crate) struct ToolsAddArgs {
-    /// The folder with the tool server's manifest, on the core's machine
-    #[arg(value_name = "DIR")]
+    /// The folder with the tool server's manifest, or a Python file, on the core's machine
+    #[arg(value_name = "DIR|FILE")]
     folder: PathBuf,
+    /// The namespace of tools that have no manifest [default: local]
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
     /// Also approve what it asks for
     #[arg(long)]
     approve: bool,
@@ -38,14 +46,64 @@ pub(crate) struct ToolsAddArgs {
 
 /// Adds the tool server, and shows what it asks for.
 pub(super) async fn run(args: ToolsAddArgs, context: &Context) -> Result<Exit> {
+    let output = context.output;
     let body = AddTool {
         folder: inputs::absolute_path(&args.folder)?,
+        namespace: args.namespace,
         approve: args.approve.then_some(true),
         permissions: (!args.permissions.is_empty()).then_some(args.permissions),
         sandbox: args.sandbox,
     };
-    let raw = context.client()?.tools().add(&body).raw().await?;
-    context.output.answer(raw, |tool| text_of(&tool, args.approve, context.output))
+    let client = context.client()?;
+    let raw = match client.tools().add(&body).raw().await {
+        Ok(raw) => raw,
+        Err(error) => {
+            if !output.is_json() {
+                traceback(&error).iter().for_each(|line| output.note(line));
+            }
+            return Err(error.into());
+        }
+    };
+    let others = others(&client, &output::typed(raw.clone())?).await?;
+    output.answer(raw, |tool: Tool| {
+        let mut text = text_of(&tool, args.approve, output);
+        for other in &others {
+            text.push_str(&format!("\n{}", text_of(other, args.approve, output)));
+        }
+        text
+    })
+}
+
+/// The traceback of a handler that cannot be imported, as lines for a terminal.
+pub(crate) fn traceback(error: &wharf_client::Error) -> Vec<String> {
+    let lines =
+        error.info().details.as_ref().and_then(|details| details.get("traceback")?.as_array());
+    let lines = lines.into_iter().flatten().filter_map(|line| line.as_str());
+    lines.map(plain::line).collect()
+}
+
+/// The other tools of the same file.
+pub(crate) async fn others(client: &Client, added: &Tool) -> Result<Vec<Tool>> {
+    let Some(server) = &added.server else { return Ok(Vec::new()) };
+    let of_namespace = |id: &ToolId| {
+        let namespace =
+            |id: &ToolId| id.as_str().split_once('/').map(|(space, _)| space.to_owned());
+        id.is_reference() && *id != added.tool_id && namespace(id) == namespace(&added.tool_id)
+    };
+    let mut others = Vec::new();
+    for tool in client.tools().list().all().await? {
+        if !of_namespace(&tool.tool_id) {
+            continue;
+        }
+        let tool = client.tools().get(&tool.tool_id).await?;
+        let is_of_file = |other: &ToolServer| {
+            other.folder == server.folder && other.command.first() == server.command.first()
+        };
+        if tool.server.as_deref().is_some_and(is_of_file) {
+            others.push(tool);
+        }
+    }
+    Ok(others)
 }
 
 pub(super) fn text_of(tool: &Tool, approved: bool, output: Output) -> String {
@@ -62,6 +120,7 @@ pub(super) fn text_of(tool: &Tool, approved: bool, output: Output) -> String {
     }
     text.push_str(&format!("\nit is served by {}\n", words::kind(server)));
     text.push_str(&words::requests(server, output));
+    text.push_str(words::price(tool));
     if approved {
         text.push_str(&words::terms(server));
         text.push_str(&format!("it is {}\n", words::state(tool)));

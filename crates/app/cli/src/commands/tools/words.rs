@@ -33,6 +33,14 @@ pub(super) fn terms(server: &ToolServer) -> String {
     words::terms(server.sandbox_wanted, server.isolation, &server.limits)
 }
 
+/// What to know of a tool that says nothing of its price.
+pub(super) fn price(tool: &Tool) -> &'static str {
+    if tool.free || tool.max_cost_micro.is_some() {
+        return "";
+    }
+    "it names no price; a run that reports no cost counts as $0\n"
+}
+
 /// How to approve it, for someone who has not.
 pub(super) fn how_to_approve(tool: &Tool, server: &ToolServer) -> String {
     let command = format!("wharf tools approve {}", plain::line(&tool.tool_id));

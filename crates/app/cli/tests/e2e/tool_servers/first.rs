@@ -134,8 +134,10 @@ fn t043_the_log_says_why_a_handler_cannot_be_started() {
     }
     let home = TestHome::new();
     let _core = home.up();
-    let folder = handler("test/broken@1", "import nowhere_to_be_found\n", "");
+    let folder = handler("test/broken@1", "def entry(payload):\n    return {}\n", "");
     add(&home, folder.path());
+    write(folder.path(), "handler.py", "import nowhere_to_be_found\n");
+    home.run(&["tools", "approve", "test/broken@1"]).code(0);
     home.run(&["run", "test/broken@1", "--detach"]).code(0);
     wait_for("the reason", || {
         let logs = home.run(&["tools", "logs", "test/broken@1"]).code(0).stdout;

@@ -1,5 +1,6 @@
 //! A handler that is a Python file.
 
+mod describe;
 mod parent;
 mod sources;
 
@@ -10,6 +11,7 @@ use futures::future::BoxFuture;
 use tempfile::TempDir;
 use wharf_wire::run_v1::code;
 
+pub use self::describe::describe as describe_python;
 pub use self::sources::SOURCES as PYTHON_SOURCES;
 
 use self::parent::{Mode, Parent, ParentError, Recipe};

@@ -16,6 +16,7 @@ use wharf_wire::run_v1::code;
 use super::super::lines::{LineReader, NextLine};
 use super::super::message::ParentGreeting;
 use super::super::settings::WorkerSettings;
+use super::super::traceback;
 use super::super::ways::{ServerEnds, send_with, socket, ways};
 use crate::Failure;
 
@@ -81,7 +82,7 @@ impl ParentError {
     pub(super) fn failure(self) -> Failure {
         let message = match self {
             Self::Handler { message, detail } => {
-                tracing::error!(detail, "the handler cannot be served");
+                traceback::log(&detail);
                 return Failure::new(code::HANDLER, message);
             }
             Self::Interpreter(python, error) => {

@@ -81,13 +81,14 @@ fn served(name: &str) -> (ProviderId, Manifest) {
         limits: ProviderLimits { calls_max: Some(4), ..ProviderLimits::default() },
         isolation: None,
         kind: ProviderKind::ToolServer(Box::new(ToolServer {
-            how: Serving::Handler { file: "handler.py".to_owned(), cold: false },
+            how: Serving::Handler { file: "handler.py".to_owned(), cold: false, function: None },
             tool: ToolDef::new(tool, "shouts", json!({"type": "object"})),
             token_secret: None,
             calls_max: Some(4),
             environment: None,
             required_outputs: Vec::new(),
             https_only: false,
+            source: Default::default(),
             sandbox: None,
         })),
     };
