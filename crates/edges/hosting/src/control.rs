@@ -14,9 +14,9 @@ use wharf_engine::Handle;
 use wharf_ports::launcher::LogLine;
 use wharf_ports::logins::LoginControl;
 use wharf_ports::providers::{
-    Approve, DeclaredProvider, ProviderControl, ProviderView, Scan, Steering,
+    Approve, DeclaredProvider, ProviderControl, ProviderView, Scan, Steering, UsagePoint,
 };
-use wharf_vocab::{Code, Fault, ProviderId, ToolId};
+use wharf_vocab::{Code, Fault, ProviderId, SeriesRange, ToolId};
 
 use crate::host::{HostEntry, SupervisorOrder};
 use crate::kind::HostedKind;
@@ -24,7 +24,7 @@ use crate::live::{IdleState, Live};
 use crate::sink::HostingSink;
 use crate::supervisor::Supervisor;
 use crate::tasks::blocking;
-use crate::{files, launch, places};
+use crate::{files, launch, places, usage};
 
 /// Steers the providers of one kind. Cloning it is cheap.
 #[derive(Clone)]
@@ -35,6 +35,7 @@ pub struct Control {
 impl Control {
     /// Takes up the providers of this kind that are known, and starts what is wanted.
     pub async fn start(kind: Arc<dyn HostedKind>) -> Result<Self, Fault> {
+        usage::watch(&kind);
         let control = Self { kind };
         for agent in control.handle().providers().list() {
             if !control.kind.owns(&agent) {
@@ -128,6 +129,30 @@ impl Control {
         answered.await.map_err(|_| gone())
     }
 
+    /// Lets a provider take nothing new; what is answered comes once all it had is finished and
+    /// its processes are gone, or once somebody has decided otherwise.
+    async fn begin_drain(
+        &self,
+        id: &ProviderId,
+        reason: &str,
+    ) -> Result<oneshot::Receiver<()>, Fault> {
+        let entry = self.kind.host().entry(id).ok_or_else(|| self.kind.unknown(id))?;
+        {
+            let mut pool = entry.live.pool();
+            let is_down = matches!(pool.rest, IdleState::Down(_) | IdleState::Unknown);
+            if !(is_down && pool.slots.is_empty()) {
+                // From now on, however much the supervisor has to do before.
+                pool.draining = true;
+            }
+        }
+        let (done, finished) = oneshot::channel();
+        let why = Fault::new(Code::ToolUnavailable, reason);
+        let order = SupervisorOrder::Drain { why, done };
+        let gone = |_| Fault::new(Code::CoreStopping, "The core is stopping.");
+        entry.orders.send(order).await.map_err(gone)?;
+        Ok(finished)
+    }
+
     async fn change(
         &self,
         caller: &Caller,
@@ -164,7 +189,8 @@ impl Control {
 
     /// What runs is not changed under its feet.
     fn check_not_running(&self, id: &ProviderId) -> Result<(), Fault> {
-        if self.handle().providers().get(id).is_ok_and(|known| known.wanted) {
+        let is_draining = || self.kind.host().live(id).is_some_and(|it| it.pool().draining);
+        if self.handle().providers().get(id).is_ok_and(|known| known.wanted) || is_draining() {
             let message = format!("The {} {id} is running; stop it first.", self.kind.word());
             return Err(Fault::new(Code::AgentRunning, message));
         }
@@ -311,6 +337,16 @@ impl ProviderControl for Control {
         .boxed()
     }
 
+    fn drain(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView> {
+        async move {
+            let agent = self.change(&caller, &id, ProviderInput::Stop { reason: None }).await?;
+            // Whoever asked does not wait for it: a call may take for hours.
+            drop(self.begin_drain(&id, "it was drained").await?);
+            Ok(self.view(agent))
+        }
+        .boxed()
+    }
+
     fn restart(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView> {
         async move {
             let why = Fault::new(Code::ToolUnavailable, "it is started again");
@@ -352,6 +388,12 @@ impl ProviderControl for Control {
             .await
         }
         .boxed()
+    }
+
+    fn usage(&self, id: &ProviderId, range: SeriesRange) -> Result<Vec<UsagePoint>, Fault> {
+        self.known(id)?;
+        let live = self.kind.host().live(id);
+        Ok(live.map_or_else(Vec::new, |live| live.usage().points(range)))
     }
 
     fn logs(&self, id: ProviderId, lines: usize) -> Steering<'_, Vec<LogLine>> {

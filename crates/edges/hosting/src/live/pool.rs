@@ -180,6 +180,8 @@ pub(crate) struct Pool {
     pub(crate) last: Option<Arc<dyn Launched>>,
     /// Why no call is taken, although the provider may be connected.
     pub(crate) blocked: Option<Fault>,
+    /// Nothing new is taken: it stops once all that was taken is finished.
+    pub(crate) draining: bool,
     /// The files that it is pinned to.
     pub(crate) watch: Option<Arc<FileWatch>>,
     /// How many attempts have come.
@@ -392,6 +394,10 @@ impl Pool {
     /// Whether an attempt in a world may join the queue, beside so many others that are about to.
     fn admit(&self, world: &WorldId, coming: usize) -> Result<(), Fault> {
         let word = self.policy.word;
+        if self.draining {
+            let message = format!("The {word} finishes what it has and then stops.");
+            return Err(Fault::new(Code::ToolUnavailable, message));
+        }
         let queued = self.queue.len() + coming;
         if queued >= QUEUE_MAX || self.calls_max.is_some_and(|max| self.calls() + queued >= max) {
             return Err(too_much(word));
@@ -430,6 +436,11 @@ impl Pool {
             return Err(too_much(word));
         }
         Ok(())
+    }
+
+    /// Whether nothing is left that was taken.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.queue.is_empty() && self.calls() == 0
     }
 
     /// How many calls all processes have together.
