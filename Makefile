@@ -14,10 +14,10 @@ FUZZED := -p wharf-fuzz -p wharf-sdk -p wharf-egress -p wharf-graphql -p wharf-h
 SKIPPED := $(CURDIR)/target/skipped-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help up docs console console-check console-e2e console-pictures build release dist test check fmt-check clippy tidy specs unit skipped bench sim fuzz torture security-page
+.PHONY: help up docs console console-check console-e2e console-full console-bench console-pictures build release dist test check fmt-check clippy tidy specs unit skipped bench sim fuzz torture security-page
 
 help: ## show this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 up: console-if-node build ## set up, build and start the core with its built-in tools and example agents
 	@echo "==> starting the core (Ctrl-C stops it)"
@@ -93,6 +93,12 @@ console-e2e: unit
 	@if [ -d console/node_modules ] && command -v chromium >/dev/null 2>&1; then \
 		cd console && WHARF_BIN="$(CURDIR)/target/debug/wharf" npm run --silent e2e; \
 	else echo "console in a browser: node or chromium is missing" >>"$(SKIPPED)"; fi
+
+console-full: build ## the console in a browser at full size: 1 GiB, 8 MiB lines, 100,000 runs; takes minutes
+	@cd console && WHARF_E2E_FULL=1 WHARF_BIN="$(CURDIR)/target/quick/wharf" npm run --silent e2e
+
+console-bench: build ## paint times and frame rates of the console in Chromium, printed
+	@cd console && WHARF_BIN="$(CURDIR)/target/quick/wharf" npm run --silent bench
 
 console-pictures: build ## pictures of every screen of the console, into docs/console
 	@cd console && WHARF_BIN="$(CURDIR)/target/quick/wharf" npm run --silent pictures

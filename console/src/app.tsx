@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { get, lastAnswer } from "./api/client";
 import { awaySince, feed, startLive, stopLive } from "./api/live";
 import { forgetAll, useResource } from "./api/resource";
-import { may, mayEverywhere, session, signOut } from "./api/session";
+import { coreChanged, may, mayEverywhere, session, signOut } from "./api/session";
 import type { Ask, Page } from "./api/types";
 import { span } from "./lib/format";
 import { safe } from "./lib/text";
@@ -141,6 +141,7 @@ function Shell() {
       </nav>
       <div class="grow">
         <Away />
+        <Changed />
         <main class={fill ? "main fill" : "main"} id="main" tabIndex={-1}>
           <Boundary key={path}>
             <Current />
@@ -213,6 +214,22 @@ function Away() {
   return (
     <div class="banner" role="status">
       Reconnecting. What you see is {span(Math.max(0, now.value - lastAnswer.value))} old.
+    </div>
+  );
+}
+
+/** Says when the core is not the one any more that this page came from. */
+function Changed() {
+  const changed = coreChanged.value;
+  if (!changed) return null;
+  return (
+    <div class="banner row wrap" role="status">
+      <span class="grow">
+        The core was changed from version {changed.from} to {changed.to} while this page was open. What you see may not fit it.
+      </span>
+      <Button small icon="again" onClick={() => location.reload()}>
+        Load the page again
+      </Button>
     </div>
   );
 }

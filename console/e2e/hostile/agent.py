@@ -51,6 +51,14 @@ def lines(what):
         for _ in range(7 * 16):
             yield "x" * (64 * 1024)
         yield "end\n"
+    elif what == "longest":
+        # As much as a run may say.
+        for _ in range(8 * 16 - 1):
+            yield "x" * (64 * 1024)
+        yield "x" * (64 * 1024 - 4) + "end\n"
+    elif what == "slow":
+        yield "so slow\n"
+        time.sleep(6)
     elif what == "many":
         for n in range(0, 10000, 10):
             yield "".join("line %d\n" % (n + i) for i in range(10))
@@ -73,7 +81,7 @@ def beat(session, pause):
 
 send("agent.hello", {"session_token": os.environ.pop("OPENSENTIENCE_SESSION_TOKEN"), "agent_id": ID, "agent_version": "0.1.0", "protocol": {"supported_versions": [1], "capabilities": ["tools", "streaming"]}})
 welcome = receive()["payload"]
-schema = {"type": "object", "properties": {"what": {"enum": ["markup", "long", "many"], "description": "<script>window.hacked = 1</script>"}}}
+schema = {"type": "object", "properties": {"what": {"enum": ["markup", "long", "longest", "slow", "many"], "description": "<script>window.hacked = 1</script>"}}}
 send("agent.tools.register", {"tools": [{"tool_id": ID + "/write", "name": "write", "description": "<script>window.hacked = 1</script> \u202e", "side_effects": False, "capabilities": ["streaming"], "input_schema": schema}]})
 threading.Thread(target=beat, daemon=True, args=(welcome["session_id"], welcome["heartbeat_interval_ms"] / 1000)).start()
 while True:

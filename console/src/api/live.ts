@@ -43,6 +43,8 @@ let stopped: (() => void) | undefined;
 function setState(state: "live" | "away" | "off"): void {
   if (state === "away") awaySince.value ??= Date.now();
   else awaySince.value = undefined;
+  // Whoever comes back may be another core.
+  if (state === "live" && feed.value === "away") void recheck();
   feed.value = state;
 }
 

@@ -906,6 +906,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/providers/{provider_id}/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Drains a provider: it finishes what is under way, takes nothing new and then stops. The answer
+         *     does not wait for that; meanwhile its state is `draining`. Starting it takes that back, stopping
+         *     it ends it at once.
+         */
+        post: operations["drain_provider"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/providers/{provider_id}/launches": {
         parameters: {
             query?: never;
@@ -935,6 +956,26 @@ export interface paths {
          *     text.
          */
         get: operations["provider_logs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/providers/{provider_id}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows what a provider's processes used lately, step by step: an hour by ten seconds, or a day by
+         *     minutes. It is kept in memory, so there is nothing from before the core's start.
+         */
+        get: operations["provider_usage"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3023,6 +3064,8 @@ export interface components {
         };
         /** @description One check. */
         Finding: {
+            /** @description What to do about it; none if all is well. */
+            fixes?: components["schemas"]["Fix"][];
             /** @description What was checked. */
             name: string;
             /** @description What was found. */
@@ -3039,6 +3082,13 @@ export interface components {
              * @description The event's number in the run's stream.
              */
             seq: number;
+        };
+        /** @description Something to do about what a check found. */
+        Fix: {
+            /** @description What to type on the core's machine, where there is something. */
+            command?: string | null;
+            /** @description What it does, for people. */
+            text: string;
         };
         /** @description A folder: what the paths of files have in common up to a slash. */
         Folder: {
@@ -3609,7 +3659,39 @@ export interface components {
             started_at: components["schemas"]["DateTime"];
         };
         /** @enum {string} */
-        ProviderState: "added" | "approved" | "starting" | "running" | "unhealthy" | "backing_off" | "stopped" | "crashed" | "drifted";
+        ProviderState: "added" | "approved" | "starting" | "running" | "unhealthy" | "backing_off" | "draining" | "stopped" | "crashed" | "drifted";
+        /** @description What the processes of a provider used lately, step by step. */
+        ProviderUsage: {
+            /** @description The steps, oldest first. A step without a process is left out. */
+            points: components["schemas"]["ProviderUsagePoint"][];
+            /** @description How far back the steps go: `1h` or `24h`. */
+            range: string;
+            /**
+             * Format: int64
+             * @description How long a step is.
+             */
+            step_ms: number;
+        };
+        /** @description What the processes of a provider used in one step. */
+        ProviderUsagePoint: {
+            /** @description When the step began. */
+            at: components["schemas"]["DateTime"];
+            /**
+             * Format: int64
+             * @description The processor time used in the step.
+             */
+            cpu_ms: number;
+            /**
+             * Format: int64
+             * @description The most memory seen in use; what processes share counts for each.
+             */
+            memory_bytes: number;
+            /**
+             * Format: int64
+             * @description The most processes seen.
+             */
+            processes: number;
+        };
         /** @enum {string} */
         Publish: "direct" | "staged";
         /** @description A number of calls per period. */
@@ -3729,6 +3811,12 @@ export interface components {
             status: components["schemas"]["RunStatus"];
             /** @description The tool. */
             tool: components["schemas"]["ToolId"];
+            /**
+             * @description Files that the core handed to its provider or took from it, in the order in which that
+             *     began, of attempts that have ended; not in lists. What a provider fetches by an address is
+             *     not among them.
+             */
+            transfers?: components["schemas"]["RunTransfer"][] | null;
             waiting_for?: components["schemas"]["WaitingFor"] | null;
             /** @description The world. */
             world: components["schemas"]["WorldId"];
@@ -3875,6 +3963,27 @@ export interface components {
         };
         /** @enum {string} */
         RunStatus: "queued" | "waiting" | "running" | "succeeded" | "failed" | "refused" | "canceled";
+        /** @description A file that the core handed to a run's provider, or took from it. */
+        RunTransfer: {
+            /** @description When that began. */
+            at: components["schemas"]["DateTime"];
+            /**
+             * Format: int64
+             * @description How many bytes were handed over.
+             */
+            bytes: number;
+            /** @description `in` what the provider was given, `out` what it wrote. */
+            direction: components["schemas"]["Direction"];
+            /** @description The name of the run's input or output. */
+            key: string;
+            /** @description The file's path within the world, where it is known. */
+            path?: string | null;
+            /**
+             * Format: int64
+             * @description How long it took.
+             */
+            took_ms: number;
+        };
         /** @description `GET /v1/runs/{id}/tree`: a run and what it started. */
         RunTree: {
             /** @description What it started, directly and further down: each run before its own, siblings newest first. */
@@ -4418,6 +4527,8 @@ export interface components {
         Trace: {
             /** @description Whether there is more than is shown. */
             cut: boolean;
+            /** @description With a `depth` above 1, runs farther away, nearer ones first. */
+            further?: components["schemas"]["TraceRun"][];
             /** @description For each run that wrote it, the files that run read. */
             made_from: components["schemas"]["TraceStep"][];
             /** @description The file. */
@@ -4430,6 +4541,22 @@ export interface components {
             world: components["schemas"]["WorldId"];
             /** @description Every write, oldest first. */
             written: components["schemas"]["Artifact"][];
+        };
+        /** @description A run that files connect with the file over other runs. */
+        TraceRun: {
+            /**
+             * Format: int32
+             * @description How many runs away it is, from 2.
+             */
+            depth: number;
+            /** @description The files it read; on the side `out` only those that lie on the way. */
+            read: components["schemas"]["Artifact"][];
+            /** @description The run. */
+            run_id: components["schemas"]["RunId"];
+            /** @description Where it lies: `in` what the file was made from, `out` what it went into. */
+            side: components["schemas"]["Direction"];
+            /** @description The files it wrote; on the side `in` only those that lie on the way. */
+            wrote: components["schemas"]["Artifact"][];
         };
         /** @description A run that read or wrote a file. */
         TraceStep: {
@@ -7626,6 +7753,48 @@ export interface operations {
             };
         };
     };
+    drain_provider: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The provider's id. */
+                provider_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The provider. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Provider"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such provider. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     provider_launches: {
         parameters: {
             query?: never;
@@ -7694,6 +7863,51 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_AgentLogLine"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such provider. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    provider_usage: {
+        parameters: {
+            query?: {
+                /** @description `1h` or `24h`; `1h` when absent. */
+                range?: "1h" | "24h";
+            };
+            header?: never;
+            path: {
+                /** @description The provider's id. */
+                provider_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The steps, oldest first; none of a provider that the core does not launch. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderUsage"];
                 };
             };
             401: components["responses"]["NoToken"];
@@ -11414,6 +11628,8 @@ export interface operations {
     trace_file: {
         parameters: {
             query: {
+                /** @description How many runs away on each side is looked, 1 to 5; 1 when absent. */
+                depth?: number;
                 /** @description The file's path, which begins with `/`. */
                 path: string;
             };

@@ -33,4 +33,9 @@ export async function steer(p: Provider, act: Act, body?: unknown): Promise<void
   return send("POST", `${baseOf(p)}/${word}`, body);
 }
 
+/** Lets it finish what is under way; then it stops. */
+export async function drain(p: Provider): Promise<void> {
+  return send("POST", `/v1/providers/${seg(p.provider_id)}/drain`);
+}
+
 export const KIND_NAMES: Record<string, string> = { agent: "Agent", tool_server: "Tool server", mcp_server: "MCP server", operative: "Operative", operator: "Operator", builtin: "Part of the core" };

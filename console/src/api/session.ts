@@ -6,6 +6,8 @@ import type { Me } from "./types";
 type Verb = Me["verbs"][number];
 export type SessionState = { at: "checking" } | { at: "in"; me: Me } | { at: "out"; why?: string };
 export const session = signal<SessionState>({ at: "checking" });
+/** The core has another version now than the one that this page came from. */
+export const coreChanged = signal<{ from: string; to: string } | undefined>(undefined);
 
 /** The one-time code of a link, taken out of the address before anything else happens. */
 export function takeLink(): string | undefined {
@@ -82,8 +84,10 @@ export async function recheck(): Promise<void> {
     const answer = await request("/v1/console/session", { quiet: true });
     const me = (await answer.json()) as Me;
     const before = session.value.me;
-    if (before.version && me.version && before.version !== me.version) location.reload();
-    else session.value = { at: "in", me };
+    // What is typed here may be lost by loading the page again: the person decides when.
+    if (before.version && me.version && before.version !== me.version) coreChanged.value = { from: before.version, to: me.version };
+    else coreChanged.value = undefined;
+    session.value = { at: "in", me: { ...me, version: before.version } };
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) forget("Your session is over. Sign in again to go on.");
   }

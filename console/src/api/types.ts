@@ -30,6 +30,7 @@ export type Tool = Message<"Tool">;
 export type ToolDiff = Message<"ToolDiff">;
 export type Provider = Message<"Provider">;
 export type Launch = Message<"ProviderLaunch">;
+export type ProviderUsage = Message<"ProviderUsage">;
 export type LogLine = Message<"AgentLogLine">;
 export type World = Message<"World">;
 export type Usage = Message<"Usage">;

@@ -135,8 +135,9 @@ async function download(world: string, file: string): Promise<void> {
 }
 
 function FileCard({ world, file, onGone }: { world: string; file: string; onGone: () => void }) {
-  const trace = useResource<Trace>(`trace ${world} ${file}`, (s) => get(`/v1/worlds/${seg(world)}/trace`, { path: file }, s), { kinds: ["RUN"], match: (c) => c.world === world });
   const lineage = place.value.query.get("tab") === "lineage";
+  const depth = lineage ? Math.min(5, Math.max(1, Number(place.value.query.get("depth")) || 1)) : 1;
+  const trace = useResource<Trace>(`trace ${world} ${file} ${depth}`, (s) => get(`/v1/worlds/${seg(world)}/trace`, { path: file, depth }, s), { kinds: ["RUN"], match: (c) => c.world === world });
   const name = file.slice(file.lastIndexOf("/") + 1);
   return (
     <Card
@@ -162,7 +163,12 @@ function FileCard({ world, file, onGone }: { world: string; file: string; onGone
               <div class="row">
                 <a class="btn small" aria-current={lineage ? "true" : undefined} href={worldLink(world, { file, tab: lineage ? undefined : "lineage" })}>{lineage ? "Hide where it comes from" : "Where it comes from"}</a>
               </div>
-              {lineage && <LineageGraph of={{ kind: "file", world, id: file, label: file }} lineage={l} />}
+              {lineage && (
+                <div class="choices" role="group" aria-label="How many runs away">
+                  {[1, 2, 3, 4, 5].map((n) => <a class="btn small" aria-current={n === depth ? "true" : undefined} href={worldLink(world, { file, tab: "lineage", depth: n === 1 ? undefined : String(n) })}>{plural(n, "run")} away</a>)}
+                </div>
+              )}
+              {lineage && <LineageGraph of={{ kind: "file", world, id: file, label: file }} lineage={l} further={t.further} />}
               {t.written.length > 1 && (
                 <details><summary>{plural(t.written.length, "version")}</summary>
                   <Table label="Versions" rows={[...t.written].reverse()} keyOf={(a) => `${a.at}${a.run_id}`} columns={[{ name: "Written", cell: (a) => <Time at={a.at} plain /> }, { name: "Size", num: true, cell: (a) => bytes(a.bytes) }, { name: "By", cell: (a) => (a.run_id ? <a class="id" href={runLink(world, a.run_id)}>{a.run_id}</a> : "upload") }]} />

@@ -6,7 +6,7 @@ import { titleOf } from "../app";
 import { span } from "../lib/format";
 import { now, Refusal, Skeleton } from "../ui/parts";
 
-export function Screen({ title, heading, acts, children, crumb, fill, narrow, of }: { title: string; heading?: ComponentChildren; acts?: ComponentChildren; children: ComponentChildren; crumb?: ComponentChildren; fill?: boolean; narrow?: boolean; of?: Resource<unknown> }) {
+export function Screen({ title, heading, acts, children, crumb, fill, narrow, of, lead }: { lead?: ComponentChildren; title: string; heading?: ComponentChildren; acts?: ComponentChildren; children: ComponentChildren; crumb?: ComponentChildren; fill?: boolean; narrow?: boolean; of?: Resource<unknown> }) {
   useEffect(() => {
     titleOf.value = title;
   }, [title]);
@@ -18,6 +18,7 @@ export function Screen({ title, heading, acts, children, crumb, fill, narrow, of
         {of && <Age of={of} />}
         {acts && <div class="acts">{acts}</div>}
       </div>
+      {lead && <p class="lead-line">{lead}</p>}
       {children}
     </div>
   );

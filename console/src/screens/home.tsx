@@ -8,7 +8,7 @@ import type { Ask, Costs, Page, Provider, Run, Stats, System, World } from "../a
 import * as f from "../lib/format";
 import { go, link, providerLink, runLink, worldLink } from "../router";
 import { Chart } from "../ui/chart";
-import { Button, Card, Command, Empty, Foreign, now, Status, Took } from "../ui/parts";
+import { Button, Card, Command, Empty, Foreign, now, Status, Time, Took } from "../ui/parts";
 import { Table } from "../ui/table";
 import { toastError } from "../ui/toast";
 import { Loaded, Screen } from "./frame";
@@ -54,13 +54,15 @@ export default function Home() {
   const worlds = useResource<Page<World>>("worlds", (s) => get("/v1/worlds", { limit: 200 }, s), { kinds: ["WORLD", "RUN"] });
   const today = useResource<Costs>("today", (s) => get("/v1/costs", { by: "world", since: `${new Date().toISOString().slice(0, 10)}T00:00:00Z` }, s).catch(() => ({ items: [], total_micro: 0 })) as Promise<Costs>, { kinds: ["RUN"] });
   const system = useResource<System | undefined>("system?", (s) => get<System>("/v1/system", {}, s).catch(() => undefined), { every: 30_000 });
-  const any = useResource<Page<Run>>("any-run", (s) => get("/v1/runs", { limit: 1 }, s), { kinds: ["RUN"] });
+  const latest = useResource<Page<Run>>("latest", (s) => get("/v1/runs", { limit: 8 }, s), { kinds: ["RUN"] });
   const unwell = (list.data.value ?? []).filter((p) => UNWELL.includes(p.state));
   const lines = useMemo(() => hour.data.value && [{ name: "Runs", color: "--chart-1", values: hour.data.value.ok.map((n, i) => n + hour.data.value!.bad[i]!), bars: true }, { name: "Went wrong", color: "--chart-2", values: hour.data.value.bad, bars: true }], [hour.data.value]);
-  if (any.data.value && any.data.value.items.length === 0) return <Fresh />;
+  const ran = latest.data.value?.items;
+  if (ran?.length === 0) return <Fresh />;
   const disk = system.data.value;
   return (
     <Screen title="Home">
+      {ran && ran.length < 6 && may("run") && <Card title="Things to try"><Trials stay /></Card>}
       <div class="figures">
         <Figure href={link("/runs", { since: "1h" })} name="Runs in the last hour" value={hour.data.value && f.short(hour.data.value.runs)} under={hour.data.value && `${f.plural(hour.data.value.failed, "went wrong", "went wrong")}`} />
         <Figure href={link("/runs", { status: "queued,waiting,running" })} name="Open now" value={open.data.value && `${f.short(open.data.value.all)}${open.data.value.exact ? "" : "+"}`} under={open.data.value && `${f.count(open.data.value.running)} running`} />
@@ -72,10 +74,15 @@ export default function Home() {
       <Card title="The last hour">
         <Loaded of={hour}>{(h) => (lines ? <Chart label={`Runs in the last hour: ${h.runs}, of which ${h.failed} went wrong`} times={h.times} lines={lines} format={(n) => f.short(n)} height={140} /> : null)}</Loaded>
       </Card>
+      <Card title="Latest runs" actions={<a href={link("/runs")}>All</a>} flush>
+        <Loaded of={latest}>{(p) => (
+          <Table fixed label="Latest runs" rows={p.items} keyOf={(r) => r.world + r.run_id} hrefOf={(r) => runLink(r.world, r.run_id)} columns={[{ name: "Status", width: "128px", cell: (r) => <Status state={r.status} /> }, { name: "Tool", cell: (r) => <a href={runLink(r.world, r.run_id)}><Foreign text={r.tool} max={60} /></a> }, { name: "World", width: "18%", drop: 1, cell: (r) => <a href={worldLink(r.world)}><Foreign text={r.world} max={60} /></a> }, { name: "Accepted", width: "130px", drop: 2, cell: (r) => <Time at={r.created_at} plain /> }, { name: "Took", width: "84px", num: true, cell: (r) => <Took from={r.started_at ?? r.created_at} to={r.ended_at} /> }, { name: "Cost", width: "84px", num: true, drop: 1, cell: (r) => (r.cost_micro ? f.money(r.cost_micro) : <span class="muted">free</span>) }]} />
+        )}</Loaded>
+      </Card>
       <div class="grid2">
         <Card title="Going on" actions={<a href={link("/runs", { status: "queued,waiting,running" })}>All</a>} flush>
           <Loaded of={open}>{(p) => p.items.length === 0 ? <Empty level={3} icon="runs" title="Nothing runs"><p>Runs appear here while they are open.</p></Empty> : (
-            <Table fixed label="Open runs" rows={p.items} keyOf={(r) => r.world + r.run_id} hrefOf={(r) => runLink(r.world, r.run_id)} columns={[{ name: "Status", width: "116px", cell: (r) => <Status state={r.status} /> }, { name: "Tool", cell: (r) => <a href={runLink(r.world, r.run_id)}><Foreign text={r.tool} max={60} /></a> }, { name: "For", width: "100px", num: true, cell: (r) => <Took from={r.started_at ?? r.created_at} to={r.ended_at} /> }]} />
+            <Table fixed label="Open runs" rows={p.items} keyOf={(r) => r.world + r.run_id} hrefOf={(r) => runLink(r.world, r.run_id)} columns={[{ name: "Status", width: "128px", cell: (r) => <Status state={r.status} /> }, { name: "Tool", cell: (r) => <a href={runLink(r.world, r.run_id)}><Foreign text={r.tool} max={60} /></a> }, { name: "For", width: "100px", num: true, cell: (r) => <Took from={r.started_at ?? r.created_at} to={r.ended_at} /> }]} />
           )}</Loaded>
         </Card>
         <Card title="Waits for you" actions={<a href={link("/inbox")}>Inbox</a>} flush>
@@ -102,26 +109,48 @@ function Figure({ href, name, value, under }: { href: string; name: string; valu
   );
 }
 
-/** The first time: three things to type, and one to click. */
-function Fresh() {
-  const run = async () => {
+/** Runs that show in a minute what this is about: output as it comes, a question, an approval, money. */
+const TRIALS: { name: string; why: string; tool: string; inputs: Record<string, unknown>; to: (id: string) => string }[] = [
+  { name: "Run wharf/count", why: "counts to twenty: output as it comes", tool: "wharf/count", inputs: { n: 20, delay_ms: 150 }, to: (id) => runLink("default", id, { tab: "output" }) },
+  { name: "Run wharf/ask", why: "asks you something and waits", tool: "wharf/ask", inputs: { question: "Which color should it be?", schema: { type: "string", enum: ["Red", "Green", "Blue"] } }, to: () => link("/inbox") },
+  { name: "Run wharf/approve-me", why: "acts only once you allow it", tool: "wharf/approve-me", inputs: {}, to: () => link("/inbox") },
+  { name: "Run wharf/sleep", why: "costs two cents, booked to its world", tool: "wharf/sleep", inputs: { ms: 500, cost_micro: 20_000 }, to: (id) => runLink("default", id, { tab: "money" }) },
+];
+
+/** Buttons that start one of them; they stay here, or lead to what is to be seen. */
+function Trials({ stay }: { stay?: boolean }) {
+  const start = async (t: (typeof TRIALS)[number]) => {
     try {
-      const made = await send<{ run_id: string }>("POST", "/v1/runs", { tool: "wharf/count", inputs: { n: 20 } });
-      go(runLink("default", made.run_id, { tab: "output" }));
+      const made = await send<{ run_id: string }>("POST", "/v1/runs", { tool: t.tool, inputs: t.inputs });
+      go(t.to(made.run_id));
     } catch (e) {
       toastError(e);
     }
   };
   return (
+    <div class={stay ? "trials" : "trials middle"}>
+      {TRIALS.map((t, i) => (
+        <div class="trial">
+          <Button kind={!stay && i === 0 ? "primary" : undefined} icon="play" onClick={() => start(t)}>{t.name}</Button>
+          <span class="muted">{t.why}</span>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** The first time: things to click, and to type. */
+function Fresh() {
+  return (
     <Screen title="Home" heading="Welcome to Wharf" narrow>
       <Card>
         <Empty icon="play" title="Nothing has run yet">
-          <p>Wharf runs tools for agents and people, and keeps what they did, asked and cost. Start with one that only counts:</p>
-          {may("run") && <Button kind="primary" icon="play" onClick={run}>Run wharf/count</Button>}
+          <p>Wharf runs tools for agents and people, and keeps what they did, asked and cost. Each of these is one run of a tool that is built in:</p>
+          {may("run") && <Trials />}
           <p>or type one of these:</p>
           <Command text="wharf run wharf/count n=20" />
           <Command text='wharf run wharf/ask question="Which color?" --detach' />
-          <Command text="wharf agent add ./my-agent" />
+          <Command text="wharf agents add ./my-agent" />
         </Empty>
       </Card>
     </Screen>

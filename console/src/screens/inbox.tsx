@@ -6,7 +6,7 @@ import type { Ask, Page } from "../api/types";
 import { keysOn } from "../app";
 import { at, relative } from "../lib/format";
 import { go, link, place } from "../router";
-import { Badge, Card, Command, Empty, Foreign, now, Status, Tabs } from "../ui/parts";
+import { Badge, Card, Command, Empty, Foreign, now, Status, Tabs, Word } from "../ui/parts";
 import { AskCard, decisionWord } from "./ask";
 import { Loaded, Screen } from "./frame";
 
@@ -45,7 +45,7 @@ export default function Inbox() {
   };
   const show = (a: Ask) => link("/inbox", { ask: a.ask_id, state: state === "open" ? undefined : state, kind });
   return (
-    <Screen title="Inbox" of={list}>
+    <Screen title="Inbox" of={list} lead={<>Every <Word name="Ask">ask</Word> that a run waits for: questions to answer, and acts to allow or deny. Oldest first.</>}>
       <Tabs label="Which asks" current={state} hrefOf={(s) => link("/inbox", { state: s === "open" ? undefined : s })} tabs={[{ id: "open", name: "Open", count: state === "open" ? items.length : undefined }, { id: "decided", name: "Decided" }]} />
       <Loaded of={list}>
         {() =>

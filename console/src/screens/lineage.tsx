@@ -1,5 +1,5 @@
 // Where files come from and where they went, as a graph and as tables.
-import type { Artifact, Lineage } from "../api/types";
+import type { Artifact, Lineage, Trace } from "../api/types";
 import { bytes } from "../lib/format";
 import { runLink, worldLink } from "../router";
 import { Graph, type GraphNode } from "../ui/graph";
@@ -9,8 +9,8 @@ import { Table } from "../ui/table";
 type Here = { kind: "run" | "file"; world: string; id: string; label: string };
 const NODES_MAX = 200;
 
-export function LineageGraph({ of, lineage: l }: { of: Here; lineage: Lineage }) {
-  const { nodes, edges } = build(of, l);
+export function LineageGraph({ of, lineage: l, further = [] }: { of: Here; lineage: Lineage; further?: Trace["further"] }) {
+  const { nodes, edges } = build(of, l, further);
   return (
     <div class="col">
       {l.cut && <Note tone="warn">There is more than is shown here.</Note>}
@@ -23,7 +23,7 @@ export function LineageGraph({ of, lineage: l }: { of: Here; lineage: Lineage })
   );
 }
 
-export function build(of: Here, l: Lineage): { nodes: GraphNode[]; edges: [string, string][] } {
+export function build(of: Here, l: Lineage, further: NonNullable<Trace["further"]> = []): { nodes: GraphNode[]; edges: [string, string][] } {
   const nodes = new Map<string, GraphNode>();
   const edges: [string, string][] = [];
   let folded = 0;
@@ -59,6 +59,10 @@ export function build(of: Here, l: Lineage): { nodes: GraphNode[]; edges: [strin
       join(center, run(m.run_id));
       for (const a of m.files) join(run(m.run_id), file(a));
     }
+  }
+  for (const far of further) {
+    for (const a of far.read) join(file(a), run(far.run_id));
+    for (const a of far.wrote) join(run(far.run_id), file(a));
   }
   if (folded > 0) nodes.set("more", { id: "more", label: `${folded} more`, kind: "more" });
   return { nodes: [...nodes.values()], edges };

@@ -1,15 +1,16 @@
 // One provider: how it is, what it may do, what it printed, and how to steer it.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, seg, send } from "../api/client";
-import { baseOf, KIND_NAMES, provider, steer, type Act } from "../api/providers";
+import { baseOf, drain, KIND_NAMES, provider, steer, type Act } from "../api/providers";
 import { useResource } from "../api/resource";
 import { mayEverywhere } from "../api/session";
 import { follow } from "../api/stream";
-import type { Launch, LogLine, Page, Provider } from "../api/types";
+import type { Launch, LogLine, Page, Provider, ProviderUsage } from "../api/types";
 import { bytes, plural, span } from "../lib/format";
 import { OutputLog } from "../lib/output";
 import { safe } from "../lib/text";
-import { go, link, place, providerLink, toolLink } from "../router";
+import { go, link, place, providerLink, setQuery, toolLink } from "../router";
+import { Chart } from "../ui/chart";
 import { confirm } from "../ui/dialog";
 import { OutputView } from "../ui/output";
 import { Badge, Button, Card, Empty, Facts, Foreign, Menu, Note, Status, Tabs, Time } from "../ui/parts";
@@ -60,12 +61,15 @@ function Acts({ p, reload }: { p: Provider; reload: () => void }) {
   const base = baseOf(p);
   const steerable = ["agent", "tool_server", "mcp_server"].includes(p.kind) && mayEverywhere("operate");
   const up = ["running", "starting", "unhealthy", "backing_off"].includes(p.state);
+  const draining = p.state === "draining";
   const sure = (title: string, text: string, name: string, run: () => Promise<unknown>) => () => confirm({ title, text: <p>{text}</p>, act: name, danger: true, run });
   return (
     <>
-      {steerable && !up && p.permissions_approved && <Button kind="primary" icon="play" onClick={act("start", "It starts.")}>Start</Button>}
+      {steerable && draining && <Button icon="play" onClick={act("start", "It goes on.")}>Keep it running</Button>}
+      {steerable && !up && !draining && p.permissions_approved && <Button kind="primary" icon="play" onClick={act("start", "It starts.")}>Start</Button>}
       {steerable && up && <Button icon="again" onClick={act("restart", "It restarts.")}>Restart</Button>}
-      {steerable && up && <Button kind="danger" icon="stop" onClick={sure(`Stop ${p.provider_id}?`, "Its process and everything it started end now. Runs under way fail or are tried again.", "Stop it", async () => { await steer(p, "stop"); reload(); })}>Stop</Button>}
+      {steerable && up && <Button icon="pause" onClick={() => confirm({ title: `Drain ${p.provider_id}?`, text: <p>It finishes what is under way, takes nothing new, and then stops. Runs that come meanwhile are refused. It stays stopped until somebody starts it.</p>, act: "Drain it", run: async () => { await drain(p); toast("It finishes what is under way."); reload(); } })}>Drain</Button>}
+      {steerable && (up || draining) && <Button kind="danger" icon="stop" onClick={sure(`Stop ${p.provider_id}?`, "Its process and everything it started end now. Runs under way fail or are tried again.", "Stop it", async () => { await steer(p, "stop"); reload(); })}>Stop</Button>}
       <Menu label="More" items={[
         p.kind === "mcp_server" && steerable && { name: "Read its tools again", icon: "again", onClick: act("refresh", "Its tools are read again.") },
         !!base && mayEverywhere("admin") && p.kind !== "operative" && p.permissions_approved && { name: "Revoke the approval", icon: "shield", danger: true, onClick: sure(`Revoke the approval of ${p.provider_id}?`, "It is stopped, and it does not start again before somebody approves it.", "Revoke it", async () => { await steer(p, "revoke"); reload(); }) },
@@ -76,6 +80,37 @@ function Acts({ p, reload }: { p: Provider; reload: () => void }) {
 }
 
 const BYTES = /bytes|memory|disk/;
+const percent = (n: number) => `${n >= 10 || n === 0 ? Math.round(n) : n.toFixed(1)} %`;
+const LAUNCHED = ["agent", "tool_server", "mcp_server"];
+
+/** What its processes used, over time. */
+function UsageCharts({ p }: { p: Provider }) {
+  const range = place.value.query.get("range") === "24h" ? "24h" : "1h";
+  const usage = useResource<ProviderUsage>(LAUNCHED.includes(p.kind) && !p.url ? `usage ${p.provider_id} ${range}` : null, (s) => get(`/v1/providers/${seg(p.provider_id)}/usage`, { range }, s), { every: range === "1h" ? 10_000 : 60_000 });
+  const u = usage.data.value;
+  const c = useMemo(() => {
+    if (!u || u.points.length === 0) return undefined;
+    // A step that is missing is a gap: nothing ran.
+    const by = new Map(u.points.map((x) => [Date.parse(x.at), x]));
+    const end = Date.parse(u.points.at(-1)!.at);
+    const n = range === "24h" ? 1440 : 360;
+    const times = Array.from({ length: n }, (_, i) => end - (n - 1 - i) * u.step_ms).filter((t) => t >= Date.parse(u.points[0]!.at) - 10 * u.step_ms);
+    const pick = (g: (x: ProviderUsage["points"][number]) => number) => times.map((t) => { const x = by.get(t); return x ? g(x) : null; });
+    return { times, memory: [{ name: "Memory", color: "--chart-3", values: pick((x) => x.memory_bytes), fill: true }], cpu: [{ name: "Processor", color: "--chart-1", values: pick((x) => (x.cpu_ms / u.step_ms) * 100), fill: true }] };
+  }, [u, range]);
+  if (!u) return null;
+  return (
+    <Card title="Memory and processor" actions={<div class="choices" role="group" aria-label="Span">{[["1h", "Last hour"], ["24h", "Last day"]].map(([v, n]) => <button type="button" class="btn small" aria-pressed={range === v} onClick={() => setQuery({ range: v === "1h" ? undefined : v })}>{n}</button>)}</div>}>
+      {!c ? <p class="muted">Nothing was measured yet. While a process of it runs, what it uses is shown here after {u.step_ms / 1000} seconds.</p> : (
+        <>
+          <Chart label="Memory of its processes" times={c.times} lines={c.memory} format={bytes} height={110} />
+          <Chart label="Processor time of its processes, 100 % is one processor" times={c.times} lines={c.cpu} format={percent} height={110} />
+          <p class="muted">All its processes together. 100 % is one processor. Processes that lived less than two seconds may be missing.</p>
+        </>
+      )}
+    </Card>
+  );
+}
 
 function Overview({ p, reload }: { p: Provider; reload: () => void }) {
   const kept = p.limits_kept ?? {};
@@ -98,6 +133,7 @@ function Overview({ p, reload }: { p: Provider; reload: () => void }) {
         ]} />
         <Launches p={p} />
       </Card>
+      <UsageCharts p={p} />
       <Permissions of={p} onApprove={baseOf(p) && p.kind !== "operative" && mayEverywhere("admin") ? async (body) => { await steer(p, "approve", body); toast("Approved."); reload(); } : undefined} />
       {(p.sandbox || limits.length > 0) && (
         <Card title="Sandbox and limits" flush>
@@ -153,7 +189,7 @@ function Logs({ p }: { p: Provider }) {
       for (const l of lines) log.entry(l.source, l.at, l.text);
       setVersion((v) => v + 1);
     };
-    const up = ["running", "starting", "unhealthy"].includes(p.state);
+    const up = ["running", "starting", "unhealthy", "draining"].includes(p.state);
     void (async () => {
       try {
         if (!up) add((await get<Page<LogLine>>(`${base}/logs`, { lines: 2000 }, end.signal)).items);

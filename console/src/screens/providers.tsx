@@ -17,7 +17,7 @@ export default function Providers() {
   const list = useResource<Provider[]>("providers", providers, { kinds: ["PROVIDER"], every: 15_000 });
   const rows = (list.data.value ?? []).filter((p) => (!kind || p.kind === kind) && (!text || `${p.provider_id} ${p.name}`.toLowerCase().includes(text)));
   return (
-    <Screen title="Providers" of={list} acts={<span class="muted">{list.data.value && plural(rows.length, "provider")}</span>}>
+    <Screen title="Providers" of={list} acts={<span class="muted">{list.data.value && plural(rows.length, "provider")}</span>} lead={<>A <Word name="Provider">provider</Word> executes the runs of its tools. Those that the core launches start, stop and are watched here.</>}>
       <div class="filters">
         <input class="input" type="search" aria-label="Search providers" placeholder="Search providers" value={q.get("q") ?? ""} onInput={(e) => setQuery({ q: e.currentTarget.value || undefined })} style={{ minWidth: "240px" }} />
         <select class="select" aria-label="Kind" value={kind} onChange={(e) => setQuery({ kind: e.currentTarget.value || undefined })}>
@@ -32,8 +32,8 @@ export default function Providers() {
               {all.length ? <Empty icon="search" title="No provider matches"><p><a href={link("/providers")}>Show all providers</a></p></Empty> : (
                 <Empty icon="provider" title="Providers appear here once they are added">
                   <p>A <Word name="Provider">provider</Word> executes the runs of its tools. Add an agent from a folder, or an MCP server:</p>
-                  <Command text="wharf agent add ./my-agent" />
-                  <Command text="wharf mcp add files --npm @modelcontextprotocol/server-filesystem" />
+                  <Command text="wharf agents add ./my-agent" />
+                  <Command text="wharf mcp add files --npm @modelcontextprotocol/server-filesystem@2026.8.31" />
                 </Empty>
               )}
             </Card>

@@ -5,7 +5,7 @@ import { get, isMissingRoute, seg } from "../api/client";
 import { useResource } from "../api/resource";
 import type { RunStream } from "../api/run-stream";
 import type { Page, Run, Tree } from "../api/types";
-import { at, count, plural, span } from "../lib/format";
+import { at, bytes, count, plural, span } from "../lib/format";
 import { safe } from "../lib/text";
 import { link, runLink, worldLink } from "../router";
 import { Button, Card, Foreign, now, Status, toneOf } from "../ui/parts";
@@ -106,9 +106,17 @@ function rowsOf(run: Run, stream: RunStream, all: Run[], isOpened: (id: string) 
     const how = a.decided ? `${a.decided.decision} by ${a.decided.by}` : "open";
     out.push({ key: id, depth: 1, what: <><a href={a.decided ? link("/inbox", { ask: id, state: "decided" }) : link("/inbox", { ask: id })}>{a.ask.kind === "approval" ? "Approval" : "Question"}</a> <span class="muted"><Foreign text={a.ask.title} max={80} /> · <Foreign text={how} max={60} /></span></>, bars: [{ from, to, cls: "thin warn", title: `${a.ask.kind}, ${how}, ${span(to - from)}` }], took: span(to - from) });
   }
+  const moved = new Set<string>();
+  for (const [i, t] of (run.transfers ?? []).entries()) {
+    const from = at(t.at) ?? begin;
+    moved.add(`${t.direction} ${t.key}`);
+    const name = t.path ?? t.key;
+    const how = `${t.direction === "in" ? "handed in" : "handed out"}, ${bytes(t.bytes)}`;
+    out.push({ key: `t${i}`, depth: 1, what: <>{t.path ? <a href={worldLink(run.world, { file: t.path })}><Foreign text={name} max={80} /></a> : <Foreign text={name} max={80} />} <span class="muted">{how}</span></>, bars: [{ from, to: from + t.took_ms, cls: "thin file", title: `${name} ${how} in ${span(t.took_ms)}` }], dot: from, took: span(t.took_ms) });
+  }
   for (const file of run.artifacts ?? []) {
     const when = at(file.at);
-    if (when === undefined) continue;
+    if (when === undefined || moved.has(`${file.direction} ${file.key}`)) continue;
     out.push({ key: `f${file.direction}${file.path}`, depth: 1, what: <><a href={worldLink(file.world, { file: file.path })}><Foreign text={file.path} max={80} /></a> <span class="muted">{file.direction === "in" ? "read" : "written"}</span></>, bars: [], dot: when });
   }
   const kids = new Map<string, Run[]>();

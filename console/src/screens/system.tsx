@@ -6,7 +6,7 @@ import type { CoreLog, Diagnosis, Series, System } from "../api/types";
 import * as f from "../lib/format";
 import { link, place, setQuery } from "../router";
 import { Chart } from "../ui/chart";
-import { Card, Facts, Foreign, Meter, now, Status, Time } from "../ui/parts";
+import { Card, Command, Facts, Foreign, Meter, now, Status, Time } from "../ui/parts";
 import { Table } from "../ui/table";
 import { Loaded, Screen } from "./frame";
 
@@ -44,7 +44,7 @@ export default function SystemScreen() {
           <Loaded of={doctor}>
             {(x) => (
               <>
-                <Table label="Findings" rows={x.checks} keyOf={(c) => c.name} columns={[{ name: "Check", cell: (c) => c.name }, { name: "Result", cell: (c) => <Status state={c.verdict} /> }, { name: "Found", cell: (c) => <span class="break"><Foreign text={c.text} max={300} /></span> }]} />
+                <Table label="Findings" rows={x.checks} keyOf={(c) => c.name} columns={[{ name: "Check", cell: (c) => c.name }, { name: "Result", cell: (c) => <Status state={c.verdict} /> }, { name: "Found, and what to do", tall: true, cell: (c) => <div class="col tight"><span class="break"><Foreign text={c.text} max={300} /></span>{c.fixes?.map((x) => <div class="col tight"><span class="muted break"><Foreign text={x.text} max={300} /></span>{x.command && <Command text={x.command} />}</div>)}</div> }]} />
               </>
             )}
           </Loaded>

@@ -44,7 +44,7 @@ export default function Tools() {
               {data.length ? (
                 <Empty icon="search" title="No tool matches"><p><a href={link("/tools")}>Show all tools</a></p></Empty>
               ) : (
-                <Empty icon="tool" title="Tools appear here when providers offer them"><p>Add an agent, a tool server or an MCP server, for example</p><Command text="wharf agent add ./my-agent" /></Empty>
+                <Empty icon="tool" title="Tools appear here when providers offer them"><p>Add an agent, a tool server or an MCP server, for example</p><Command text="wharf agents add ./my-agent" /></Empty>
               )}
             </Card>
           ) : (

@@ -8,7 +8,7 @@ import { money } from "../lib/format";
 import { go, place, setQuery, worldLink } from "../router";
 import { Dialog } from "../ui/dialog";
 import { TextField } from "../ui/form";
-import { Button, Card, Empty, Foreign, Meter, Refusal, Time } from "../ui/parts";
+import { Button, Card, Empty, Foreign, Meter, Refusal, Time, Word } from "../ui/parts";
 import { Table } from "../ui/table";
 import { Loaded, Screen } from "./frame";
 import { all } from "./tools";
@@ -23,7 +23,7 @@ export default function Worlds() {
   const list = useResource<World[]>("all worlds", (s) => all<World>("/v1/worlds", {}, s), { kinds: ["WORLD", "RUN"] });
   const making = place.value.query.has("new");
   return (
-    <Screen title="Worlds" of={list} acts={mayEverywhere("admin") && <Button kind="primary" icon="plus" onClick={() => setQuery({ new: "1" })}>New world</Button>}>
+    <Screen title="Worlds" of={list} lead={<>A <Word name="World">world</Word> owns files, a budget and rules about approvals. Every run belongs to one.</>} acts={mayEverywhere("admin") && <Button kind="primary" icon="plus" onClick={() => setQuery({ new: "1" })}>New world</Button>}>
       <Loaded of={list}>
         {(worlds) =>
           worlds.length === 0 ? (

@@ -44,7 +44,7 @@ export function Chart({ label, times, lines, format, height = 150, day = false }
             { ...axis, size: 26, space: 70, values: (_u, all) => all.map((t) => (day ? dayOf(t * 1000) : clock(t * 1000, now.peek(), zone()).replace(/^.*, /, "").slice(0, 5))) },
             { ...axis, size: 58, values: (_u, all) => all.map((v) => format(v)) },
           ],
-          series: [{}, ...lines.map((l) => ({ label: l.name, stroke: colour(l.color), width: 1.6, points: { show: false }, ...(l.fill ? { fill: `${colour(l.color)}22` } : {}), ...(l.bars && bars ? { paths: bars, fill: colour(l.color), width: 0 } : {}) }))],
+          series: [{}, ...lines.map((l) => ({ label: l.name, stroke: colour(l.color), width: 1.6, points: { show: l.values.filter((v) => v != null).length < 4, size: 4 }, ...(l.fill ? { fill: `${colour(l.color)}22` } : {}), ...(l.bars && bars ? { paths: bars, fill: colour(l.color), width: 0 } : {}) }))],
         },
         [times.map((t) => t / 1000), ...lines.map((l) => l.values)],
         el,

@@ -4,6 +4,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { ApiError } from "../api/client";
 import * as f from "../lib/format";
+import { WORDS, type WordName } from "../lib/glossary";
 import { pieces } from "../lib/text";
 import { place } from "../router";
 import { Icon, type IconName } from "./icons";
@@ -71,7 +72,7 @@ const TONES: Record<string, [string, IconName | "spin" | "ring" | "dash"]> = {
   succeeded: ["ok", "check"], allowed: ["ok", "check"], answered: ["ok", "check"], "answered otherwise": ["ok", "check"], available: ["ok", "check"], active: ["ok", "check"], ok: ["ok", "check"], connected: ["ok", "check"], approved: ["run", "check"],
   failed: ["bad", "x"], crashed: ["bad", "x"], fail: ["bad", "x"], denied: ["bad", "x"], error: ["bad", "x"],
   declined: ["calm", "dash"], cancelled: ["calm", "dash"], withdrawn: ["calm", "dash"], refused: ["odd", "x"], quarantined: ["warn", "warn"], drifted: ["warn", "warn"], unhealthy: ["warn", "warn"], backing_off: ["warn", "clock"], warn: ["warn", "warn"], waiting: ["warn", "pause"], open: ["warn", "pause"], warning: ["warn", "warn"],
-  running: ["run", "spin"], starting: ["run", "spin"],
+  running: ["run", "spin"], starting: ["run", "spin"], draining: ["warn", "spin"],
   queued: ["calm", "ring"], canceled: ["calm", "dash"], stopped: ["calm", "dash"], disabled: ["calm", "dash"], unavailable: ["calm", "dash"], added: ["calm", "ring"], away: ["calm", "dash"], expired: ["calm", "dash"], revoked: ["calm", "dash"], info: ["calm", "info"],
 };
 
@@ -131,16 +132,8 @@ export function Tip({ text, children, end }: { text: ComponentChildren; children
   );
 }
 
-const WORDS: Record<string, string> = {
-  World: "The boundary that owns data, budget and rights. A run belongs to one world, which pays for it.",
-  Provider: "What executes a tool's runs: an agent, a tool server, an operative, an MCP server, or the core itself.",
-  Ask: "Something a run waits for: a question, which wants information, or an approval, which wants permission.",
-  Hold: "Money set aside for an attempt before it begins, so that a budget cannot be overrun.",
-  Seat: "A durable place of an operator. It keeps what waits for it while nobody sits there.",
-};
-
 /** A word of the glossary. */
-export function Word({ name, children }: { name: keyof typeof WORDS & string; children?: ComponentChildren }) {
+export function Word({ name, children }: { name: WordName; children?: ComponentChildren }) {
   return <Tip text={WORDS[name]}>{children ?? name}</Tip>;
 }
 

@@ -35,6 +35,7 @@ pub mod shim;
 mod spawner;
 mod supervise;
 mod tree;
+mod usage;
 
 pub use launcher::{LauncherOptions, Primitive, ProcessLauncher};
 pub use log::{Redactor, StreamRedaction};

@@ -8,13 +8,13 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::{mpsc, watch};
-use wharf_ports::launcher::{Exit, ExitHow, FenceReport, Launched, LogLine};
+use wharf_ports::launcher::{Exit, ExitHow, FenceReport, LaunchUsage, Launched, LogLine};
 use wharf_vocab::{Fault, LaunchId};
 
 use crate::launcher::read_log;
 use crate::log::LogBook;
 use crate::shim::message::ShimCommand;
-use crate::tree;
+use crate::{tree, usage};
 
 /// A launch whose program was started.
 #[derive(Debug)]
@@ -58,6 +58,12 @@ impl Launched for LaunchedProcess {
             Ok(pid) if !ended => pid != self.shim_pid && tree::is_below(pid, self.shim_pid),
             _ => false,
         }
+    }
+
+    fn usage(&self) -> Option<LaunchUsage> {
+        // After the end the shim's id may belong to a stranger.
+        let ended = self.exit.borrow().is_some();
+        if ended { None } else { usage::of(self.shim_pid, self.pid) }
     }
 
     fn exited(&self) -> BoxFuture<'static, Exit> {

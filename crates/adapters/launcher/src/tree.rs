@@ -104,6 +104,25 @@ pub(crate) fn in_session(leader: i32) -> Vec<Process> {
     found
 }
 
+/// The ids of everything below `root`, itself not included, up to so many. The kernel says for
+/// each process whom it started, so that not all processes of the machine must be looked at.
+pub(crate) fn children_of(root: i32, at_most: usize) -> Vec<i32> {
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(pid) = found.get(next).copied().filter(|_| found.len() <= at_most) {
+        next += 1;
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for thread in threads {
+            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            let children = children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
+            found.extend(children.filter(|child: &i32| *child != root));
+        }
+    }
+    found.remove(0);
+    found.truncate(at_most);
+    found
+}
+
 /// Our own process id.
 pub(crate) fn own_pid() -> i32 {
     getpid().as_raw_nonzero().get()

@@ -194,7 +194,7 @@ fn color_of(state: &str) -> Option<Color> {
     }
     match state {
         "available" | "ok" | "info" => Some(Color::Green),
-        "added" | "stopped" | "unhealthy" | "backing_off" => Some(Color::Yellow),
+        "added" | "stopped" | "unhealthy" | "backing_off" | "draining" => Some(Color::Yellow),
         "approved" => Some(Color::Cyan),
         "crashed" | "drifted" => Some(Color::Red),
         "starting" | "quarantined" | "warn" | "approval" => Some(Color::Yellow),

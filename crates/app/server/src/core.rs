@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use wharf_engine::Handle;
 use wharf_http::{
-    AuditVerdict, Auditor, CoreInfo, CoreStatus, Doctor, Finding, HttpLimits, HttpListener,
+    AuditVerdict, Auditor, CoreInfo, CoreStatus, Doctor, Finding, Fix, HttpLimits, HttpListener,
     HttpServer, OwnerToken,
 };
 use wharf_journal::audit::AuditKey;
@@ -326,8 +326,21 @@ fn url_of(mut addr: SocketAddr, tls: Option<&Acceptor>) -> String {
 fn doctor_of(home: Home) -> Doctor {
     Doctor(Arc::new(move || {
         let check = doctor::check_disk(&home);
-        vec![Finding { name: check.name, verdict: check.verdict, text: check.text }]
+        let fixes = if check.verdict == doctor::Verdict::Ok { Vec::new() } else { room_fixes() };
+        vec![Finding { name: check.name, verdict: check.verdict, text: check.text, fixes }]
     }))
+}
+
+/// How room is made on the disk.
+fn room_fixes() -> Vec<Fix> {
+    let fix = |text: &str, command: &str| Fix {
+        text: text.to_owned(),
+        command: Some(command.to_owned()),
+    };
+    vec![
+        fix("See which world takes the most room.", "wharf worlds list"),
+        fix("Remove files past their retention, and leftovers.", "wharf worlds gc default"),
+    ]
 }
 
 /// Checks the audit while the core is up; everything is only read.

@@ -37,8 +37,8 @@ mod scripted;
 mod trust;
 
 pub use api::{
-    Agents, Audit, AuditFilter, Inbox, LogFollower, McpServers, Operatives, RunFilter, Runs, Seats,
-    Secrets, Tokens, Tools, Worlds,
+    Agents, Audit, AuditFilter, Inbox, LogFollower, McpServers, Operatives, Providers, RunFilter,
+    Runs, Seats, Secrets, Tokens, Tools, Worlds,
 };
 pub use call::{Call, List};
 pub use client::Client;

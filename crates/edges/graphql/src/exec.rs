@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wharf_domain::Caller;
 use wharf_engine::Handle;
 use wharf_ports::providers::ProviderControl;
-use wharf_views::CoreStatus;
+use wharf_views::{ChangeTexts, CoreStatus};
 use wharf_vocab::{Code, Fault};
 
 use crate::answer_bytes::AnswerBytes;
@@ -19,6 +19,7 @@ use crate::error::{coded, internal, response};
 use crate::limits::{COMPLEXITY_MAX, DIRECTIVES_MAX, GraphqlLimits, SMALL_BYTES};
 use crate::mutation::Mutation;
 use crate::query::Queries;
+use crate::socket::plain_changes;
 use crate::subscription::Subscriptions;
 use crate::{GraphqlOptions, document};
 
@@ -60,6 +61,8 @@ pub(crate) struct RequestContext {
     pub(crate) answers: Arc<Semaphore>,
     /// Room for operations on sockets that are not over, in KiB.
     pub(crate) asked: Arc<Semaphore>,
+    /// What changed, as sockets tell it.
+    pub(crate) changes: Arc<ChangeTexts>,
     schema: Root,
     operations: Arc<Semaphore>,
 }
@@ -82,6 +85,7 @@ impl RequestContext {
             answers: Arc::new(Semaphore::new(limits.answers_bytes_max / 1024)),
             asked: Arc::new(Semaphore::new(limits.operations_bytes_max / 1024)),
             operations: Arc::new(Semaphore::new(limits.operations_max)),
+            changes: Arc::new(ChangeTexts::new(plain_changes::write)),
             limits: Arc::new(limits),
         }
     }

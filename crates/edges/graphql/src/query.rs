@@ -6,8 +6,8 @@ use async_graphql::{Context, MergedObject, Object};
 use wharf_domain::ProviderKind;
 use wharf_engine::{AskView, CostRequest, FileQuery};
 use wharf_ports::providers::ProviderControl;
-use wharf_views::{CoreStatus, InboxQuery, SeriesRange, ToolFilter, ask_position};
-use wharf_vocab::{Code, Fault, ProviderId, ToolState, Verb};
+use wharf_views::{CoreStatus, InboxQuery, ToolFilter, ask_position};
+use wharf_vocab::{Code, Fault, ProviderId, SeriesRange, ToolState, Verb};
 use wharf_wire::rest_v1;
 
 use crate::access::CallerSession;
@@ -220,12 +220,15 @@ impl Query {
         ctx: &Context<'_>,
         #[graphql(desc = "The file's path.")] path: String,
         #[graphql(desc = "The world; `default` when absent.")] world: Option<String>,
+        #[graphql(desc = "How many runs away on each side is looked, 1 to 5; 1 when absent.")]
+        depth: Option<u32>,
     ) -> Result<Trace, Fault> {
         let session = CallerSession::with(ctx, Verb::Read)?;
         let world = world.as_deref().unwrap_or(wharf_views::DEFAULT_WORLD);
         let world = session.world_named(Verb::Read, world)?;
         let path = input::path(&path)?;
-        let trace = session.handle.files().trace(&session.caller, &world, &path).await?;
+        let depth = wharf_views::trace_depth(depth.map(u64::from))?;
+        let trace = session.handle.files().trace(&session.caller, &world, &path, depth).await?;
         Ok(Trace::view(wharf_views::trace(&world, &path, &trace)))
     }
 

@@ -8,6 +8,7 @@
 mod greeting;
 mod messages;
 mod operations;
+pub(crate) mod plain_changes;
 mod pulse;
 
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use wharf_domain::Caller;
@@ -119,7 +120,9 @@ impl Service {
         let Self { core, protocol, stop, place: _place, .. } = self;
         let session = CallerSession { handle: core.handle.clone(), caller };
         let pulse = Arc::new(SocketHealth::new(session.clone(), Arc::clone(&core.limits)));
-        let operations = Operations::new(core.clone(), session, Arc::clone(&pulse));
+        let (texts, mut written) = mpsc::channel(1);
+        let texts = (protocol == WebSocketProtocols::GraphQLWS).then_some(texts);
+        let operations = Operations::new(core.clone(), session, Arc::clone(&pulse), texts);
         let messages = Messages::new(first, input, Arc::clone(&pulse), Arc::clone(&core.asked));
         let mut output = Protocol::from_message_stream(operations, messages, protocol);
         let mut look = tokio::time::interval(LOOK.min(core.limits.recheck));
@@ -137,6 +140,7 @@ impl Service {
                         None => break,
                     },
                 },
+                Some(text) = written.recv() => Message::Text(text.into()),
                 () = stop.cancelled() => close(1001, "The core is stopping."),
                 _ = look.tick() => match pulse.beat() {
                     Some(HealthAction::Ping) => Message::Ping(axum::body::Bytes::new()),

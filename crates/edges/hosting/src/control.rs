@@ -14,9 +14,9 @@ use wharf_engine::Handle;
 use wharf_ports::launcher::LogLine;
 use wharf_ports::logins::LoginControl;
 use wharf_ports::providers::{
-    Approve, DeclaredProvider, NewFolder, ProviderControl, ProviderView, Scan, Steering,
+    Approve, DeclaredProvider, NewFolder, ProviderControl, ProviderView, Scan, Steering, UsagePoint,
 };
-use wharf_vocab::{Code, Fault, ProviderId, ToolId};
+use wharf_vocab::{Code, Fault, ProviderId, SeriesRange, ToolId};
 
 use crate::files::ReadManifest;
 use crate::host::{HostEntry, SupervisorOrder};
@@ -25,7 +25,7 @@ use crate::live::{IdleState, Live};
 use crate::sink::HostingSink;
 use crate::supervisor::Supervisor;
 use crate::tasks::blocking;
-use crate::{files, launch, places};
+use crate::{files, launch, places, usage};
 
 /// Steers the providers of one kind. Cloning it is cheap.
 #[derive(Clone)]
@@ -36,6 +36,7 @@ pub struct Control {
 impl Control {
     /// Takes up the providers of this kind that are known, and starts what is wanted.
     pub async fn start(kind: Arc<dyn HostedKind>) -> Result<Self, Fault> {
+        usage::watch(&kind);
         let control = Self { kind };
         for agent in control.handle().providers().list() {
             if !control.kind.owns(&agent) {
@@ -127,6 +128,30 @@ impl Control {
         let (done, answered) = oneshot::channel();
         entry.orders.send(order(done)).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())
+    }
+
+    /// Lets a provider take nothing new; what is answered comes once all it had is finished and
+    /// its processes are gone, or once somebody has decided otherwise.
+    async fn begin_drain(
+        &self,
+        id: &ProviderId,
+        reason: &str,
+    ) -> Result<oneshot::Receiver<()>, Fault> {
+        let entry = self.kind.host().entry(id).ok_or_else(|| self.kind.unknown(id))?;
+        {
+            let mut pool = entry.live.pool();
+            let is_down = matches!(pool.rest, IdleState::Down(_) | IdleState::Unknown);
+            if !(is_down && pool.slots.is_empty()) {
+                // From now on, however much the supervisor has to do before.
+                pool.draining = true;
+            }
+        }
+        let (done, finished) = oneshot::channel();
+        let why = Fault::new(Code::ToolUnavailable, reason);
+        let order = SupervisorOrder::Drain { why, done };
+        let gone = |_| Fault::new(Code::CoreStopping, "The core is stopping.");
+        entry.orders.send(order).await.map_err(gone)?;
+        Ok(finished)
     }
 
     async fn change(
@@ -338,6 +363,16 @@ impl ProviderControl for Control {
         .boxed()
     }
 
+    fn drain(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView> {
+        async move {
+            let agent = self.change(&caller, &id, ProviderInput::Stop { reason: None }).await?;
+            // Whoever asked does not wait for it: a call may take for hours.
+            drop(self.begin_drain(&id, "it was drained").await?);
+            Ok(self.view(agent))
+        }
+        .boxed()
+    }
+
     fn restart(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView> {
         async move {
             let why = Fault::new(Code::ToolUnavailable, "it is started again");
@@ -393,6 +428,12 @@ impl ProviderControl for Control {
             .await
         }
         .boxed()
+    }
+
+    fn usage(&self, id: &ProviderId, range: SeriesRange) -> Result<Vec<UsagePoint>, Fault> {
+        self.known(id)?;
+        let live = self.kind.host().live(id);
+        Ok(live.map_or_else(Vec::new, |live| live.usage().points(range)))
     }
 
     fn logs(&self, id: ProviderId, lines: usize) -> Steering<'_, Vec<LogLine>> {

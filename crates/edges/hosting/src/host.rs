@@ -38,6 +38,13 @@ pub(crate) enum SupervisorOrder {
         again: bool,
         done: oneshot::Sender<()>,
     },
+    /// End the processes once what they have is finished. It is answered when they are gone, and
+    /// also when another order comes in between.
+    Drain {
+        /// Why, as runs that need it are told then.
+        why: Fault,
+        done: oneshot::Sender<()>,
+    },
 }
 
 /// One provider's place.

@@ -27,6 +27,7 @@ mod supervisor;
 mod tasks;
 mod throttle;
 mod transfer;
+mod usage;
 mod workdir;
 
 pub use control::Control;

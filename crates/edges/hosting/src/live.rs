@@ -25,7 +25,11 @@ use wharf_vocab::{Code, Fault, FaultCode, Isolation, LaunchId, ProviderId, Times
 use crate::files::FileWatch;
 use crate::places::Places;
 use crate::throttle::Throttle;
+use crate::usage::UsageSeries;
 use pool::Pool;
+
+/// Why a provider that is drained takes nothing, as people read it.
+const DRAINING: &str = "it finishes what is under way and then stops";
 
 /// What is known of one provider besides the journal.
 #[derive(Default)]
@@ -38,6 +42,7 @@ pub struct Live {
     /// Held while pinned files are read again.
     pub(crate) rechecking: tokio::sync::Mutex<()>,
     throttle: Mutex<Throttle>,
+    usage: Mutex<UsageSeries>,
 }
 
 impl Live {
@@ -46,12 +51,23 @@ impl Live {
         self.pool.lock()
     }
 
+    /// What its processes used lately.
+    pub(crate) fn usage(&self) -> MutexGuard<'_, UsageSeries> {
+        self.usage.lock()
+    }
+
+    /// Its processes.
+    pub(crate) fn processes(&self) -> Vec<Arc<dyn Launched>> {
+        self.pool().slots.iter().filter_map(PoolSlot::process).collect()
+    }
+
     /// The provider is to run: how its processes are kept, and which files it is pinned to.
     pub(crate) fn prepare(&self, policy: PoolPolicy, watch: FileWatch) {
         let mut pool = self.pool();
         pool.set_policy(policy);
         pool.watch = Some(Arc::new(watch));
         pool.blocked = None;
+        pool.draining = false;
         pool.superseded = None;
     }
 
@@ -228,6 +244,9 @@ impl Live {
             };
             return Availability::Down { reason: why.message.clone(), code };
         }
+        if pool.draining {
+            return Availability::down(DRAINING);
+        }
         if matches!(pool.upkeep(), Upkeep::OnDemand { .. }) {
             return Availability::Up;
         }
@@ -250,6 +269,7 @@ impl Live {
         };
         let front = slots().min_by_key(rank);
         let shown = match (front.map(|slot| slot.phase), &pool.rest) {
+            _ if pool.draining => ProviderState::Draining,
             _ if pool.superseded.is_some() => at_rest(&agent, true),
             (Some(ProcessPhase::Starting), _) => ProviderState::Starting,
             (Some(ProcessPhase::Running), _) => ProviderState::Running,
@@ -259,11 +279,15 @@ impl Live {
             (None, IdleState::Coming) => ProviderState::Starting,
             (None, IdleState::Unknown | IdleState::Down(_)) => at_rest(&agent, pool.last.is_some()),
         };
+        let draining = (shown == ProviderState::Draining).then(|| DRAINING.to_owned());
         let process = front.and_then(PoolSlot::process);
         let drift = (!agent.drift.is_empty()).then(|| agent.drift.join("; "));
         ProviderView {
             state: shown,
-            reason: pool.reason.clone().or(drift).or_else(|| agent.stop_reason.clone()),
+            reason: draining
+                .or_else(|| pool.reason.clone())
+                .or(drift)
+                .or_else(|| agent.stop_reason.clone()),
             pid: process.as_ref().map(|launched| launched.pid()),
             launch: front.map(|slot| slot.launch.clone()),
             last_heartbeat: front.and_then(|slot| slot.last_heartbeat),

@@ -50,6 +50,7 @@ impl ProviderSink for HostingSink {
             let handle = kind.host().options().handle.clone();
             let tasks = kind.host().tasks();
             tasks.spawn("ending a canceled attempt", canceled(handle, dispatch));
+            self.live.changed.notify_one();
             return;
         }
         let (attempt, reason) = (attempt_id.clone(), reason.to_owned());

@@ -39,6 +39,8 @@ pub(crate) struct Supervisor {
     instances: JoinSet<InstanceEnd>,
     /// Which launch each of them is about, however it ends.
     launches: HashMap<tokio::task::Id, LaunchId>,
+    /// Why the processes end once they have nothing left to do, and who waits for that.
+    drain: Option<(Fault, Vec<oneshot::Sender<()>>)>,
 }
 
 impl Supervisor {
@@ -58,6 +60,7 @@ impl Supervisor {
             not_before: None,
             instances: JoinSet::new(),
             launches: HashMap::new(),
+            drain: None,
         };
         kind.host().tasks().spawn("looking after a provider", supervisor.run());
         sender
@@ -66,6 +69,7 @@ impl Supervisor {
     async fn run(mut self) {
         loop {
             self.compare_files();
+            self.end_if_drained().await;
             let wake = self.keep_up().await;
             tokio::select! {
                 order = self.orders.recv() => match order {
@@ -80,6 +84,9 @@ impl Supervisor {
                     Some(SupervisorOrder::Stop { why, again, done }) => {
                         self.stop(&why, if again { ProcessStop::Again } else { ProcessStop::Stop }).await;
                         answer(done);
+                    }
+                    Some(SupervisorOrder::Drain { why, done }) => {
+                        self.begin_drain(why, done).await;
                     }
                     None => {
                         let why = Fault::new(Code::ToolUnavailable, "the core stops");
@@ -138,14 +145,46 @@ impl Supervisor {
         idle
     }
 
-    async fn start(&mut self) {
-        if !self.up {
-            self.begin().await;
+    /// Takes nothing new from now on.
+    async fn begin_drain(&mut self, why: Fault, done: oneshot::Sender<()>) {
+        if !self.up && self.instances.is_empty() {
+            self.live.pool().draining = false;
+            return answer(done);
         }
+        self.live.pool().draining = true;
+        let (_, waiting) = self.drain.get_or_insert_with(|| (why, Vec::new()));
+        waiting.push(done);
+        self.announce().await;
+    }
+
+    /// Ends the processes if they are drained and have finished what they had.
+    async fn end_if_drained(&mut self) {
+        if !self.live.pool().is_drained() {
+            return;
+        }
+        let Some((why, waiting)) = self.drain.take() else { return };
+        self.stop(&why, ProcessStop::Stop).await;
+        waiting.into_iter().for_each(answer);
+    }
+
+    /// Nobody drains it any more: it goes on, or was ended in another way.
+    fn forget_drain(&mut self) {
+        self.live.pool().draining = false;
+        let waiting = self.drain.take().map(|(_, waiting)| waiting);
+        waiting.into_iter().flatten().for_each(answer);
+    }
+
+    async fn start(&mut self) {
+        if self.up {
+            self.forget_drain();
+            return self.announce().await;
+        }
+        self.begin().await;
     }
 
     /// Lets the processes end their calls, and starts others under the terms that hold now.
     async fn replace(&mut self) {
+        self.forget_drain();
         let mut leaving = 0_usize;
         for slot in self.live.pool().slots.iter_mut().filter(|slot| !slot.leaving) {
             slot.quit(ProcessStop::Replace);
@@ -176,7 +215,7 @@ impl Supervisor {
     /// Ends all processes and waits until they are gone.
     async fn stop(&mut self, why: &Fault, how: ProcessStop) {
         if !self.up && self.instances.is_empty() {
-            return;
+            return self.forget_drain();
         }
         self.up = false;
         self.live.pool().slots.iter_mut().for_each(|slot| slot.quit(how));
@@ -189,6 +228,7 @@ impl Supervisor {
         let fault = not_running(&what, why);
         let waiting = self.live.pool().take_all();
         fail(self.handle(), waiting, &fault).await;
+        self.forget_drain();
     }
 
     /// Whoever looked after a launch is done, also by a panic: then the launch is ended here.

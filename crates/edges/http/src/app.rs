@@ -9,6 +9,7 @@ use futures::stream::BoxStream;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wharf_engine::Handle;
+use wharf_views::ChangeTexts;
 use wharf_web::sse::{self, ReadPermission, Sse};
 
 use crate::access::{Need, RouteAccess};
@@ -31,6 +32,8 @@ pub(crate) struct App {
     pub(crate) tickets: Tickets,
     pub(crate) console: Console,
     pub(crate) file_tickets: FileTickets,
+    /// What changed, as event streams tell it.
+    pub(crate) changes: ChangeTexts,
     /// The core's own routes.
     pub(crate) routes: Vec<RouteAccess>,
     /// The API document.
@@ -65,6 +68,7 @@ impl App {
             tickets: Tickets::default(),
             console: Console::new(&options.home_id),
             file_tickets: FileTickets::default(),
+            changes: ChangeTexts::new(crate::routes::write_changes),
             bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max.div_ceil(1024))),
             unread: Arc::new(UnreadAnswers::new(limits.answers_bytes_max)),
             handle,

@@ -2,9 +2,12 @@
 
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{Artifact, Caller};
-use wharf_engine::{Collected, FileQuery, FileRecord, FileTrace, Handle, UploadView, WorldSize};
+use wharf_engine::{
+    Collected, FarRun, FileQuery, FileRecord, FileTrace, Handle, TRACE_DEPTH_MAX, UploadView,
+    WorldSize,
+};
 use wharf_vocab::limits::UPLOAD_PART_BYTES_MIN;
-use wharf_vocab::{DateTime, Fault, RunId, WorldId};
+use wharf_vocab::{Code, DateTime, Fault, RunId, WorldId};
 use wharf_wire::rest_v1 as wire;
 
 /// A record of the index of files.
@@ -51,8 +54,28 @@ pub fn trace(world: &WorldId, path: &WorldPath, trace: &FileTrace) -> wire::Trac
         read: files(&trace.read),
         made_from: steps(&trace.made_from),
         went_into: steps(&trace.went_into),
+        further: trace.further.iter().map(further).collect(),
         cut: trace.cut,
     }
+}
+
+fn further(of: &FarRun) -> wire::TraceRun {
+    wire::TraceRun {
+        run_id: of.run.clone(),
+        depth: of.depth,
+        side: of.side,
+        read: of.read.iter().map(file).collect(),
+        wrote: of.wrote.iter().map(file).collect(),
+    }
+}
+
+/// How far a trace goes: from 1, as far as it may.
+pub fn trace_depth(asked: Option<u64>) -> Result<u32, Fault> {
+    let depth = u32::try_from(asked.unwrap_or(1)).ok();
+    depth.filter(|depth| (1..=TRACE_DEPTH_MAX).contains(depth)).ok_or_else(|| {
+        let message = format!("`depth` is a number from 1 to {TRACE_DEPTH_MAX}.");
+        Fault::new(Code::RequestInvalid, message).with("field", "depth")
+    })
 }
 
 /// Files that are read at once to find what lies directly in a folder.

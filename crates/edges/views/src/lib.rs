@@ -27,13 +27,13 @@ mod world;
 
 pub use agent::{agent, found_agents, log_line};
 pub use asks::{AskState, DecidedQuery, ask_detail};
-pub use change::{ChangeQuery, changes};
+pub use change::{ChangeQuery, ChangeTexts, changes};
 pub use event::event;
-pub use file::{collected, file, folder_page, trace, upload, upload_part, usage};
+pub use file::{collected, file, folder_page, trace, trace_depth, upload, upload_part, usage};
 pub use inbox::{InboxQuery, ask_position};
 pub use log::LogRing;
 pub use mcp::{mcp_server, without_internals};
-pub use provider::{all_providers, launches, provider};
+pub use provider::{all_providers, launches, provider, provider_usage};
 pub use request::{
     DEFAULT_WORLD, answer, ask_id, decision, id, is_absolute, new_run, same_as_shown, world_patch,
 };
@@ -43,7 +43,7 @@ pub use runs::{
     lineage, listed, run_count, run_in_full, run_stats, run_tree, runs_within,
 };
 pub use search::{accounts, search};
-pub use system::{CoreStatus, LookAtVitals, SeriesRange, Vitals};
+pub use system::{CoreStatus, LookAtVitals, Vitals};
 pub use tool::{ToolFilter, tool, tool_diff};
 pub use tool_server::{served_tool, tool_server};
 pub use trust::{secret, token};

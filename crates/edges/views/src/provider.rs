@@ -6,8 +6,8 @@ use wharf_domain::ProviderKind;
 use wharf_domain::provider::{McpServing, ProviderType};
 use wharf_domain::{Availability, Provider};
 use wharf_engine::{AuditQuery, CatalogTool, Handle, SealedRecord};
-use wharf_ports::providers::{ProviderState, ProviderView};
-use wharf_vocab::{DateTime, Fault, ProviderId, SeatId, ToolId};
+use wharf_ports::providers::{ProviderState, ProviderView, UsagePoint};
+use wharf_vocab::{DateTime, Fault, ProviderId, SeatId, SeriesRange, ToolId};
 use wharf_wire::rest_v1 as wire;
 
 use crate::agent::agent;
@@ -137,6 +137,22 @@ fn by_tools(id: &ProviderId, known: Option<&Provider>, tools: &[CatalogTool]) ->
         command: Vec::new(),
         url: None,
         source: None,
+    }
+}
+
+/// What a provider's processes used lately.
+#[must_use]
+pub fn provider_usage(range: SeriesRange, points: &[UsagePoint]) -> wire::ProviderUsage {
+    let point = |it: &UsagePoint| wire::ProviderUsagePoint {
+        at: DateTime(it.at),
+        memory_bytes: it.memory_bytes,
+        cpu_ms: it.cpu_ms,
+        processes: it.processes.into(),
+    };
+    wire::ProviderUsage {
+        range: range.as_str().to_owned(),
+        step_ms: range.step_ms(),
+        points: points.iter().map(point).collect(),
     }
 }
 

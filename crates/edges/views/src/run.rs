@@ -1,7 +1,7 @@
 //! Runs, and the asks they wait for.
 
 use wharf_domain::scope::{InputBinding, ReadObject};
-use wharf_domain::{Resolution, Run, RunSummary};
+use wharf_domain::{Resolution, Run, RunSummary, Transfer};
 use wharf_vocab::{DateTime, Direction, Micro, Object, RunKey};
 use wharf_wire::rest_v1 as wire;
 
@@ -24,6 +24,7 @@ pub fn run(run: &Run) -> wire::Run {
         outputs: Some(outputs),
         inputs: Some(Object::clone(&run.spec.inputs)),
         artifacts: Some(files(run)),
+        transfers: Some(transfers(run)),
         continues: run.spec.continues.clone(),
         receipt: receipt(run),
         cost_micro: run.cost_so_far(),
@@ -90,6 +91,7 @@ pub fn summary(run: &RunSummary) -> wire::Run {
         fraction: None,
         over_hold: run.over_hold,
         attempts: None,
+        transfers: None,
     }
 }
 
@@ -153,6 +155,30 @@ fn files(run: &Run) -> Vec<wire::Artifact> {
         InputBinding::Uri => None,
     });
     reads.chain(run.artifacts.iter().map(artifact)).collect()
+}
+
+/// Files that were handed over for a run.
+fn transfers(run: &Run) -> Vec<wire::RunTransfer> {
+    let path = |it: &Transfer| match it.direction {
+        Direction::In => {
+            let mut reads = run.spec.bindings.files();
+            reads.find(|(name, _)| **name == it.key).map(|(_, read)| read.path.to_string())
+        }
+        Direction::Out => {
+            let mut wrote = run.artifacts.iter();
+            let wrote = wrote.find(|file| file.key.as_ref() == Some(&it.key));
+            wrote.map(|file| file.path.to_string())
+        }
+    };
+    let shown = |it: &Transfer| wire::RunTransfer {
+        key: it.key.clone(),
+        direction: it.direction,
+        path: path(it),
+        bytes: it.bytes,
+        at: DateTime(it.at),
+        took_ms: it.took_ms,
+    };
+    run.metered.transfers.iter().map(shown).collect()
 }
 
 /// What the core measured of a run that is over.

@@ -12,7 +12,7 @@ use wharf_engine::{Handle, RunTotals};
 use wharf_vocab::limits::{
     BODY_BYTES_MAX, CONSOLE_SESSIONS_MAX, FILE_BYTES_MAX, HELD_BYTES_MAX, TOKENS_MAX, WORLDS_MAX,
 };
-use wharf_vocab::{DateTime, Timestamp};
+use wharf_vocab::{DateTime, SeriesRange, Timestamp};
 use wharf_wire::rest_v1 as wire;
 
 /// What only the program around the edges can see.
@@ -30,48 +30,6 @@ pub struct Vitals {
 
 /// Looks at the vitals.
 pub type LookAtVitals = Arc<dyn Fn() -> Vitals + Send + Sync>;
-
-/// How far back a series goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SeriesRange {
-    /// An hour, by ten seconds.
-    Hour,
-    /// A day, by minutes.
-    Day,
-}
-
-impl SeriesRange {
-    /// Reads `1h` or `24h`.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "1h" => Some(Self::Hour),
-            "24h" => Some(Self::Day),
-            _ => None,
-        }
-    }
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Hour => "1h",
-            Self::Day => "24h",
-        }
-    }
-
-    fn step_ms(self) -> u64 {
-        match self {
-            Self::Hour => 10_000,
-            Self::Day => 60_000,
-        }
-    }
-
-    fn points_max(self) -> usize {
-        match self {
-            Self::Hour => 360,
-            Self::Day => 1_440,
-        }
-    }
-}
 
 /// What is known of a core as a whole.
 pub struct CoreStatus {

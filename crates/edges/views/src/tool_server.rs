@@ -35,6 +35,7 @@ fn state(view: &ProviderView, is_known: bool) -> Option<(ToolState, Option<Strin
         ProviderState::Approved | ProviderState::Stopped if !view.provider.wanted => {
             (ToolState::Disabled, view.reason.clone())
         }
+        ProviderState::Draining => (ToolState::Unavailable, why("it stops soon")),
         _ if is_known => return None,
         ProviderState::Running => (ToolState::Available, None),
         ProviderState::Unhealthy => (ToolState::Unavailable, why("its server is not healthy")),

@@ -29,10 +29,11 @@ pub use fresh::Seeded;
 pub use handle::{
     AcceptedRun, AgainChanges, AskCalls, AskFeed, AskNews, AskView, Attempt, AttemptData,
     AttemptEnd, AttemptOutputs, AttemptRef, AttemptSpan, AuditCalls, CatalogChanges, Collected,
-    CostReport, CostRequest, EngineOptions, EventKind, FileCalls, FileFeed, FileNews, FilePage,
-    FileTrace, Follow, FollowEvent, Handle, NameLimit, NameLimits, NewFile, NewRun, ProviderCalls,
-    PublicEvent, Reach, Retry, RunCalls, RunLineage, RunRecord, RunSeats, SeatCalls, TrustCalls,
-    UploadRef, UploadView, Watch, WorldCalls, WorldView, WrittenFile, progress_value,
+    CostReport, CostRequest, EngineOptions, EventKind, FarRun, FileCalls, FileFeed, FileNews,
+    FilePage, FileTrace, Follow, FollowEvent, Handle, NameLimit, NameLimits, NewFile, NewRun,
+    ProviderCalls, PublicEvent, Reach, Retry, RunCalls, RunLineage, RunRecord, RunSeats, SeatCalls,
+    TRACE_DEPTH_MAX, TrustCalls, UploadRef, UploadView, Watch, WorldCalls, WorldView, WrittenFile,
+    progress_value,
 };
 pub use redact::Redaction;
 pub use schema::{check_schema, schema_patterns};

@@ -52,6 +52,12 @@ pub trait Launched: Send + Sync + fmt::Debug + 'static {
     /// however far it moved away from it.
     fn owns(&self, pid: u32) -> bool;
 
+    /// What the program and everything it started use; none once it has ended, or where the system
+    /// does not tell.
+    fn usage(&self) -> Option<LaunchUsage> {
+        None
+    }
+
     /// Waits for the end. When it answers, everything the program started is gone too.
     fn exited(&self) -> BoxFuture<'static, Exit>;
 
@@ -73,6 +79,17 @@ pub trait Launched: Send + Sync + fmt::Debug + 'static {
     /// Adds a line to the log that the program said in another way than by its output. One that
     /// finds no room is left out.
     fn note(&self, _line: &str) {}
+}
+
+/// What a launch uses, all its processes together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LaunchUsage {
+    /// What they have in memory; what several of them share counts for each.
+    pub memory_bytes: u64,
+    /// The processor time that they have used since the start.
+    pub cpu_ms: u64,
+    /// How many there are.
+    pub processes: u32,
 }
 
 /// What to start, and in what surroundings. Nothing is inherited from the core.

@@ -9,8 +9,8 @@ use wharf_domain::provider::{ProviderLimits, Wish};
 use wharf_domain::{Caller, Manifest, Provider};
 pub use wharf_vocab::ProviderState;
 use wharf_vocab::{
-    Code, Digest, Fault, Health, Isolation, LaunchId, Object, ProviderId, SandboxLevel, Timestamp,
-    ToolId,
+    Code, Digest, Fault, Health, Isolation, LaunchId, Object, ProviderId, SandboxLevel,
+    SeriesRange, Timestamp, ToolId,
 };
 
 use crate::launcher::{FenceReport, LogLine};
@@ -56,6 +56,19 @@ pub struct ProviderHealth {
     pub inflight_calls: u64,
     /// Figures of its own.
     pub details: Object,
+}
+
+/// What the processes of a provider used in one step of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsagePoint {
+    /// When the step began.
+    pub at: Timestamp,
+    /// The most memory that was seen in use.
+    pub memory_bytes: u64,
+    /// The processor time that was used in the step.
+    pub cpu_ms: u64,
+    /// The most processes that were seen.
+    pub processes: u32,
 }
 
 /// A provider that somebody describes instead of naming the folder with its manifest: the core
@@ -179,6 +192,10 @@ pub trait ProviderControl: Send + Sync + 'static {
     /// Stops it and waits until it is gone.
     fn stop(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView>;
 
+    /// Lets it finish what is under way, refuses what is new and stops it then. It does not wait
+    /// for that; starting it again takes it back, and stopping it ends it at once.
+    fn drain(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView>;
+
     /// Stops it if it runs, and starts it.
     fn restart(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView>;
 
@@ -197,6 +214,9 @@ pub trait ProviderControl: Send + Sync + 'static {
 
     /// Forgets it.
     fn remove(&self, caller: Caller, id: ProviderId) -> Steering<'_, ()>;
+
+    /// What its processes used lately, oldest first; a step without any is left out.
+    fn usage(&self, id: &ProviderId, range: SeriesRange) -> Result<Vec<UsagePoint>, Fault>;
 
     /// The last lines of its log, also when it is dead.
     fn logs(&self, id: ProviderId, lines: usize) -> Steering<'_, Vec<LogLine>>;

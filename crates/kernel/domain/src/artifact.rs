@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_with_macros::skip_serializing_none;
-use wharf_vocab::{B3, Digest, Direction, RunId, WorldId};
+use wharf_vocab::{B3, Digest, Direction, RunId, Timestamp, WorldId};
 
 use crate::scope::WorldPath;
 
@@ -65,7 +65,7 @@ pub struct Move {
 }
 
 /// What the core measured of an attempt, beside what its provider says that it cost.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metered {
     /// Processor time, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,28 @@ pub struct Metered {
     /// Bytes of files that it wrote.
     #[serde(default)]
     pub bytes_out: u64,
+    /// Files that the core itself handed over, in the order in which that began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transfers: Vec<Transfer>,
 }
+
+/// A file that the core handed to a provider, or took from it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// The name of the run's input or output.
+    pub key: String,
+    /// `in` what the provider was given, `out` what it wrote.
+    pub direction: Direction,
+    /// How many bytes were handed over.
+    pub bytes: u64,
+    /// When that began.
+    pub at: Timestamp,
+    /// How long it took.
+    pub took_ms: u64,
+}
+
+/// Transfers that are kept of a run: those of its first attempts.
+pub const TRANSFERS_MAX: usize = 256;
 
 impl Metered {
     /// Whether nothing was measured.
@@ -91,10 +112,14 @@ impl Metered {
             (Some(a), Some(b)) => Some(a.saturating_add(b)),
             (a, b) => a.or(b),
         };
+        let mut transfers = self.transfers;
+        transfers.extend(other.transfers);
+        transfers.truncate(TRANSFERS_MAX);
         Self {
             cpu_ms,
             bytes_in: self.bytes_in.saturating_add(other.bytes_in),
             bytes_out: self.bytes_out.saturating_add(other.bytes_out),
+            transfers,
         }
     }
 }

@@ -24,7 +24,7 @@ mod tool;
 mod weight;
 mod world;
 
-pub use artifact::{Artifact, ArtifactOp, Delivery, Metered, Move};
+pub use artifact::{Artifact, ArtifactOp, Delivery, Metered, Move, TRANSFERS_MAX, Transfer};
 pub use ask::{Ask, AskEntry, AskSpec, Resolution, Scope, Via};
 pub use audit::{Actor, AuditEvent, AuditRecord, ProviderEvent, Severity, Subject};
 pub use caller::{Audience, Caller, CallerKind, CallerRef};

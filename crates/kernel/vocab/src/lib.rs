@@ -13,6 +13,7 @@ pub mod limits;
 pub mod media;
 mod openapi;
 pub mod quantity;
+mod series;
 mod status;
 mod time;
 mod zone;
@@ -26,6 +27,7 @@ pub use ids::{
     ProviderId, RunId, RunKey, SeatId, SecretName, Seq, ShardId, StreamId, StreamKind, ToolId,
     WorldId,
 };
+pub use series::SeriesRange;
 pub use status::{
     AllowScope, AskKind, AskOutcome, ChangeKind, Choice, Decision, Direction, Durability, Executed,
     Health, Isolation, Keeping, Level, LogSource, McpEraChoice, McpRoots, McpSampling, Mode,

@@ -263,6 +263,8 @@ choices! {
         Unhealthy = "unhealthy",
         /// It ended and will be started again.
         BackingOff = "backing_off",
+        /// It finishes what is under way, takes nothing new and stops then.
+        Draining = "draining",
         /// It was stopped.
         Stopped = "stopped",
         /// It ended too often and is not started again.

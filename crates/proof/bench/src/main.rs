@@ -9,11 +9,13 @@ mod agents;
 mod bombs;
 mod books;
 mod calls;
+mod changes;
 mod core;
 mod fence;
 mod files;
 mod http;
 mod idle;
+mod lists;
 mod mcp;
 mod operators;
 mod played;
@@ -49,6 +51,8 @@ pub(crate) struct Scale {
     pub(crate) idle_agents: usize,
     /// Files in a list.
     pub(crate) files: usize,
+    /// Runs in the lists of a core.
+    pub(crate) runs: usize,
     /// Sizes of large files.
     pub(crate) file_mib: &'static [u64],
 }
@@ -60,6 +64,7 @@ const FULL: Scale = Scale {
     open_runs: 10_000,
     idle_agents: 10_000,
     files: 100_000,
+    runs: 1_000_000,
     file_mib: &[1_024, 10_240],
 };
 const QUICK: Scale = Scale {
@@ -69,6 +74,7 @@ const QUICK: Scale = Scale {
     open_runs: 500,
     idle_agents: 200,
     files: 2_000,
+    runs: 20_000,
     file_mib: &[64],
 };
 
@@ -115,6 +121,12 @@ fn main() -> anyhow::Result<()> {
         if wanted("watch") {
             watch::measure(scale, &mut report).await?;
         }
+        if wanted("changes") {
+            changes::measure(scale, &mut report).await?;
+        }
+        if wanted("lists") {
+            lists::measure(scale, &mut report).await?;
+        }
         if wanted("idle") {
             idle::measure(scale, &mut report).await?;
         }
@@ -154,7 +166,7 @@ struct Wanted {
     against: Option<Comparison>,
 }
 
-const PARTS: [&str; 14] = [
+const PARTS: [&str; 16] = [
     "raw",
     "calls",
     "http",
@@ -162,6 +174,8 @@ const PARTS: [&str; 14] = [
     "fence",
     "books",
     "watch",
+    "changes",
+    "lists",
     "idle",
     "toolserver",
     "operators",

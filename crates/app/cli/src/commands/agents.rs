@@ -11,6 +11,7 @@ use wharf_client::{Agents, Call, Client};
 use wharf_vocab::Code;
 use wharf_wire::rest_v1::{Agent, AgentHealth};
 
+use super::providers::drain::DrainArgs;
 use super::providers::{self, ProviderNoun, logs, pick, words as shared};
 use crate::commands::{Context, Exit, Output, Result, Table};
 use crate::{moment, plain};
@@ -71,10 +72,16 @@ Exit code 1 if it does not start; see its log.")]
     #[command(after_help = "\
 Examples:
   wharf agents stop hello
+  wharf agents stop hello --drain       let it finish its calls first
 
 The agent is asked to end, and is killed with everything it started if it does not. It stays
 stopped, also after a restart of the core, until you start it.")]
-    Stop(AgentSelector),
+    Stop {
+        #[command(flatten)]
+        which: AgentSelector,
+        #[command(flatten)]
+        how: DrainArgs,
+    },
     /// Restart an agent, or start it
     #[command(after_help = "\
 Examples:
@@ -137,7 +144,9 @@ pub(crate) async fn run(args: AgentsArgs, context: &Context) -> Result<Exit> {
         AgentsCommand::Start(args) => {
             start::run(&args, "starting", |agents, id| agents.start(id), context).await
         }
-        AgentsCommand::Stop(which) => {
+        AgentsCommand::Stop { which, how } => {
+            let (client, id) = which.find(context).await?;
+            how.finish(&client, &id, context.output).await?;
             steer(&which, context, "stopping", "is", |agents, id| agents.stop(id)).await
         }
         AgentsCommand::Restart(args) => {

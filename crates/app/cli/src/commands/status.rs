@@ -239,7 +239,7 @@ async fn asks(client: &Client) -> wharf_client::Result<Asks> {
 }
 
 async fn providers(client: &Client) -> wharf_client::Result<Providers> {
-    let known: Vec<Provider> = client.providers().all().await?;
+    let known: Vec<Provider> = client.providers().list().all().await?;
     let tools = client.tools().list().all().await?;
     let quarantined = tools.into_iter().filter(|tool| tool.state == ToolState::Quarantined);
     Ok(Providers {

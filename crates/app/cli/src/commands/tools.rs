@@ -13,6 +13,7 @@ use wharf_client::{Call, Client, Tools};
 use wharf_vocab::{Code, ToolId};
 use wharf_wire::rest_v1::Tool;
 
+use crate::commands::providers::drain::DrainArgs;
 use crate::commands::providers::{self, ProviderNoun, logs, pick};
 use crate::commands::{CliError, Context, Exit, Result, Table};
 use crate::plain;
@@ -68,9 +69,15 @@ Its server starts with the first call.")]
     #[command(after_help = "\
 Examples:
   wharf tools disable text/shout@1
+  wharf tools disable text/shout@1 --drain      let it finish its runs first
 
-Runs in progress are lost. The tool stays listed and approved.")]
-    Disable(ToolSelector),
+Without --drain runs in progress are lost. The tool stays listed and approved.")]
+    Disable {
+        #[command(flatten)]
+        which: ToolSelector,
+        #[command(flatten)]
+        how: DrainArgs,
+    },
     /// Restart a tool's server
     #[command(after_help = "\
 Examples:
@@ -144,7 +151,10 @@ pub(crate) async fn run(args: ToolsArgs, context: &Context) -> Result<Exit> {
         ToolsCommand::Enable(which) => {
             steer(&which, context, "enabling", |tools, id| tools.enable(id)).await
         }
-        ToolsCommand::Disable(which) => {
+        ToolsCommand::Disable { which, how } => {
+            let client = context.client()?;
+            let id = find(&client, &which.tool).await?;
+            how.finish(&client, id.as_str(), context.output).await?;
             steer(&which, context, "disabling", |tools, id| tools.disable(id)).await
         }
         ToolsCommand::Restart(which) => {

@@ -10,7 +10,7 @@ mod worlds;
 use reqwest::Method;
 use wharf_wire::rest_v1::{
     Account, ConsoleLink, ConsoleSession, Costs, CreateTicket, CreateToken, Diagnosis, Keys,
-    Provider, RotateKeys, Secret, System, Ticket, Token,
+    RotateKeys, Secret, System, Ticket, Token,
 };
 
 use crate::call::{Call, List};
@@ -19,7 +19,7 @@ use crate::client::Client;
 pub use audit::{Audit, AuditFilter};
 pub use inbox::{Inbox, Seats};
 pub use mcp::McpServers;
-pub use providers::{Agents, LogFollower, Operatives, Tools};
+pub use providers::{Agents, LogFollower, Operatives, Providers, Tools};
 pub use runs::{RunFilter, Runs};
 pub use worlds::Worlds;
 
@@ -52,6 +52,12 @@ impl Client {
     #[must_use]
     pub fn agents(&self) -> Agents<'_> {
         Agents(self)
+    }
+
+    /// Providers of every kind, all in one shape.
+    #[must_use]
+    pub fn providers(&self) -> Providers<'_> {
+        Providers(self)
     }
 
     /// MCP servers.
@@ -103,11 +109,6 @@ impl Client {
     /// The accounts of the budget tree: of each world, and of tokens with a budget below it.
     pub fn accounts(&self) -> List<Account> {
         List::new(self, &["v1", "accounts"])
-    }
-
-    /// Providers of every kind, all in one shape.
-    pub fn providers(&self) -> List<Provider> {
-        List::new(self, &["v1", "providers"])
     }
 
     /// What the core is and has; for tokens that may read everywhere.

@@ -11,8 +11,8 @@ use serde_json::Value;
 use wharf_protocol::sse;
 use wharf_vocab::{Code, ToolId};
 use wharf_wire::rest_v1::{
-    AddAgent, AddTool, Agent, AgentLogLine, ApproveAgent, FoundAgents, Operative, Page, ScanAgents,
-    Tool, ToolDiff,
+    AddAgent, AddTool, Agent, AgentLogLine, ApproveAgent, FoundAgents, Operative, Page, Provider,
+    ScanAgents, Tool, ToolDiff,
 };
 
 use crate::call::{Call, List};
@@ -165,6 +165,28 @@ impl Tools<'_> {
 fn tool_path<'a>(tool: &'a ToolId, rest: &[&'a str]) -> Vec<&'a str> {
     let (namespace, name) = tool.as_str().split_once('/').unwrap_or((tool.as_str(), ""));
     ["v1", "tools", namespace, name].into_iter().chain(rest.iter().copied()).collect()
+}
+
+/// Providers of every kind in one shape, as [`Client::providers`] gives them.
+#[derive(Debug, Clone, Copy)]
+pub struct Providers<'a>(pub(super) &'a Client);
+
+impl Providers<'_> {
+    /// All providers.
+    pub fn list(&self) -> List<Provider> {
+        List::new(self.0, &["v1", "providers"])
+    }
+
+    /// One provider.
+    pub fn get(&self, id: &str) -> Call<Provider> {
+        self.0.read_at(&["v1", "providers", id])
+    }
+
+    /// Lets a provider finish what is under way and stops it then; the answer does not wait for
+    /// that.
+    pub fn drain(&self, id: &str) -> Call<Provider> {
+        self.0.post_to(&["v1", "providers", id, "drain"])
+    }
 }
 
 /// Operatives, as [`Client::operatives`] gives them.

@@ -38,6 +38,58 @@ async fn r063_an_agent_is_added_approved_started_and_stopped_with_a_goodbye() {
 }
 
 #[tokio::test]
+async fn c015_a_drained_agent_finishes_what_it_has_takes_nothing_new_and_stops() {
+    let mut stage = Stage::new().await;
+    let (launch, mut agent) = stage.joined(&["echo"]).await;
+    let first = stage.run("echo", json!({})).await.expect("accepted");
+    let call = agent.call().await;
+    let drained = stage.edge.control().drain(owner(), id()).await.expect("drained");
+    assert_eq!(drained.state, ProviderState::Draining);
+    assert!(!drained.provider.wanted, "another core does not start it again");
+    assert!(drained.reason.is_some_and(|why| why.contains("then stops")));
+    let fault = stage.edge.control().add(owner(), stage.folder()).await.expect_err("it runs");
+    assert!(fault.is(Code::AgentRunning));
+    let refused = stage.run("echo", json!({})).await.expect("accepted");
+    let refused = stage.end_of(&refused.key).await;
+    assert!(stage.failure_of(&refused).await.is(Code::ToolUnavailable));
+    assert!(!launch.is_over(), "it waits for the call");
+    agent.succeed(&call, json!({})).await;
+    assert_eq!(stage.end_of(&first.key).await.status(), RunStatus::Succeeded);
+    let goodbye = agent.receive().await;
+    assert_eq!(goodbye["type"], "core.goodbye");
+    launch.over().await;
+    let rests = stage.until(|view| view.state == ProviderState::Stopped).await;
+    assert_eq!(rests.pid, None);
+    // What rests has nothing to finish.
+    let again = stage.edge.control().drain(owner(), id()).await.expect("nothing to do");
+    assert_eq!(again.state, ProviderState::Stopped);
+}
+
+#[tokio::test]
+async fn c015_a_start_takes_a_drain_back_and_a_stop_does_not_wait_for_it() {
+    let mut stage = Stage::new().await;
+    let (launch, mut agent) = stage.joined(&["echo"]).await;
+    let first = stage.run("echo", json!({})).await.expect("accepted");
+    let call = agent.call().await;
+    stage.edge.control().drain(owner(), id()).await.expect("drained");
+    stage.edge.control().start(owner(), id()).await.expect("started");
+    stage.until(|view| view.state == ProviderState::Running && view.provider.wanted).await;
+    let second = stage.run("echo", json!({})).await.expect("accepted");
+    let other = agent.call().await;
+    agent.succeed(&other, json!({})).await;
+    assert_eq!(stage.end_of(&second.key).await.status(), RunStatus::Succeeded);
+    assert!(!launch.is_over());
+    stage.edge.control().drain(owner(), id()).await.expect("drained");
+    let edge = stage.edge.clone();
+    let stopping = tokio::spawn(async move { edge.control().stop(owner(), id()).await });
+    assert_eq!(agent.receive().await["type"], "core.goodbye");
+    agent.succeed(&call, json!({})).await;
+    stopping.await.expect("no panic").expect("stopped");
+    assert!(launch.is_over());
+    assert_eq!(stage.end_of(&first.key).await.status(), RunStatus::Succeeded);
+}
+
+#[tokio::test]
 async fn r065_r066_the_environment_is_exactly_the_list_and_argv_holds_no_secret() {
     let mut stage = Stage::new().await;
     let launch = stage.started().await;

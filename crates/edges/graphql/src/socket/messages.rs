@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use wharf_protocol::Pings;
 
 use super::greeting::{SocketClose, TOO_MANY_PINGS};
+use super::plain_changes::OperationId;
 use super::pulse::SocketHealth;
 use crate::document;
 use crate::exec::RequestContext;
@@ -81,7 +82,10 @@ impl Messages {
     ) -> Option<serde_json::Result<ClientMessage>> {
         let Ok(ClientMessage::Start { id, payload }) = message else { return Some(message) };
         match RequestContext::room(&self.asked, bytes) {
-            Ok(room) => Some(Ok(ClientMessage::Start { id, payload: payload.data(room) })),
+            Ok(room) => {
+                let payload = payload.data(room).data(OperationId(id.clone()));
+                Some(Ok(ClientMessage::Start { id, payload }))
+            }
             Err(_) => {
                 self.pulse.end(1013, "Too much is asked for at once.");
                 None

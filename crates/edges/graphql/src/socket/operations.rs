@@ -8,6 +8,7 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use wharf_vocab::{Code, Fault};
 
+use super::plain_changes::{self, Texts};
 use super::pulse::SocketHealth;
 use crate::access::CallerSession;
 use crate::error::response;
@@ -19,6 +20,8 @@ pub(super) struct Operations {
     core: RequestContext,
     session: CallerSession,
     pulse: Arc<SocketHealth>,
+    /// Where messages go that are written already, if the protocol is the one they are written for.
+    texts: Option<Texts>,
 }
 
 impl Operations {
@@ -26,8 +29,9 @@ impl Operations {
         core: RequestContext,
         session: CallerSession,
         pulse: Arc<SocketHealth>,
+        texts: Option<Texts>,
     ) -> Self {
-        Self { core, session, pulse }
+        Self { core, session, pulse, texts }
     }
 }
 
@@ -49,6 +53,12 @@ impl Executor for Operations {
             return counted.along(stream::iter([response(&fault)]).boxed());
         }
         let counted = CountedOperation::new(&self.pulse, |pulse| &pulse.open);
+        if let (Some(texts), Some(id)) = (&self.texts, plain_changes::asked(&request)) {
+            let (session, written) = (self.session.clone(), Arc::clone(&self.core.changes));
+            let recheck = self.core.limits.recheck;
+            let told = plain_changes::tell(session, written, recheck, (id, texts.clone()));
+            return counted.along(told);
+        }
         counted.along(self.core.execute_stream(request.data(self.session.clone()), data))
     }
 }

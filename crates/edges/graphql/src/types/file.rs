@@ -59,6 +59,8 @@ view! {
         made_from: Vec<TraceStep>,
         /// For each run that read it, the files that run wrote.
         went_into: Vec<TraceStep>,
+        /// With a `depth` above 1, runs farther away, nearer ones first.
+        further: Vec<TraceRun>,
         /// Whether there is more than is shown.
         cut: bool,
     }
@@ -71,6 +73,22 @@ view! {
         run_id: String,
         /// The files it read or wrote.
         files: Vec<Artifact>,
+    }
+}
+
+view! {
+    /// A run that files connect with the file over other runs.
+    TraceRun of TraceRun {
+        /// The run.
+        run_id: String,
+        /// How many runs away it is, from 2.
+        depth: u32,
+        /// Where it lies: `in` what the file was made from, `out` what it went into.
+        side: Direction,
+        /// The files it read; on the side `out` only those that lie on the way.
+        read: Vec<Artifact>,
+        /// The files it wrote; on the side `in` only those that lie on the way.
+        wrote: Vec<Artifact>,
     }
 }
 

@@ -55,7 +55,7 @@ view! {
     // Only a run in full has these.
     } without {
         inputs, outputs, artifacts, continues, would_cost_micro, hold_micro, held_micro, receipt,
-        ask, attempts,
+        ask, attempts, transfers,
     }
 }
 
@@ -87,6 +87,9 @@ pub(crate) struct Run {
     /// Its attempts, oldest first.
     #[graphql(complexity = "5 * child_complexity")]
     attempts: Vec<RunAttempt>,
+    /// Files that the core handed to its provider or took from it, of attempts that have ended.
+    #[graphql(complexity = "5 * child_complexity")]
+    transfers: Vec<RunTransfer>,
 }
 
 view! {
@@ -116,6 +119,24 @@ view! {
         ended_at: Option<DateTime>,
         /// Why it ended, if it did not succeed.
         error: Option<ErrorInfo>,
+    }
+}
+
+view! {
+    /// A file that the core handed to a run's provider, or took from it.
+    RunTransfer of RunTransfer {
+        /// The name of the run's input or output.
+        key: String,
+        /// `in` what the provider was given, `out` what it wrote.
+        direction: super::Direction,
+        /// The file's path within the world, where it is known.
+        path: Option<String>,
+        /// How many bytes were handed over.
+        bytes: Int64,
+        /// When that began.
+        at: DateTime,
+        /// How long it took, in milliseconds.
+        took_ms: Int64,
     }
 }
 
@@ -181,6 +202,7 @@ impl Run {
             receipt: View::view(of.receipt.take()),
             asks,
             attempts: View::view(of.attempts.take().unwrap_or_default()),
+            transfers: View::view(of.transfers.take().unwrap_or_default()),
             summary: View::view(of),
         }
     }

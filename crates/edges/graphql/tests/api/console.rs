@@ -114,3 +114,48 @@ async fn c044_an_ask_is_shown_and_decided_as_it_was_looked_at() {
     let decided = stage.ask(decided).await.data()["decidedAsks"]["edges"][0]["node"].clone();
     assert_eq!((&decided["askId"], &decided["decision"]), (&json!(id), &json!("allow")));
 }
+
+#[tokio::test]
+async fn c005_the_usual_feed_and_any_other_tell_the_same() {
+    const USUAL: &str = "subscription { changes { reset items { kind world id seq status } } }";
+    let stage = Stage::start().await;
+    let (id, narrow) = stage.token(json!({"verbs": ["read"], "worlds": ["elsewhere"]})).await;
+    let open = async |token: &str, query: &str| {
+        let mut socket = stage.connect(token, "graphql-transport-ws").await.expect("opens");
+        socket.say(json!({"type": "connection_init"})).await;
+        assert_eq!(socket.hear().await["type"], "connection_ack");
+        socket.subscribe("feed \"1\"", query).await;
+        let first = socket.hear().await;
+        assert_eq!((&first["type"], &first["id"]), (&json!("next"), &json!("feed \"1\"")));
+        assert_eq!(first["payload"]["data"]["changes"], json!({"reset": true, "items": []}));
+        socket
+    };
+    let other = USUAL.replace("changes {", "changes(kinds: []) {");
+    let mut feeds = [
+        open(OWNER, USUAL).await,
+        open(OWNER, &USUAL.replace(' ', "\n  ")).await,
+        open(OWNER, &other).await,
+    ];
+    let mut stranger = open(&narrow, USUAL).await;
+    let run = stage.finished("wharf/echo", json!({})).await;
+    let mut seen = Vec::new();
+    for feed in &mut feeds {
+        // The end of the run may come in a later frame than its beginning.
+        let told = loop {
+            let frame = feed.hear().await["payload"]["data"]["changes"].clone();
+            let items = frame["items"].as_array().expect("items").clone();
+            let ended = |item: &Value| item["id"] == run.as_str() && item["status"] == "succeeded";
+            if let Some(item) = items.into_iter().find(ended) {
+                break item;
+            }
+        };
+        seen.push(told);
+    }
+    assert!(seen.iter().all(|item| *item == seen[0]), "{seen:?}");
+    let item = &seen[0];
+    assert_eq!((&item["kind"], &item["world"]), (&json!("run"), &json!("default")), "{item}");
+    assert!(item["seq"].is_string(), "{item}");
+    // Whoever may not know of it hears nothing, and nothing at all once the token is gone.
+    stage.revoke(&id).await;
+    assert_eq!(stranger.closed().await, 4401);
+}

@@ -14,11 +14,11 @@ use wharf_domain::{Caller, Provider, ToolDef};
 use wharf_graphql::GraphqlLimits;
 use wharf_ports::launcher::{FenceReport, LogLine};
 use wharf_ports::providers::{
-    Approve, ProviderControl, ProviderState, ProviderView, Scan, Steering,
+    Approve, ProviderControl, ProviderState, ProviderView, Scan, Steering, UsagePoint,
 };
 use wharf_vocab::{
     Code, Digest, Fault, Keeping, LaunchId, McpSampling, ProviderId, SandboxLevel, SecretName,
-    Timestamp, ToolId,
+    SeriesRange, Timestamp, ToolId,
 };
 
 use crate::same::{assert_same, graphql_fields};
@@ -143,12 +143,20 @@ impl ProviderControl for OneServer {
         never()
     }
 
+    fn drain(&self, _: Caller, _: ProviderId) -> Steering<'_, ProviderView> {
+        never()
+    }
+
     fn restart(&self, _: Caller, _: ProviderId) -> Steering<'_, ProviderView> {
         never()
     }
 
     fn remove(&self, _: Caller, _: ProviderId) -> Steering<'_, ()> {
         never()
+    }
+
+    fn usage(&self, _: &ProviderId, _: SeriesRange) -> Result<Vec<UsagePoint>, Fault> {
+        Ok(Vec::new())
     }
 
     fn logs(&self, _: ProviderId, _: usize) -> Steering<'_, Vec<LogLine>> {

@@ -184,6 +184,8 @@ pub(crate) struct Pool {
     pub(crate) last: Option<Arc<dyn Launched>>,
     /// Why no call is taken, although the provider may be connected.
     pub(crate) blocked: Option<Fault>,
+    /// Nothing new is taken: it stops once all that was taken is finished.
+    pub(crate) draining: bool,
     /// The approval that its processes run under, when another manifest has taken the place of the
     /// approved one since and awaits an approval.
     pub(crate) superseded: Option<Approval>,
@@ -399,6 +401,10 @@ impl Pool {
     /// Whether an attempt in a world may join the queue, beside so many others that are about to.
     fn admit(&self, world: &WorldId, coming: usize) -> Result<(), Fault> {
         let word = self.policy.word;
+        if self.draining {
+            let message = format!("The {word} finishes what it has and then stops.");
+            return Err(Fault::new(Code::ToolUnavailable, message));
+        }
         let queued = self.queue.len() + coming;
         if queued >= QUEUE_MAX || self.calls_max.is_some_and(|max| self.calls() + queued >= max) {
             return Err(too_much(word));
@@ -437,6 +443,11 @@ impl Pool {
             return Err(too_much(word));
         }
         Ok(())
+    }
+
+    /// Whether nothing is left that was taken.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.queue.is_empty() && self.calls() == 0
     }
 
     /// How many calls all processes have together.

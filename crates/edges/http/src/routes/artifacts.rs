@@ -29,6 +29,7 @@ routes! {
     /// Shows which runs wrote and read a file, and from and into which files.
     trace_file => get("/v1/worlds/{world}/trace", Need::READ, trace)
         .query::<String>("path", "The file's path, which begins with `/`.").required()
+        .query::<u32>("depth", "How many runs away on each side is looked, 1 to 5; 1 when absent.")
         .gives::<wire::Trace>(200, "Who wrote and read the file.")
         .fails(404, "There has never been such a file.");
     /// Shows how much a world stores.
@@ -90,7 +91,8 @@ fn prefix(params: &Params) -> Result<Option<String>, Fault> {
 async fn trace(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
     let world = access::world_in(&caller, Verb::Read, &segments)?;
     let path = from_wire::path_param(&params)?;
-    let trace = app.handle.files().trace(&caller, &world, &path).await?;
+    let depth = wharf_views::trace_depth(params.number("depth")?)?;
+    let trace = app.handle.files().trace(&caller, &world, &path, depth).await?;
     answer::ok(&wharf_views::trace(&world, &path, &trace))
 }
 

@@ -1,9 +1,10 @@
 //! What changes, told thinly to whoever shows it.
 
+use std::sync::Arc;
+
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use wharf_domain::Caller;
-use wharf_engine::ChangeFeed;
 use wharf_views::ChangeQuery;
 use wharf_vocab::{ChangeKind, Fault, Verb};
 use wharf_wire::rest_v1::Changes;
@@ -11,6 +12,7 @@ use wharf_wire::rest_v1::Changes;
 use super::table::{ApiCall, get, routes};
 use crate::access::{self, Need};
 use crate::answer::{Answer, invalid};
+use crate::app::App;
 use crate::params::Params;
 use crate::sse;
 
@@ -36,7 +38,7 @@ async fn stream(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
     let query = ChangeQuery { kinds, world };
     let (handle, reader) = (app.handle.clone(), caller.clone());
     let allowed = Box::new(move || handle.trust().check_current(&reader).is_ok());
-    let source = events(app.handle.changes(), query, caller);
+    let source = events(Arc::clone(&app), query, caller);
     Ok(app.stream(source, allowed, "the core is stopping; come back"))
 }
 
@@ -48,13 +50,19 @@ fn kinds(text: &str) -> Result<Vec<ChangeKind>, Fault> {
     text.split(',').map(kind).collect()
 }
 
-fn events(feed: ChangeFeed, query: ChangeQuery, caller: Caller) -> BoxStream<'static, String> {
-    stream::unfold((feed, query, caller), |(mut feed, query, caller)| async move {
+fn events(app: Arc<App>, query: ChangeQuery, caller: Caller) -> BoxStream<'static, String> {
+    let feed = app.handle.changes();
+    stream::unfold((feed, app, query, caller), |(mut feed, app, query, caller)| async move {
         let frame = feed.next().await?;
-        let shown = wharf_views::changes(&frame, &query, |change| change.is_known_to(&caller));
-        let data = shown.and_then(|shown| serde_json::to_string(&shown).ok());
-        let text = data.map(|data| sse::message(None, "changes", &data)).unwrap_or_default();
-        Some((text, (feed, query, caller)))
+        let text = app.changes.of(&frame, &query, &caller);
+        let text = text.map(|text| text.as_ref().to_owned()).unwrap_or_default();
+        Some((text, (feed, app, query, caller)))
     })
     .boxed()
+}
+
+/// A frame as one event.
+pub(crate) fn write(shown: &Changes) -> Option<String> {
+    let data = serde_json::to_string(shown).ok()?;
+    Some(sse::message(None, "changes", &data))
 }

@@ -1,13 +1,15 @@
 //! Providers of every kind in one shape, and looking for anything.
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use std::sync::Arc;
 use wharf_ports::providers::{ProviderControl, ProviderState, ProviderView};
 use wharf_vocab::limits::LOG_LINES_SHOWN_MAX;
 use wharf_vocab::{Code, Fault, ProviderId};
 use wharf_wire::rest_v1::{self as wire, AgentLogLine, Page};
 
-use super::table::{ApiCall, get, routes};
+use super::table::{ApiCall, get, post, routes};
+use super::{status, to_its_end};
 use crate::access::{self, Need};
 use crate::answer::{self, Answer};
 use crate::app::App;
@@ -30,6 +32,19 @@ routes! {
     /// Lists the latest starts of a provider's process, newest first.
     provider_launches => get("/v1/providers/{provider_id}/launches", Need::READ, launches)
         .lists::<wire::ProviderLaunch>("The starts.")
+        .missing("provider");
+    /// Shows what a provider's processes used lately, step by step: an hour by ten seconds, or a day by
+    /// minutes. It is kept in memory, so there is nothing from before the core's start.
+    provider_usage => get("/v1/providers/{provider_id}/usage", Need::READ, usage)
+        .query::<String>("range", "`1h` or `24h`; `1h` when absent.")
+        .gives::<wire::ProviderUsage>(200, "The steps, oldest first; none of a provider that the core \
+            does not launch.")
+        .missing("provider");
+    /// Drains a provider: it finishes what is under way, takes nothing new and then stops. The answer
+    /// does not wait for that; meanwhile its state is `draining`. Starting it takes that back, stopping
+    /// it ends it at once.
+    drain_provider => post("/v1/providers/{provider_id}/drain", Need::OPERATE_EVERYWHERE, drain)
+        .gives::<wire::Provider>(202, "The provider.")
         .missing("provider");
     /// Shows lines of a provider's log: the last ones, or those before a time, or those that contain a
     /// text.
@@ -104,6 +119,34 @@ async fn launches(State(app): State<Arc<App>>, segments: Segments) -> Answer {
     let provider = app.handle.providers().get(&id).map_err(|_| unknown(&id))?;
     let items = wharf_views::launches(&app.handle, &provider).await?;
     answer::ok(&Page { items, next_cursor: None })
+}
+
+async fn usage(State(app): State<Arc<App>>, segments: Segments, params: Params) -> Answer {
+    let (id, range) = (provider_id(&segments)?, status::range(&params)?);
+    let points = match controls(&app).find_map(|control| control.usage(&id, range).ok()) {
+        Some(points) => points,
+        None => known_otherwise(&app, &id).map(|()| Vec::new())?,
+    };
+    answer::ok(&wharf_views::provider_usage(range, &points))
+}
+
+async fn drain(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
+    let id = provider_id(&segments)?;
+    let Some(control) = controls(&app).find(|control| control.show(&id).is_ok()).cloned() else {
+        known_otherwise(&app, &id)?;
+        let message = format!("The core does not launch {id}; stop it where it was started.");
+        return Err(Fault::new(Code::RequestInvalid, message).into());
+    };
+    let by = caller.clone();
+    let view = to_its_end(async move { control.drain(by, id).await }).await?;
+    let shown = wharf_views::provider(&access::seen_by(&caller, view));
+    Ok(answer::json(StatusCode::ACCEPTED, &shown))
+}
+
+/// Whether there is such a provider among those that the core does not launch.
+fn known_otherwise(app: &App, id: &ProviderId) -> Result<(), Fault> {
+    let all = wharf_views::all_providers(&app.handle, &[]);
+    all.iter().any(|it| it.provider_id == id.as_str()).then_some(()).ok_or_else(|| unknown(id))
 }
 
 async fn logs(State(app): State<Arc<App>>, segments: Segments, params: Params) -> Answer {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use wharf_views::{CoreStatus, SeriesRange};
-use wharf_vocab::{Code, Fault, Verb};
+use wharf_views::CoreStatus;
+use wharf_vocab::{Code, Fault, SeriesRange, Verb};
 use wharf_wire::rest_v1::{CoreLog, System, SystemSeries};
 
 use super::table::{get, routes};
@@ -38,9 +38,13 @@ async fn show(State(app): State<Arc<App>>) -> Answer {
 }
 
 async fn series(State(app): State<Arc<App>>, params: Params) -> Answer {
+    answer::ok(&status(&app)?.series(range(&params)?))
+}
+
+/// How far back a series goes.
+pub(super) fn range(params: &Params) -> Result<SeriesRange, Fault> {
     let range = SeriesRange::parse(params.text("range").unwrap_or("1h"));
-    let range = range.ok_or_else(|| invalid("range", "`range` is 1h or 24h."))?;
-    answer::ok(&status(&app)?.series(range))
+    range.ok_or_else(|| invalid("range", "`range` is 1h or 24h."))
 }
 
 async fn log(State(app): State<Arc<App>>, params: Params) -> Answer {

@@ -114,6 +114,7 @@ async fn every_state_is_shown_with_its_reason() {
     for (state, word) in [
         (ProviderState::Unhealthy, "unhealthy"),
         (ProviderState::BackingOff, "backing_off"),
+        (ProviderState::Draining, "draining"),
         (ProviderState::Crashed, "crashed"),
         (ProviderState::Drifted, "drifted"),
     ] {

@@ -172,6 +172,36 @@ async fn c015_providers_of_every_kind_have_one_shape() {
 }
 
 #[tokio::test]
+async fn c015_a_provider_is_drained_and_what_it_used_is_shown() {
+    let agents = ScriptedAgents::new();
+    let control = Arc::clone(&agents);
+    let edge = Edge::start_with(|options| options.agents = Some(control)).await;
+    edge.post("/v1/agents", json!({"folder": "/agents/dev.example.hello"})).await;
+    edge.post("/v1/agents/dev.example.hello/approve", json!({"all": true})).await;
+    edge.call("POST", "/v1/agents/dev.example.hello/start").send().await;
+    let path = "/v1/providers/dev.example.hello";
+    let used = edge.get(&format!("{path}/usage?range=24h")).await.json();
+    let points = json!([
+        {"at": "2025-11-15T00:00:00.000Z", "memory_bytes": 10, "cpu_ms": 0, "processes": 1},
+        {"at": "2025-11-15T00:01:00.000Z", "memory_bytes": 11, "cpu_ms": 1, "processes": 1},
+    ]);
+    assert_eq!(used, json!({"range": "24h", "step_ms": 60_000, "points": points}));
+    edge.get(&format!("{path}/usage?range=2h")).await.refused(400, "request.invalid");
+    let drained = edge.call("POST", &format!("{path}/drain")).send().await;
+    assert_eq!(drained.status, 202, "{drained:?}");
+    let drained = drained.json();
+    let (state, enabled) = (&drained["state"], &drained["enabled"]);
+    assert_eq!((state, enabled), (&json!("draining"), &json!(false)), "{drained}");
+    // The core's own tools are no process, and nobody is nobody.
+    assert_eq!(edge.get("/v1/providers/wharf/usage").await.json()["points"], json!([]));
+    let own = edge.call("POST", "/v1/providers/wharf/drain").send().await;
+    own.refused(400, "request.invalid");
+    edge.get("/v1/providers/nobody/usage").await.refused(404, "agent.not_found");
+    let nobody = edge.call("POST", "/v1/providers/nobody/drain").send().await;
+    nobody.refused(404, "agent.not_found");
+}
+
+#[tokio::test]
 async fn c016_folders_are_listed_without_what_lies_in_them() {
     let edge = Edge::start().await;
     for path in ["a.txt", "b/1.txt", "b/2.txt", "b/c/3.txt", "b.txt", "d/e/f.txt", "z.txt"] {

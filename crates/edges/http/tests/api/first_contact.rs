@@ -49,6 +49,7 @@ async fn the_doctor_says_what_is_true() {
             name: "disk".to_owned(),
             verdict: wharf_vocab::Verdict::Warn,
             text: "little room".to_owned(),
+            fixes: Vec::new(),
         };
         options.doctor = Some(Doctor(std::sync::Arc::new(move || vec![finding()])));
     })

@@ -69,6 +69,22 @@ pub(crate) fn operations() -> Vec<Operation> {
         ),
         (
             "GET",
+            "/v1/providers/{provider_id}/usage",
+            "/v1/providers/none/usage",
+            Read,
+            Any,
+            Value::Null,
+        ),
+        (
+            "POST",
+            "/v1/providers/{provider_id}/drain",
+            "/v1/providers/none/drain",
+            Operate,
+            Everywhere,
+            Value::Null,
+        ),
+        (
+            "GET",
             "/v1/providers/{provider_id}/logs",
             "/v1/providers/none/logs",
             Operate,

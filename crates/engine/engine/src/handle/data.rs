@@ -11,13 +11,13 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use wharf_domain::scope::{InputBinding, ReadObject, Target, WorldPath};
-use wharf_domain::{Metered, Progress, RunSpec};
+use wharf_domain::{Metered, Progress, RunSpec, TRANSFERS_MAX, Transfer};
 use wharf_ports::{
     ByteStream, Dispatch, Method, ObjectBody, ObjectError, ObjectInfo, ObjectStore, ObjectVersion,
     PutObject, verified,
 };
 use wharf_vocab::limits::{PRESIGN_S_MIN, PRESIGN_SLACK_S, RUN_REFERENCES_MAX};
-use wharf_vocab::{Code, Fault, Object, Publish, Timestamp};
+use wharf_vocab::{Code, Direction, Fault, Object, Publish, Timestamp};
 
 use super::AttemptRef;
 use super::gate::{holder, version_of};
@@ -137,7 +137,7 @@ impl AttemptRecord {
     pub(super) fn metered(&self) -> Metered {
         let inner = self.lock();
         let bytes_in = inner.bytes_in.values().fold(0_u64, |sum, bytes| sum.saturating_add(*bytes));
-        Metered { bytes_in, ..inner.metered }
+        Metered { bytes_in, ..inner.metered.clone() }
     }
 
     pub(super) fn used_cpu_ms(&self, cpu_ms: u64) {
@@ -154,6 +154,32 @@ impl AttemptRecord {
         let mut inner = self.lock();
         let given = inner.bytes_in.entry(name.to_owned()).or_default();
         *given = bytes.max(*given);
+    }
+
+    /// Begins to hand a file over; which of the transfers it is, unless there are too many.
+    pub(super) fn begin_transfer(
+        &self,
+        key: &str,
+        direction: Direction,
+        at: Timestamp,
+    ) -> Option<usize> {
+        let transfers = &mut self.lock().metered.transfers;
+        let room = transfers.len() < TRANSFERS_MAX;
+        room.then(|| {
+            let key = key.to_owned();
+            transfers.push(Transfer { key, direction, bytes: 0, at, took_ms: 0 });
+            transfers.len() - 1
+        })
+    }
+
+    /// So many bytes of a file have been handed over by now.
+    pub(super) fn go_on_transfer(&self, number: Option<usize>, bytes: u64, now: Timestamp) {
+        let mut inner = self.lock();
+        let found = number.and_then(|number| inner.metered.transfers.get_mut(number));
+        if let Some(transfer) = found {
+            transfer.bytes = bytes;
+            transfer.took_ms = now.ms_since(transfer.at);
+        }
     }
 
     fn hand_over(&self, name: &str, written: StoredOutput) {
@@ -319,6 +345,8 @@ impl AttemptData {
         };
         let (objects, world) = (self.objects()?, &self.attempt.dispatch().run.world);
         let wanted = version_of(world, read);
+        let handle = self.attempt.handle().clone();
+        let number = self.attempt.work().begin_transfer(name, Direction::In, handle.now());
         let found = || objects.get_version(wanted.clone());
         let found = storage::patiently(Tries::Long, found).await;
         let told = |error: ObjectError| Fault::from(error).with("key", name);
@@ -333,6 +361,7 @@ impl AttemptData {
         let stream = storage::counted(stream, move |bytes| {
             passed = passed.saturating_add(bytes);
             work.count_in(&name, passed);
+            work.go_on_transfer(number, passed, handle.now());
             storage::count_read(bytes);
         });
         Ok(ObjectBody { stream, ..body })
@@ -368,8 +397,11 @@ impl AttemptData {
             bytes: Some(bytes),
             b3: None,
         };
+        let (handle, work) = (self.attempt.handle(), self.attempt.work());
+        let number = work.begin_transfer(name, Direction::Out, handle.now());
         let info = self.objects()?.put(put, storage::counted(body, storage::count_written)).await;
         let info = info.map_err(|error| Fault::from(error).with("key", name))?;
+        work.go_on_transfer(number, info.bytes, handle.now());
         self.attempt.work().hand_over(name, StoredOutput { at, place, info });
         Ok(())
     }

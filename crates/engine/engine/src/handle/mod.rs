@@ -60,7 +60,7 @@ pub use outputs::{AttemptEnd, AttemptOutputs, WrittenFile};
 pub use providers::CatalogChanges;
 pub use request::{NewRun, RunSeats};
 pub use runs::AcceptedRun;
-pub use trace::{FileTrace, RunLineage};
+pub use trace::{FarRun, FileTrace, RunLineage, TRACE_DEPTH_MAX};
 pub use uploads::{UploadRef, UploadView};
 pub use watch::Watch;
 pub use worlds::WorldView;

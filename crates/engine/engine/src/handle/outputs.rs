@@ -15,7 +15,7 @@ use wharf_domain::{
 };
 use wharf_ports::{ObjectError, ObjectInfo, ObjectStore};
 use wharf_vocab::limits::VALUE_BYTES_MAX;
-use wharf_vocab::{B3, Code, Fault, Micro, Object, Publish, Timestamp};
+use wharf_vocab::{B3, Code, Direction, Fault, Micro, Object, Publish, Timestamp};
 
 use super::AttemptRef;
 use super::agree::{SKEW_MS, agrees};
@@ -299,7 +299,10 @@ impl AttemptRef {
             OutputReport::Value(value) => {
                 let (kind, bytes) = (place.media_type(), content(value));
                 storage::count_written(storage::length(&bytes));
+                let (work, handle) = (self.work(), self.handle());
+                let number = work.begin_transfer(name, Direction::Out, handle.now());
                 let info = storage::put_bytes(&*objects, &key, kind, bytes).await.map_err(told)?;
+                work.go_on_transfer(number, info.bytes, handle.now());
                 StoredOutput { at, place, info }
             }
             OutputReport::Wrote(WrittenFile { bytes, b3 }) => {

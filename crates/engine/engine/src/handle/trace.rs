@@ -16,6 +16,10 @@ const RECORDS_MAX: usize = 500;
 const RUNS_MAX: usize = 50;
 /// Files of one run that are shown.
 const FILES_MAX: usize = 100;
+/// Runs farther away that are looked at.
+const FAR_RUNS_MAX: usize = 200;
+/// How far away a run may be that is shown.
+pub const TRACE_DEPTH_MAX: u32 = 5;
 
 /// Where a file comes from and where it went.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,8 +32,25 @@ pub struct FileTrace {
     pub made_from: Vec<(RunId, Vec<FileRecord>)>,
     /// For each run that read it: the files that run wrote.
     pub went_into: Vec<(RunId, Vec<FileRecord>)>,
+    /// Runs farther away, nearer ones first.
+    pub further: Vec<FarRun>,
     /// Whether there is more than is shown.
     pub cut: bool,
+}
+
+/// A run that files connect with a file over other runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FarRun {
+    /// The run.
+    pub run: RunId,
+    /// How many runs away it is, from 2.
+    pub depth: u32,
+    /// Where it lies: `in` what the file was made from, `out` what it went into.
+    pub side: Direction,
+    /// The files it read, as far as they lie on the way.
+    pub read: Vec<FileRecord>,
+    /// The files it wrote, as far as they lie on the way.
+    pub wrote: Vec<FileRecord>,
 }
 
 /// The files of a run, and the runs that they connect it with.
@@ -78,12 +99,14 @@ impl FileCalls<'_> {
         Ok(lineage)
     }
 
-    /// Where a file comes from and where it went. Needs the verb `read`.
+    /// Where a file comes from and where it went, over so many runs on each side. Needs the verb
+    /// `read`.
     pub async fn trace(
         self,
         caller: &Caller,
         world: &WorldId,
         path: &WorldPath,
+        depth: u32,
     ) -> Result<FileTrace, Fault> {
         self.may_use_files(caller, Verb::Read, world)?;
         let (records, mut cut) = self.records(world, Some(path), None, RECORDS_MAX).await?;
@@ -94,7 +117,80 @@ impl FileCalls<'_> {
             records.into_iter().partition(|record| record.artifact.direction == Direction::Out);
         let made_from = self.others(world, &written, Direction::In, &mut cut).await?;
         let went_into = self.others(world, &read, Direction::Out, &mut cut).await?;
-        Ok(FileTrace { written, read, made_from, went_into, cut })
+        let mut further = Vec::new();
+        let mut seen: BTreeSet<RunId> =
+            made_from.iter().chain(&went_into).map(|(run, _)| run.clone()).collect();
+        for (side, near) in [(Direction::In, &made_from), (Direction::Out, &went_into)] {
+            let mut edge: Vec<FileRecord> =
+                near.iter().flat_map(|(_, files)| files.iter().cloned()).collect();
+            for depth in 2..=depth.min(TRACE_DEPTH_MAX) {
+                let found = self.beyond(world, &edge, (side, depth), &mut seen, &mut cut).await?;
+                let next =
+                    |it: &FarRun| if side == Direction::In { &it.read } else { &it.wrote }.clone();
+                edge = found.iter().flat_map(next).collect();
+                further.extend(found);
+            }
+        }
+        Ok(FileTrace { written, read, made_from, went_into, further, cut })
+    }
+
+    /// The runs next to these files on one side that were not seen yet, each with its files.
+    async fn beyond(
+        self,
+        world: &WorldId,
+        edge: &[FileRecord],
+        (side, depth): (Direction, u32),
+        seen: &mut BTreeSet<RunId>,
+        cut: &mut bool,
+    ) -> Result<Vec<FarRun>, Fault> {
+        let mut found: Vec<FarRun> = Vec::new();
+        for file in edge {
+            let path = Some(&file.artifact.path);
+            let (records, more) = self.records(world, path, None, RECORDS_MAX).await?;
+            *cut |= more;
+            // Before: whoever wrote this version last. After: all who read it.
+            let joins: Vec<FileRecord> = match side {
+                Direction::In => {
+                    let wrote = records.into_iter().filter(|it| {
+                        is_same(it, file, Direction::Out) && it.position < file.position
+                    });
+                    wrote.last().into_iter().collect()
+                }
+                Direction::Out => {
+                    let read = records.into_iter().filter(|it| {
+                        is_same(it, file, Direction::In) && it.position > file.position
+                    });
+                    read.collect()
+                }
+            };
+            for join in joins {
+                let Some(run) = join.artifact.run.clone() else { continue };
+                if let Some(known) = found.iter_mut().find(|it| it.run == run) {
+                    let near =
+                        if side == Direction::In { &mut known.wrote } else { &mut known.read };
+                    near.push(join);
+                    continue;
+                }
+                if seen.len() >= FAR_RUNS_MAX {
+                    *cut = true;
+                    continue;
+                }
+                if !seen.insert(run.clone()) {
+                    continue;
+                }
+                let (mut files, more) =
+                    self.records(world, None, Some(&run), 2 * FILES_MAX).await?;
+                files.retain(|it| it.artifact.direction == side);
+                *cut |= more || files.len() > FILES_MAX;
+                files.truncate(FILES_MAX);
+                let (read, wrote) = match side {
+                    Direction::In => (files, vec![join]),
+                    Direction::Out => (vec![join], files),
+                };
+                found.push(FarRun { run, depth, side, read, wrote });
+            }
+        }
+        Ok(found)
     }
 
     /// For each run in these records: the files that it read or wrote.

@@ -11,7 +11,7 @@ use serde_json::json;
 use wharf_domain::grant::{Narrowing, Rights};
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::{Artifact, Caller, ToolDef};
-use wharf_engine::{FileQuery, FileRecord, NewFile, NewRun};
+use wharf_engine::{FarRun, FileQuery, FileRecord, NewFile, NewRun};
 use wharf_ports::{ManualClock, Method, ObjectStore as _};
 use wharf_vocab::limits::UPLOAD_PART_BYTES_MIN;
 use wharf_vocab::{B3, Code, Direction, Durability, Fault, RunId, Timestamp, Verb, WorldId};
@@ -258,7 +258,7 @@ async fn t040_every_file_is_traced_both_ways() {
     assert_eq!(row.run.as_ref(), Some(&runs[0].key.run));
     assert!(row.b3.is_some());
 
-    let trace = bench.handle.files().trace(&owner(), &default_world(), &path("/middle")).await;
+    let trace = bench.handle.files().trace(&owner(), &default_world(), &path("/middle"), 1).await;
     let trace = trace.expect("known");
     let by = |records: &[FileRecord]| {
         records.iter().map(|record| record.artifact.run.clone()).collect::<Vec<_>>()
@@ -273,14 +273,47 @@ async fn t040_every_file_is_traced_both_ways() {
     assert_eq!(paths(&trace.made_from), ["/raw"]);
     assert_eq!(paths(&trace.went_into), ["/end", "/other"]);
     assert!(!trace.cut);
-    let fault = bench.handle.files().trace(&owner(), &default_world(), &path("/nothing")).await;
+    let fault = bench.handle.files().trace(&owner(), &default_world(), &path("/nothing"), 1).await;
     assert!(fault.expect_err("never there").is(Code::ArtifactNotFound));
+}
+
+#[tokio::test]
+async fn c016_a_trace_goes_over_several_runs_on_both_sides() {
+    let bench = Bench::new().await;
+    bench.put("/a", "x").await;
+    let peer = work(&bench).await;
+    for (from, to) in [("/a", "/b"), ("/b", "/c"), ("/c", "/d"), ("/d", "/e"), ("/d", "/f")] {
+        let (inputs, outputs) = (json!({"in.world": from}), json!({"out.world": to}));
+        let run = bench.start_with("acme/work", inputs, outputs).await.expect("accepted");
+        let attempt = peer.next().await;
+        attempt.data().inputs_with_addresses().await.expect("made");
+        attempt.succeeded(object(json!({"out": format!("text {to}")})), 0).await.expect("told");
+        bench.end_of(&run.key).await;
+    }
+    let far = async |at: &str, depth: u32| {
+        let files = bench.handle.files();
+        let trace = files.trace(&owner(), &default_world(), &path(at), depth).await;
+        let trace = trace.expect("known");
+        assert!(!trace.cut);
+        let names = |records: &[FileRecord]| -> Vec<String> {
+            records.iter().map(|it| it.artifact.path.to_string()).collect()
+        };
+        let one = |it: &FarRun| {
+            let (read, wrote) = (names(&it.read).concat(), names(&it.wrote).concat());
+            format!("{} {} {read}>{wrote}", it.depth, it.side.as_str())
+        };
+        trace.further.iter().map(one).collect::<Vec<_>>()
+    };
+    assert_eq!(far("/d", 1).await, [""; 0]);
+    assert_eq!(far("/d", 2).await, ["2 in /b>/c"]);
+    assert_eq!(far("/d", 5).await, ["2 in /b>/c", "3 in /a>/b"]);
+    assert_eq!(far("/b", 3).await, ["2 out /c>/d", "3 out /d>/e", "3 out /d>/f"]);
 }
 
 /// Names of the inputs that runs were given of a file, in order.
 async fn readers(bench: &Bench, at: &str) -> Vec<String> {
     let trace =
-        bench.handle.files().trace(&owner(), &default_world(), &path(at)).await.expect("known");
+        bench.handle.files().trace(&owner(), &default_world(), &path(at), 1).await.expect("known");
     trace.read.into_iter().map(|record| record.artifact.key.expect("an input")).collect()
 }
 
@@ -329,7 +362,7 @@ async fn t040_a_run_in_memory_leaves_its_files_on_record() {
     bench.end_of(&run.key).await;
     let bench = bench.killed().await;
     assert_eq!(bench.listed().await, ["/in", "/out"]);
-    let trace = bench.handle.files().trace(&owner(), &default_world(), &path("/in")).await;
+    let trace = bench.handle.files().trace(&owner(), &default_world(), &path("/in"), 1).await;
     assert_eq!(trace.expect("known").went_into[0].0, run.key.run);
 }
 

@@ -322,7 +322,7 @@ impl Run {
                 self.book(entry.cost_micro, entry.incomplete);
                 self.room = None;
                 self.pause = Some(Pause::Backoff(entry.retry_at));
-                self.metered = self.metered.plus(entry.metered);
+                self.metered = std::mem::take(&mut self.metered).plus(entry.metered.clone());
                 self.keep_final(entry.given.as_ref());
                 if entry.approval.is_some() {
                     self.reused.clone_from(&entry.approval);
@@ -364,7 +364,7 @@ impl Run {
                 self.book(entry.cost_micro, entry.incomplete);
                 self.pause = None;
                 self.publishing = None;
-                self.metered = self.metered.plus(entry.metered);
+                self.metered = std::mem::take(&mut self.metered).plus(entry.metered.clone());
                 self.keep_final(entry.given.as_ref());
                 self.artifacts.clone_from(&entry.artifacts);
                 self.ended_at = Some(at);

@@ -50,7 +50,7 @@ pub(crate) fn staged(attempt: &AttemptId) -> Delivery {
             direction: Direction::Out,
         }],
         moves: vec![Move { from, to }],
-        metered: Metered { cpu_ms: Some(11), bytes_in: 0, bytes_out: 7 },
+        metered: Metered { cpu_ms: Some(11), bytes_out: 7, ..Metered::default() },
         given: Some(Digest::of(&[b"given"])),
     }
 }

@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 use wharf_domain::run::{AttemptError, AttemptReport, RunInput};
 use wharf_domain::scope::{Bindings, InputBinding, ReadObject, Target, WorldPath};
-use wharf_domain::{ArtifactOp, AuditRecord, Availability, Delivery, Metered, Outcome, RunSpec};
+use wharf_domain::{
+    ArtifactOp, AuditRecord, Availability, Delivery, Metered, Outcome, RunSpec, Transfer,
+};
 use wharf_vocab::limits::CANCEL_GRACE_MS;
-use wharf_vocab::{B3, Code, Direction, Executed, Fault, RunStatus};
+use wharf_vocab::{B3, Code, Direction, Executed, Fault, RunStatus, Timestamp};
 
 use crate::stage::{
     CANARY, Plan, Stage, assert_stands, cancel, down, gate, kinds, object, proposes, staged,
@@ -140,11 +142,21 @@ fn t041_a_receipt_has_what_was_reported_beside_what_was_held_and_measured() {
     })
     .start();
     let busy = AttemptError::Failed(Fault::new(Code::ToolBusy, "Not now."), Executed::No);
-    let first = Metered { cpu_ms: Some(40), bytes_in: 500, bytes_out: 0 };
+    let read = Transfer {
+        key: "a".into(),
+        direction: Direction::In,
+        bytes: 500,
+        at: Timestamp(3),
+        took_ms: 2,
+    };
+    let transfers = vec![read.clone()];
+    let first = Metered { cpu_ms: Some(40), bytes_in: 500, transfers, ..Metered::default() };
     let attempt_id = stage.attempt_id();
     stage.take(&RunInput::AttemptEnded { attempt_id, report: report(Err(busy), 4, first) });
     stage.wake();
-    let second = Metered { cpu_ms: None, bytes_in: 500, bytes_out: 70 };
+    let again = Transfer { at: Timestamp(9), ..read.clone() };
+    let transfers = vec![again.clone()];
+    let second = Metered { cpu_ms: None, bytes_in: 500, bytes_out: 70, transfers };
     let attempt_id = stage.attempt_id();
     let result = Ok(object("result"));
     stage.take(&RunInput::AttemptEnded { attempt_id, report: report(result, 5, second) });
@@ -155,7 +167,8 @@ fn t041_a_receipt_has_what_was_reported_beside_what_was_held_and_measured() {
     assert_eq!(receipt(one), wanted.each_ref().map(Option::as_ref));
     let wanted = [fact(5), fact(10), None, fact(500), fact(70)];
     assert_eq!(receipt(two), wanted.each_ref().map(Option::as_ref));
-    let all = Metered { cpu_ms: Some(40), bytes_in: 1_000, bytes_out: 70 };
+    let transfers = vec![read, again];
+    let all = Metered { cpu_ms: Some(40), bytes_in: 1_000, bytes_out: 70, transfers };
     assert_eq!((stage.run.metered, stage.run.cost_micro), (all, 9));
 }
 
@@ -191,17 +204,19 @@ fn t041_nothing_measured_is_nothing_told() {
 fn t041_what_a_proposal_used_up_is_counted() {
     let mut stage = Plan::default().start();
     stage.take(&ends(&stage, Err(proposes("mail"))));
-    assert_eq!(stage.run.metered, Metered { cpu_ms: Some(11), bytes_in: 0, bytes_out: 7 });
+    let expect = Metered { cpu_ms: Some(11), bytes_out: 7, ..Metered::default() };
+    assert_eq!(stage.run.metered, expect);
     assert!(stage.artifacts.is_empty());
 }
 
 #[test]
 fn t041_what_was_measured_adds_up_without_overflowing() {
-    let some = Metered { cpu_ms: Some(u64::MAX), bytes_in: u64::MAX, bytes_out: 1 };
+    let some =
+        Metered { cpu_ms: Some(u64::MAX), bytes_in: u64::MAX, bytes_out: 1, ..Metered::default() };
     let none = Metered::default();
-    assert_eq!(some.plus(none), some);
-    assert_eq!(none.plus(some), some);
-    assert_eq!(some.plus(some), Metered { bytes_out: 2, ..some });
+    assert_eq!(some.clone().plus(none.clone()), some);
+    assert_eq!(none.plus(some.clone()), some);
+    assert_eq!(some.clone().plus(some.clone()), Metered { bytes_out: 2, ..some });
 }
 
 #[test]

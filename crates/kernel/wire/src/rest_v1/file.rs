@@ -47,8 +47,26 @@ pub struct Trace {
     pub made_from: Vec<TraceStep>,
     /// For each run that read it, the files that run wrote.
     pub went_into: Vec<TraceStep>,
+    /// With a `depth` above 1, runs farther away, nearer ones first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<TraceRun>,
     /// Whether there is more than is shown.
     pub cut: bool,
+}
+
+/// A run that files connect with the file over other runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TraceRun {
+    /// The run.
+    pub run_id: RunId,
+    /// How many runs away it is, from 2.
+    pub depth: u32,
+    /// Where it lies: `in` what the file was made from, `out` what it went into.
+    pub side: Direction,
+    /// The files it read; on the side `out` only those that lie on the way.
+    pub read: Vec<Artifact>,
+    /// The files it wrote; on the side `in` only those that lie on the way.
+    pub wrote: Vec<Artifact>,
 }
 
 /// A run that read or wrote a file.

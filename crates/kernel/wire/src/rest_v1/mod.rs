@@ -40,18 +40,18 @@ pub use event::{
     PartialEvent, ProgressEvent, TextEvent,
 };
 pub use file::{
-    Artifact, BeginUpload, Collected, CompleteUpload, Receipt, Trace, TraceStep, Upload,
+    Artifact, BeginUpload, Collected, CompleteUpload, Receipt, Trace, TraceRun, TraceStep, Upload,
     UploadPart, Usage,
 };
 pub use login::{BeginMcpLogin, EndMcpLogin, McpLoginPage, McpLoginState};
 pub use mcp::{AddMcp, McpOauth, McpServer};
 pub use overview::{
     Account, ArtifactPage, AuditVerdict, Folder, FoundProvider, FoundTool, FoundWorld, Provider,
-    ProviderLaunch, Search,
+    ProviderLaunch, ProviderUsage, ProviderUsagePoint, Search,
 };
 pub use runs::{
     CancelRuns, CanceledRuns, RunAgain, RunAttempt, RunCount, RunLineage, RunNode, RunStats,
-    RunStatsItem, RunTree,
+    RunStatsItem, RunTransfer, RunTree,
 };
 pub use system::{
     CoreLog, CoreLogLine, EndedRuns, System, SystemLimit, SystemPoint, SystemQueue, SystemSeries,
@@ -220,6 +220,11 @@ pub struct Run {
     /// Its attempts, oldest first; only where one run is shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<Vec<RunAttempt>>,
+    /// Files that the core handed to its provider or took from it, in the order in which that
+    /// began, of attempts that have ended; not in lists. What a provider fetches by an address is
+    /// not among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<Vec<RunTransfer>>,
 }
 
 /// What a run waits for while it is `queued` or `waiting`.
@@ -334,6 +339,19 @@ pub struct Finding {
     pub verdict: Verdict,
     /// What was found.
     pub text: String,
+    /// What to do about it; none if all is well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fixes: Vec<Fix>,
+}
+
+/// Something to do about what a check found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Fix {
+    /// What it does, for people.
+    pub text: String,
+    /// What to type on the core's machine, where there is something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 /// `GET /v1/costs`: sums by row, and their total.

@@ -107,6 +107,30 @@ pub struct ProviderLaunch {
     pub pid: Option<u64>,
 }
 
+/// What the processes of a provider used lately, step by step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProviderUsage {
+    /// How far back the steps go: `1h` or `24h`.
+    pub range: String,
+    /// How long a step is.
+    pub step_ms: u64,
+    /// The steps, oldest first. A step without a process is left out.
+    pub points: Vec<ProviderUsagePoint>,
+}
+
+/// What the processes of a provider used in one step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProviderUsagePoint {
+    /// When the step began.
+    pub at: DateTime,
+    /// The most memory seen in use; what processes share counts for each.
+    pub memory_bytes: u64,
+    /// The processor time used in the step.
+    pub cpu_ms: u64,
+    /// The most processes seen.
+    pub processes: u64,
+}
+
 /// An account of the budget tree.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_with_macros::skip_serializing_none;
 use utoipa::ToSchema;
-use wharf_vocab::{DateTime, GrantId, Mode, RunId, RunStatus, ToolId, WorldId};
+use wharf_vocab::{DateTime, Direction, GrantId, Mode, RunId, RunStatus, ToolId, WorldId};
 
 use super::{Artifact, ErrorInfo, Run, TraceStep};
 
@@ -20,6 +20,24 @@ pub struct RunAttempt {
     pub ended_at: Option<DateTime>,
     /// Why it ended, if it did not succeed.
     pub error: Option<ErrorInfo>,
+}
+
+/// A file that the core handed to a run's provider, or took from it.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunTransfer {
+    /// The name of the run's input or output.
+    pub key: String,
+    /// `in` what the provider was given, `out` what it wrote.
+    pub direction: Direction,
+    /// The file's path within the world, where it is known.
+    pub path: Option<String>,
+    /// How many bytes were handed over.
+    pub bytes: u64,
+    /// When that began.
+    pub at: DateTime,
+    /// How long it took.
+    pub took_ms: u64,
 }
 
 /// `GET /v1/runs/count`: how many runs there are.
@@ -192,6 +210,7 @@ mod tests {
                 "AskDetail" => survives::<crate::rest_v1::AskDetail>(data),
                 "Provider" => survives::<crate::rest_v1::Provider>(data),
                 "ProviderLaunch" => survives::<crate::rest_v1::ProviderLaunch>(data),
+                "ProviderUsage" => survives::<crate::rest_v1::ProviderUsage>(data),
                 "Account" => survives::<crate::rest_v1::Account>(data),
                 "ArtifactPage" => survives::<crate::rest_v1::ArtifactPage>(data),
                 "Search" => survives::<crate::rest_v1::Search>(data),
@@ -199,7 +218,7 @@ mod tests {
                 other => panic!("{other} is no message"),
             }
         }
-        assert_eq!(names.len(), 14, "each message has an example");
+        assert_eq!(names.len(), 15, "each message has an example");
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub(super) enum Chore {
     /// Whether a run was made.
     LookUp(RunKey, Epoch),
     /// A run that is over, whose cost came late.
-    FindEnded(RunKey, LateCost),
+    FindEnded(RunKey, Box<LateCost>),
     /// What the store holds of a world, an agent, a grant or a seat.
     LookUpRecord(StreamId, Epoch),
     /// The files of an attempt that are yet to be put in their places, one after the other.

@@ -16,6 +16,7 @@ use wharf_client::{Call, Client, McpServers};
 use wharf_vocab::Code;
 use wharf_wire::rest_v1::McpServer;
 
+use super::providers::drain::DrainArgs;
 use super::providers::{self, ProviderNoun, logs, pick};
 use crate::commands::{Context, Exit, Result, Table};
 use crate::plain;
@@ -83,10 +84,16 @@ Exit code 1 if it does not start; see its log.")]
     #[command(after_help = "\
 Examples:
   wharf mcp stop notes
+  wharf mcp stop notes --drain          let it finish its calls first
 
 The server is asked to end, and is killed with everything it started if it does not. It stays
 stopped, also after a restart of the core, until you start it.")]
-    Stop(McpSelector),
+    Stop {
+        #[command(flatten)]
+        which: McpSelector,
+        #[command(flatten)]
+        how: DrainArgs,
+    },
     /// Restart a server, or start it
     #[command(after_help = "\
 Examples:
@@ -161,7 +168,9 @@ pub(crate) async fn run(args: McpArgs, context: &Context) -> Result<Exit> {
         McpCommand::Start(args) => {
             start::run(&args, "starting", |servers, id| servers.start(id), context).await
         }
-        McpCommand::Stop(which) => {
+        McpCommand::Stop { which, how } => {
+            let (client, id) = which.find(context).await?;
+            how.finish(&client, &id, context.output).await?;
             steer(&which, context, "stopping", "is", |servers, id| servers.stop(id)).await
         }
         McpCommand::Restart(args) => {

@@ -105,7 +105,10 @@ fn what_next(server: &McpServer) -> String {
         ProviderState::Unhealthy | ProviderState::BackingOff | ProviderState::Crashed => {
             format!("\nsee what it said with\n  wharf mcp logs {id}\n")
         }
-        ProviderState::Starting | ProviderState::Running | ProviderState::Drifted => String::new(),
+        ProviderState::Starting
+        | ProviderState::Running
+        | ProviderState::Draining
+        | ProviderState::Drifted => String::new(),
     }
 }
 

@@ -70,11 +70,12 @@ enum StartOutcome {
 
 fn fate(it: &impl Startable) -> StartOutcome {
     use ProviderState::{
-        Added, Approved, BackingOff, Crashed, Drifted, Running, Starting, Stopped, Unhealthy,
+        Added, Approved, BackingOff, Crashed, Draining, Drifted, Running, Starting, Stopped,
+        Unhealthy,
     };
     match it.state() {
         _ if it.is_up() => StartOutcome::Up,
-        BackingOff | Crashed | Stopped | Drifted | Added => StartOutcome::Failed,
+        BackingOff | Crashed | Stopped | Draining | Drifted | Added => StartOutcome::Failed,
         Approved | Starting | Unhealthy | Running => StartOutcome::Coming,
     }
 }

@@ -72,6 +72,9 @@ pub(super) fn what_next(tool: &Tool, server: &ToolServer) -> String {
         ProviderState::Unhealthy | ProviderState::BackingOff | ProviderState::Crashed => {
             format!("\nsee what it said with\n  wharf tools logs {id}\n")
         }
-        ProviderState::Starting | ProviderState::Running | ProviderState::Drifted => String::new(),
+        ProviderState::Starting
+        | ProviderState::Running
+        | ProviderState::Draining
+        | ProviderState::Drifted => String::new(),
     }
 }

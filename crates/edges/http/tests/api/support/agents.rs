@@ -18,9 +18,11 @@ use wharf_domain::{Caller, Provider, ToolDef};
 use wharf_ports::launcher::{LogLine, LogSource};
 use wharf_ports::providers::{
     Approve, DeclaredProvider, FoundProvider, ProviderControl, ProviderState, ProviderView, Scan,
+    UsagePoint,
 };
 use wharf_vocab::{
-    Code, Digest, Fault, Isolation, LaunchId, ProviderId, SandboxLevel, Timestamp, ToolId,
+    Code, Digest, Fault, Isolation, LaunchId, ProviderId, SandboxLevel, SeriesRange, Timestamp,
+    ToolId,
 };
 
 /// A folder that makes whoever reads it fall over.
@@ -309,6 +311,15 @@ impl ProviderControl for ScriptedAgents {
         .boxed()
     }
 
+    fn drain(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>> {
+        async move {
+            self.change(&caller, &id, &ProviderInput::Stop { reason: None })?;
+            self.set(id.as_str(), |view| view.state = ProviderState::Draining);
+            self.show(&id)
+        }
+        .boxed()
+    }
+
     fn restart(
         &self,
         caller: Caller,
@@ -323,6 +334,17 @@ impl ProviderControl for ScriptedAgents {
 
     fn remove(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<(), Fault>> {
         async move { self.change(&caller, &id, &ProviderInput::Remove).map(drop) }.boxed()
+    }
+
+    fn usage(&self, id: &ProviderId, range: SeriesRange) -> Result<Vec<UsagePoint>, Fault> {
+        self.show(id)?;
+        let point = |n: u64| UsagePoint {
+            at: Timestamp(1_763_164_800_000 + n * range.step_ms()),
+            memory_bytes: 10 + n,
+            cpu_ms: n,
+            processes: 1,
+        };
+        Ok((0..2).map(point).collect())
     }
 
     fn logs(&self, id: ProviderId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {

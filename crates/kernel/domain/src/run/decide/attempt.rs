@@ -132,7 +132,7 @@ fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Mic
         cost_micro: bill.cost_micro,
         retry_at,
         approval: None,
-        metered: draft.delivery.metered,
+        metered: draft.delivery.metered.clone(),
         given: draft.delivery.given.clone(),
         incomplete: bill.incomplete,
     }));

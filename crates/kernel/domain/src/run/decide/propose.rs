@@ -46,7 +46,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, error: &Fault, cost: Micro) -> R
         cost_micro: bill.cost_micro,
         retry_at: draft.cx.now,
         approval: known.clone(),
-        metered: draft.delivery.metered,
+        metered: draft.delivery.metered.clone(),
         given: draft.delivery.given.clone(),
         incomplete: bill.incomplete,
     }));

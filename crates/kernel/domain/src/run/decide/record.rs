@@ -70,7 +70,7 @@ impl Draft<'_, '_> {
         if let Some(held) = self.run.active.as_ref().and_then(|attempt| attempt.hold.as_ref()) {
             record = record.fact("held_micro", held.amount_micro);
         }
-        let metered = self.delivery.metered;
+        let metered = &self.delivery.metered;
         if let Some(cpu_ms) = metered.cpu_ms {
             record = record.fact("cpu_ms", cpu_ms);
         }

@@ -61,7 +61,9 @@ impl Sim {
                 self.chore(node, Chore::AskAfterParent { parent, child });
             }
             Effect::LookUp { key, epoch } => self.chore(node, Chore::LookUp(key, epoch)),
-            Effect::FindEnded { key, cost } => self.chore(node, Chore::FindEnded(key, cost)),
+            Effect::FindEnded { key, cost } => {
+                self.chore(node, Chore::FindEnded(key, Box::new(cost)))
+            }
             Effect::LookUpRecord { stream, epoch } => {
                 self.chore(node, Chore::LookUpRecord(stream, epoch));
             }
@@ -137,7 +139,7 @@ impl Sim {
             Chore::FindEnded(key, cost) => {
                 let found = self.find(&key);
                 self.seen.note(Thing::LateCost);
-                self.send(node, key.shard(), Input::LateCost { key, cost, found });
+                self.send(node, key.shard(), Input::LateCost { key, cost: *cost, found });
             }
             Chore::LookUp(key, epoch) => {
                 let found = self.find(&key);
