@@ -137,6 +137,15 @@ check_containers() {
     echo "setup: podman or runc is missing, so no image is run" >&2
 }
 
+check_prometheus() {
+    have promtool && return 0
+    if have apt-get; then
+        echo "setup: promtool is missing; installing it"
+        apt_install prometheus && return 0
+    fi
+    echo "setup: promtool is missing, so alerts are not checked" >&2
+}
+
 # Tests try the artifact store on a real S3 server, and clients of others. They come from the
 # Python registry, with their hashes checked, into a folder that `cargo clean` removes.
 check_test_tools() {
@@ -212,6 +221,7 @@ case "$need" in
         check_node
         check_browser
         check_containers
+        check_prometheus
         check_test_tools
         check_openapi_tools
         check_mcp_peers

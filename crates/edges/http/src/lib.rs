@@ -21,6 +21,7 @@ mod from_wire;
 mod guard;
 mod hosts;
 mod listen;
+mod measures;
 mod message;
 mod metrics;
 mod mounted;

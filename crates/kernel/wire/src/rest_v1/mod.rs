@@ -50,8 +50,8 @@ pub use overview::{
     ProviderLaunch, Search,
 };
 pub use runs::{
-    CancelRuns, CanceledRuns, RunAgain, RunAttempt, RunCount, RunLineage, RunNode, RunStats,
-    RunStatsItem, RunTree,
+    CancelRuns, CanceledRuns, PurgeRuns, PurgedRuns, RunAgain, RunAttempt, RunCount, RunLineage,
+    RunNode, RunStats, RunStatsItem, RunTree,
 };
 pub use system::{
     CoreLog, CoreLogLine, EndedRuns, System, SystemLimit, SystemPoint, SystemQueue, SystemSeries,
