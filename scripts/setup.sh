@@ -149,6 +149,15 @@ check_service_tools() {
     echo "setup: systemd or zsh is missing, so units are not read and completions not tried in zsh" >&2
 }
 
+check_prometheus() {
+    have promtool && return 0
+    if have apt-get; then
+        echo "setup: promtool is missing; installing it"
+        apt_install prometheus && return 0
+    fi
+    echo "setup: promtool is missing, so alerts are not checked" >&2
+}
+
 # Tests try the artifact store on a real S3 server, and clients of others. They come from the
 # Python registry, with their hashes checked, into a folder that `cargo clean` removes.
 check_test_tools() {
@@ -225,6 +234,7 @@ case "$need" in
         check_browser
         check_containers
         check_service_tools
+        check_prometheus
         check_test_tools
         check_openapi_tools
         check_mcp_peers

@@ -1206,6 +1206,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs/purge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Removes every run that has ended, fits and was accepted before a fixed time, up to 1,000 at
+         *     once. With `dry` they are only counted. What they cost stays in the sums.
+         */
+        post: operations["purge_runs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/search": {
         parameters: {
             query?: never;
@@ -1792,7 +1812,7 @@ export interface paths {
         get: operations["show_world"];
         put?: never;
         post?: never;
-        /** Removes a world. The records of its runs remain. */
+        /** Removes a world. Its runs remain unless they are to go, too. */
         delete: operations["remove_world"];
         options?: never;
         head?: never;
@@ -2933,6 +2953,11 @@ export interface components {
              * @description Days after which an unused file is removed; absent means never.
              */
             retention_days?: number | null;
+            /**
+             * Format: int32
+             * @description Days after which a run that has ended is removed; absent means never.
+             */
+            run_retention_days?: number | null;
             unknown_cost?: components["schemas"]["UnknownCost"] | null;
             /** @description The world's id. */
             world: components["schemas"]["WorldId"];
@@ -3694,6 +3719,45 @@ export interface components {
         };
         /** @enum {string} */
         Publish: "direct" | "staged";
+        /** @description What became of a request to remove many runs. */
+        PurgedRuns: {
+            /** @description Whether this is only a count and nothing was removed. */
+            dry: boolean;
+            /**
+             * Format: int64
+             * @description How many of them stay because a run in progress needs them.
+             */
+            kept: number;
+            /**
+             * Format: int64
+             * @description How many runs that have ended fit.
+             */
+            matched: number;
+            /** @description Whether there may be more than one request takes; repeat it then. */
+            more: boolean;
+            /**
+             * Format: int64
+             * @description How many of them were removed.
+             */
+            purged: number;
+            /** @description Only runs accepted before this time were looked at. */
+            until: components["schemas"]["DateTime"];
+        };
+        /** @description `POST /v1/runs/purge`: removes every run that has ended and fits. */
+        PurgeRuns: {
+            caller?: components["schemas"]["GrantId"] | null;
+            /** @description Only runs that are part of this. */
+            correlation_id?: string | null;
+            /** @description Whether to count only and remove nothing. */
+            dry?: boolean | null;
+            since?: components["schemas"]["DateTime"] | null;
+            /** @description Only runs in one of these statuses. */
+            status?: ("succeeded" | "failed" | "refused" | "canceled")[];
+            tool?: components["schemas"]["ToolId"] | null;
+            /** @description Only runs accepted before this time. */
+            until: components["schemas"]["DateTime"];
+            world?: components["schemas"]["WorldId"] | null;
+        };
         /** @description A number of calls per period. */
         Rate: {
             /**
@@ -4119,6 +4183,11 @@ export interface components {
              * @description Days after which an unused file is removed; null for never.
              */
             retention_days?: number | null;
+            /**
+             * Format: int32
+             * @description Days after which a run that has ended is removed; null for never.
+             */
+            run_retention_days?: number | null;
             /** @description What is booked when the cost of an attempt is unknown. */
             unknown_cost?: components["schemas"]["UnknownCost"];
         };
@@ -4622,7 +4691,7 @@ export interface components {
             world: components["schemas"]["WorldId"];
         };
         /** @enum {string} */
-        Verb: "run" | "read" | "answer" | "approve" | "operate" | "serve" | "admin";
+        Verb: "run" | "read" | "answer" | "approve" | "operate" | "serve" | "metrics" | "admin";
         /** @enum {string} */
         Verdict: "ok" | "warn" | "fail";
         /** @description What a run waits for while it is `queued` or `waiting`. */
@@ -4745,6 +4814,11 @@ export interface components {
              * @description Days after which an unused file is removed; absent means never.
              */
             retention_days?: number | null;
+            /**
+             * Format: int32
+             * @description Days after which a run that has ended is removed; absent means never.
+             */
+            run_retention_days?: number | null;
             /**
              * Format: int64
              * @description What its runs have cost.
@@ -8742,6 +8816,40 @@ export interface operations {
             };
         };
     };
+    purge_runs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PurgeRuns"];
+            };
+        };
+        responses: {
+            /** @description How many runs were removed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PurgedRuns"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     search: {
         parameters: {
             query: {
@@ -10767,6 +10875,8 @@ export interface operations {
             query?: {
                 /** @description Whether to remove its files, too. */
                 force?: boolean;
+                /** @description Whether to remove its runs, too, in the background. */
+                purge_runs?: boolean;
             };
             header?: never;
             path: {

@@ -171,7 +171,7 @@ async fn launch_process(
     let error = match timeout(limit, supervisor.started()).await {
         Ok(Some(ShimReport::Started { pid })) => {
             spawner.settled();
-            tracing::info!(launch = %spec.launch, pid, level = %achieved.level, "a launch started");
+            tracing::debug!(launch = %spec.launch, pid, level = %achieved.level, "a launch started");
             return Ok(supervised(supervisor, pid, achieved, spec.log.path));
         }
         Ok(Some(ShimReport::Failed(failure))) => {

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 use wharf_ports::{StoreError, StoreErrorKind};
 
 use crate::error::{corrupt, from_sqlite, unavailable};
-use crate::migrations;
+use crate::{migrations, room};
 
 /// Says "Whrf" to whoever looks at the file's header.
 pub(crate) const APPLICATION_ID: i32 = 0x5768_7266;
@@ -27,6 +27,7 @@ const STATEMENTS: usize = 64;
 pub(crate) fn writer(path: &Path) -> Result<Connection, StoreError> {
     make_private(path)?;
     let mut conn = exclusive(path)?;
+    room::keep_movable(&conn).map_err(from_sqlite)?;
     set_up_log(&conn, path)?;
     migrations::bring_up(&mut conn)?;
     conn.execute_batch(
@@ -57,15 +58,20 @@ pub(crate) fn onlooker(path: &Path) -> Result<Connection, StoreError> {
         Err(refused) if refused.kind == StoreErrorKind::Unavailable => refused,
         done => return done,
     };
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+    if fs::metadata(log_of(path)).is_ok_and(|log| log.len() > 0) {
         return Err(refused);
     }
     let access = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     let conn = open(&immutable(path), access).map_err(|_| refused)?;
     refuse_foreign_or_newer(&conn, path)?;
     Ok(conn)
+}
+
+/// Where what was committed lies until it is moved into the file.
+pub(crate) fn log_of(path: &Path) -> PathBuf {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    PathBuf::from(log)
 }
 
 /// The file as an address that says that nobody changes it.

@@ -18,9 +18,11 @@ mod number;
 mod prepare;
 mod read;
 mod readers;
+mod room;
 mod store;
 mod writer;
 
 pub use audit::verify_audit;
 pub use integrity::integrity_check;
+pub use room::compact;
 pub use store::SqliteStore;

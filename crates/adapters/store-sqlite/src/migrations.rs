@@ -12,7 +12,7 @@ use crate::connect::{self, APPLICATION_ID};
 use crate::error::{from_sqlite, unavailable};
 
 /// The version this code writes.
-pub const NEWEST: u32 = 7;
+pub const NEWEST: u32 = 8;
 
 /// One step of the schema.
 struct SchemaStep {
@@ -56,6 +56,11 @@ const STEPS: &[SchemaStep] = &[
         what: "runs by caller, parent, tool, world and id, and asks that were decided",
         up: include_str!("schema/7_up.sql"),
         down: include_str!("schema/7_down.sql"),
+    },
+    SchemaStep {
+        what: "what removed runs have cost",
+        up: include_str!("schema/8_up.sql"),
+        down: include_str!("schema/8_down.sql"),
     },
 ];
 

@@ -36,6 +36,11 @@ impl Readers {
         }))
     }
 
+    /// The file they read.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0.path
+    }
+
     /// Runs `read` on a blocking thread, on one unchanging view of the database.
     pub(crate) fn read<T: Send + 'static>(
         &self,

@@ -14,7 +14,7 @@ use wharf_journal::audit::{Anchors, AuditKey, Sealer};
 use wharf_ports::{
     AuditPage, AuditQuery, Batch, Clock, CommitError, CostQuery, CostRow, FileQuery, FileRecord,
     History, HistoryRecord, Lease, OpenAsk, RunPage, RunQuery, SealedRecord, StatsQuery, StatsRow,
-    Store, StoreError, TraceQuery, WorldSize,
+    Store, StoreError, StoreSize, TraceQuery, WorldSize,
 };
 use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind, WorldId};
 
@@ -22,7 +22,7 @@ use crate::error::unavailable;
 use crate::prepare::Prepared;
 use crate::readers::Readers;
 use crate::writer::{Answers, Commit, Job, QUEUE_JOBS_MAX, Writer};
-use crate::{connect, read};
+use crate::{connect, read, room};
 
 /// A store in one SQLite file.
 ///
@@ -250,8 +250,17 @@ impl Store for SqliteStore {
         self.readers.read(move |view| read::find_audit(view, &query))
     }
 
-    fn purge(&self, stream: StreamId) -> BoxFuture<'static, Result<bool, StoreError>> {
-        self.act(move |writer| writer.purge(&stream))
+    fn purge(&self, streams: Vec<StreamId>) -> BoxFuture<'static, Result<u64, StoreError>> {
+        self.act(move |writer| writer.purge(&streams))
+    }
+
+    fn shrink(&self, bytes_max: u64) -> BoxFuture<'static, Result<u64, StoreError>> {
+        self.act(move |writer| writer.shrink(bytes_max))
+    }
+
+    fn size(&self) -> BoxFuture<'static, Result<StoreSize, StoreError>> {
+        let log = connect::log_of(self.readers.path());
+        self.readers.read(move |view| room::size(view, &log))
     }
 }
 

@@ -345,6 +345,8 @@ mod tests {
             "wharf operator remove S-1 desk",
             "wharf operator --name desk --person",
             "wharf runs purge r1 r2 --yes",
+            "wharf runs purge --older-than 30d --dry-run",
+            "wharf runs purge --older-than 12h --status succeeded,failed --tool a/b --world w --yes",
             "wharf tool serve --handler handler.py",
             "wharf tool serve --exec ./tool --listen unix:/tmp/x --profile upstream --token-file t \
              --tls-cert c --tls-key k --allow-origin http://127.0.0.1:1 --artifacts d \
@@ -438,6 +440,8 @@ mod tests {
              --retention none --policy @rules.json",
             "wharf worlds show w",
             "wharf worlds remove w --force --yes",
+            "wharf worlds remove w --purge-runs --yes",
+            "wharf worlds set w --run-retention 90d",
             "wharf worlds ls w",
             "wharf worlds ls w /out/ --local -l -r --json",
             "wharf worlds put w /in/a a.bin --media-type image/png --no-resume",

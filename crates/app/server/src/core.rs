@@ -152,6 +152,7 @@ impl Core {
             origins: settings.artifacts.origins.clone(),
             keyring: vault.keyring().await?,
             policy: settings.policy.clone(),
+            retention: settings.retention.clone(),
             redaction: settings.redaction.compile()?,
             input_checks: settings.agent_rules.input_checks(),
             held_bytes_max: settings.runs_memory_bytes,

@@ -63,6 +63,24 @@ pub fn down(home: &Home, to: u32) -> Result<MigrationStatus, Fault> {
     shown(migrations::down(&path, to))
 }
 
+/// How large a database was before it was written anew, and is now.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Compacted {
+    /// What it had.
+    pub before_bytes: u64,
+    /// What it has.
+    pub after_bytes: u64,
+}
+
+/// Writes the database anew without the room that nothing uses. From then on it shrinks by itself.
+pub fn compact(home: &Home) -> Result<Compacted, Fault> {
+    let path = database(home)?;
+    let _alone = alone(home)?;
+    let done = wharf_store_sqlite::compact(&path);
+    let (before, after) = done.map_err(|error| fault::of_store(&error))?;
+    Ok(Compacted { before_bytes: before.bytes, after_bytes: after.bytes })
+}
+
 fn database(home: &Home) -> Result<PathBuf, Fault> {
     let path = Settings::load(home)?.store;
     if path.exists() {

@@ -6,6 +6,7 @@ mod mcp;
 mod models;
 mod operators;
 mod policy;
+mod retention;
 mod rules;
 mod tables;
 
@@ -54,6 +55,8 @@ pub(crate) struct Settings {
     pub(crate) redaction: tables::Redaction,
     /// The owner's rules about approvals.
     pub(crate) policy: Policy,
+    /// How long runs of some tools are kept.
+    pub(crate) retention: Vec<wharf_engine::RetentionRule>,
     /// Where files are kept.
     pub(crate) artifacts: artifacts::Artifacts,
     /// How tool servers are run.
@@ -102,6 +105,7 @@ struct SettingsFile {
     redaction: tables::Redaction,
     approvals: policy::Approvals,
     policy: Vec<policy::Rule>,
+    retention: Vec<retention::Rule>,
     tools: tables::ToolServerSettings,
     operators: operators::Operators,
     mcp: mcp::McpSettings,
@@ -180,6 +184,7 @@ impl Settings {
             agent_limits: file.agents.limits.into(),
             redaction: file.redaction,
             policy: policy::to_policy(&file.approvals, file.policy),
+            retention: retention::to_rules(file.retention),
             artifacts: file.artifacts.settle(home.path(), var)?,
             tools: file.tools,
             operators: file.operators.checked()?,

@@ -70,7 +70,7 @@ async fn serve(listener: UnixListener, gate: Gate, traffic: Arc<Traffic>) {
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(agent = %gate.agent(), %error, "a way out takes no connection");
+                tracing::warn!(provider = %gate.agent(), %error, "a way out takes no connection");
                 tokio::time::sleep(BREATH).await;
                 continue;
             }

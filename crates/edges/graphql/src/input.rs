@@ -96,6 +96,9 @@ pub(crate) struct WorldSettingsInput {
     /// Days after which an unused file is removed; null for never.
     #[serde(skip_serializing_if = "MaybeUndefined::is_undefined")]
     retention_days: MaybeUndefined<u32>,
+    /// Days after which a run that has ended is removed; null for never.
+    #[serde(skip_serializing_if = "MaybeUndefined::is_undefined")]
+    run_retention_days: MaybeUndefined<u32>,
     /// All rules about approvals, replacing those there are.
     policy: Option<Vec<PolicyRuleInput>>,
     /// What is booked when the cost of an attempt is unknown.

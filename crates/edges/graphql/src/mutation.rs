@@ -3,13 +3,17 @@
 use async_graphql::{Context, Json, Object};
 use serde_json::Value;
 use wharf_domain::WorldSettings;
-use wharf_vocab::{Decision, Fault, Verb};
+use wharf_engine::WorldRemoval;
+use wharf_vocab::{Decision, Fault, Verb, WorldId};
 use wharf_wire::rest_v1::DecideApproval;
 
 use crate::access::CallerSession;
 use crate::input::{self, CreateRunInput, WorldSettingsInput};
 use crate::types::view::View as _;
-use crate::types::{AllowScope, CancelRunsInput, CanceledRuns, Run, RunAgainInput, World};
+use crate::types::{
+    AllowScope, CancelRunsInput, CanceledRuns, PurgeRunsInput, PurgedRuns, Run, RunAgainInput,
+    World,
+};
 
 /// What can be asked for.
 #[derive(Debug, Default)]
@@ -49,17 +53,25 @@ impl Mutation {
         let session = CallerSession::with(ctx, Verb::Run)?;
         let request = input.read()?;
         let query = wharf_views::cancel_filter(&request)?;
-        let worlds = match &request.world {
-            Some(world) => {
-                session.world(Verb::Run, world)?;
-                Some(vec![world.clone()])
-            }
-            None => session.caller.rights.worlds.as_ref().map(|it| it.iter().cloned().collect()),
-        };
-        let wanted = (query, worlds);
+        let wanted = (query, worlds_for(session, Verb::Run, request.world.as_ref())?);
         let (handle, caller) = (&session.handle, &session.caller);
         let done = wharf_views::cancel_runs(handle, caller, wanted, &request).await?;
         Ok(CanceledRuns::view(done))
+    }
+
+    /// Removes runs that have ended and fit, up to 1,000 at once, or only counts them.
+    async fn purge_runs(
+        &self,
+        ctx: &Context<'_>,
+        input: PurgeRunsInput,
+    ) -> Result<PurgedRuns, Fault> {
+        let session = CallerSession::with(ctx, Verb::Admin)?;
+        let request = input.read()?;
+        let query = wharf_views::purge_filter(&request)?;
+        let wanted = (query, worlds_for(session, Verb::Admin, request.world.as_ref())?);
+        let (handle, caller) = (&session.handle, &session.caller);
+        let done = wharf_views::purge_runs(handle, caller, wanted, &request).await?;
+        Ok(PurgedRuns::view(done))
     }
 
     /// Runs again what a run did, from what was stored of it.
@@ -188,10 +200,29 @@ impl Mutation {
         ctx: &Context<'_>,
         #[graphql(desc = "The world's id.")] id: String,
         #[graphql(desc = "Whether its files go with it.", default)] force: bool,
+        #[graphql(desc = "Whether its runs go with it, in the background.", default)]
+        purge_runs: bool,
     ) -> Result<String, Fault> {
         let session = CallerSession::with(ctx, Verb::Admin)?;
         let id = session.world_named(Verb::Admin, &id)?;
-        session.handle.worlds().remove(&session.caller, &id, force).await?;
+        let removal = WorldRemoval { force, purge_runs };
+        session.handle.worlds().remove(&session.caller, &id, removal).await?;
         Ok(id.to_string())
+    }
+}
+
+/// The worlds a request is about: the one it names, or all that the token covers; `None` stands
+/// for every world there is.
+fn worlds_for(
+    session: &CallerSession,
+    verb: Verb,
+    world: Option<&WorldId>,
+) -> Result<Option<Vec<WorldId>>, Fault> {
+    match world {
+        Some(world) => {
+            session.world(verb, world)?;
+            Ok(Some(vec![world.clone()]))
+        }
+        None => Ok(session.caller.rights.worlds.as_ref().map(|it| it.iter().cloned().collect())),
     }
 }

@@ -44,7 +44,7 @@ impl Control {
             }
             if let Err(fault) = control.take_up(&agent).await {
                 // One that cannot be taken up any more must not keep the core from starting.
-                tracing::error!(agent = %agent.id, %fault, "a provider was not taken up");
+                tracing::error!(provider = %agent.id, %fault, "a provider was not taken up");
                 continue;
             }
             if agent.wanted {
@@ -90,7 +90,7 @@ impl Control {
         let (name, tools) = (id.clone(), agent.tools.clone());
         if let Err(fault) = handle.providers().register(name.clone(), tools, sink.clone()).await {
             // What it once offered may not be taken today; it can offer its tools again.
-            tracing::warn!(agent = %id, %fault, "the tools of a provider were not taken");
+            tracing::warn!(provider = %id, %fault, "the tools of a provider were not taken");
             handle.providers().register(name, Vec::new(), sink).await?;
         }
         host.quarantine(agent);

@@ -57,8 +57,12 @@ impl Instance {
         let Some(launched) = launched else { return self.attend_elsewhere().await };
         let achieved = launched.fence();
         for note in &notes {
-            tracing::info!(agent = %self.id, "{note}");
+            tracing::info!(provider = %self.id, "{note}");
         }
+        let (level, pid) = (achieved.level, launched.pid());
+        tracing::info!(provider = %self.id, launch = %self.launch, pid, %level, "a process started");
+        let provider = wharf_engine::provider_label(&self.id);
+        metrics::counter!("wharf_provider_launches_total", "provider" => provider).increment(1);
         let started = self.record(ProviderEvent::RunStarted).fact("pid", launched.pid());
         let started = started.fact("sandbox", achieved.level.as_str());
         self.audit(started.fact("notes", achieved.notes.len() + notes.len())).await;

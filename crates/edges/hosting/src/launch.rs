@@ -122,7 +122,7 @@ pub(crate) async fn record_drift(
     let input = ProviderInput::Drift { difference };
     let handle = &kind.host().options().handle;
     if let Err(fault) = handle.providers().change(&Caller::core(), id, input).await {
-        tracing::warn!(agent = %id, code = %fault.code, "a provider's drift was not recorded");
+        tracing::warn!(provider = %id, code = %fault.code, "a provider's drift was not recorded");
     }
     fault
 }

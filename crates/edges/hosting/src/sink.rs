@@ -125,7 +125,7 @@ fn halt(kind: &Arc<dyn HostedKind>, id: &ProviderId, why: Fault) {
         let input = ProviderInput::Stop { reason: None };
         let changed = host.options().handle.providers().change(&Caller::core(), &id, input).await;
         if let Err(fault) = changed {
-            tracing::warn!(agent = %id, code = %fault.code, "a stop was not recorded");
+            tracing::warn!(provider = %id, code = %fault.code, "a stop was not recorded");
         }
         // Somebody may have approved and started it again meanwhile.
         if let Some(entry) = host.entry(&id).filter(|entry| entry.live.pool().blocked.is_some()) {

@@ -239,7 +239,7 @@ impl Supervisor {
         let (task, end) = match joined {
             Ok(joined) => joined,
             Err(error) => {
-                tracing::error!(agent = %self.id, %error, "whoever looked after a process is lost");
+                tracing::error!(provider = %self.id, %error, "whoever looked after a process is lost");
                 let why = "the core lost sight of it".to_owned();
                 (error.id(), InstanceEnd::Crashed { why, limit: None })
             }
@@ -279,6 +279,8 @@ impl Supervisor {
             return self.give_up(why, &fault).await;
         }
         let random = random_hex(8).ok().and_then(|hex| u64::from_str_radix(&hex, 16).ok());
+        let provider = wharf_engine::provider_label(&self.id);
+        metrics::counter!("wharf_provider_crashes_total", "provider" => provider).increment(1);
         let crashed = self.kind.record(&self.id, ProviderEvent::RunCrashed);
         let now = self.handle().now();
         match self.restarts.crashed(now, &why, random.unwrap_or(0)) {
@@ -314,7 +316,7 @@ impl Supervisor {
         let input = ProviderInput::Stop { reason };
         let changed = self.handle().providers().change(&Caller::core(), &self.id, input).await;
         if let Err(fault) = changed {
-            tracing::warn!(agent = %self.id, code = %fault.code, "a provider's end was not recorded");
+            tracing::warn!(provider = %self.id, code = %fault.code, "a provider's end was not recorded");
         }
     }
 

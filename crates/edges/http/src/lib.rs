@@ -22,6 +22,7 @@ mod guard;
 mod handshake;
 mod hosts;
 mod listen;
+mod measures;
 mod message;
 mod metrics;
 mod mounted;

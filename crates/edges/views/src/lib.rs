@@ -40,7 +40,8 @@ pub use request::{
 pub use run::{accepted, ask, run, summary};
 pub use runs::{
     COUNT_MAX, RunFilter, STATS_PIECES_MAX, TreeQuery, again, cancel_filter, cancel_runs, go_on,
-    lineage, listed, run_count, run_in_full, run_stats, run_tree, runs_within,
+    lineage, listed, purge_filter, purge_runs, run_count, run_in_full, run_stats, run_tree,
+    runs_within,
 };
 pub use search::{accounts, search};
 pub use system::{CoreStatus, LookAtVitals, Vitals};

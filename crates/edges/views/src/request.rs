@@ -9,6 +9,7 @@ use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::RunContext;
 use wharf_domain::{Ask, Audience, Resolution, Rule, Scope, When, WorldPatch};
 use wharf_engine::{NewRun, RunSeats};
+use wharf_vocab::limits::RETENTION_DAYS_MAX;
 use wharf_vocab::{
     AllowScope, AskId, Code, Decision, Digest, Fault, IdError, Mode, NoAnswer, Object, RunId,
 };
@@ -24,8 +25,6 @@ const RESOURCE_PATHS_MAX: usize = 100;
 const CORRELATION_ID_BYTES_MAX: usize = 255;
 /// Most rules about approvals that a world has.
 const RULES_MAX: usize = 100;
-/// Most days that a world keeps what nobody uses: about a hundred years.
-const RETENTION_DAYS_MAX: u32 = 36_500;
 
 /// The id that a request names in this field.
 pub fn id<T: FromStr<Err = IdError>>(field: &str, text: &str) -> Result<T, Fault> {
@@ -174,24 +173,26 @@ pub fn same_as_shown(ask: &Ask, request: &wire::DecideApproval) -> Result<(), Fa
 
 /// The settings of a world that a request names.
 pub fn world_patch(set: wire::SetWorld) -> Result<WorldPatch, Fault> {
-    let retention = set.retention_days.map(|given| given.map(days).transpose());
+    let kept = |field: &'static str, given: Option<Option<u32>>| {
+        given.map(|given| given.map(|number| days(field, number)).transpose()).transpose()
+    };
     Ok(WorldPatch {
         limit_micro: set.limit_micro,
         default_hold_micro: set.default_hold_micro,
         publish: set.publish,
-        retention_days: retention.transpose()?,
+        retention_days: kept("retention_days", set.retention_days)?,
+        run_retention_days: kept("run_retention_days", set.run_retention_days)?,
         policy: set.policy.map(|rules| policy(&rules)).transpose()?,
         unknown_cost: set.unknown_cost,
     })
 }
 
-fn days(days: u32) -> Result<u32, Fault> {
+fn days(field: &str, days: u32) -> Result<u32, Fault> {
     if (1..=RETENTION_DAYS_MAX).contains(&days) {
         return Ok(days);
     }
-    let message =
-        format!("The field `retention_days` must be a number from 1 to {RETENTION_DAYS_MAX}.");
-    Err(Fault::invalid("retention_days", message))
+    let message = format!("The field `{field}` must be a number from 1 to {RETENTION_DAYS_MAX}.");
+    Err(Fault::invalid(field, message))
 }
 
 fn policy(rules: &[wire::PolicyRule]) -> Result<Vec<Rule>, Fault> {

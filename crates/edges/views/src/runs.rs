@@ -19,6 +19,10 @@ use crate::{file, summary};
 pub const COUNT_MAX: u64 = 10_000;
 /// Most runs that one request cancels.
 const CANCEL_MAX: u64 = 10_000;
+/// Most runs that one request removes, so that it is answered soon.
+const PURGE_MAX: u64 = 1_000;
+/// Runs that could be removed are counted so far.
+const PURGE_COUNT_MAX: u64 = 1_000_000;
 /// Runs that are asked to stop at once.
 const CANCELS_AT_ONCE: usize = 16;
 /// Children that are shown of a run below the one asked for.
@@ -289,6 +293,65 @@ pub async fn cancel_runs(
         }
         match next {
             Some(_) if done.matched >= CANCEL_MAX => {
+                done.more = true;
+                return Ok(done);
+            }
+            Some(place) => go_on(&mut query, place),
+            None => return Ok(done),
+        }
+    }
+}
+
+/// Which runs are to be removed together: those that are over and were accepted before a moment.
+pub fn purge_filter(request: &wire::PurgeRuns) -> Result<RunQuery, Fault> {
+    let mut statuses = request.status.clone();
+    if statuses.is_empty() {
+        statuses.extend(wharf_engine::OVER);
+    }
+    if let Some(open) = statuses.iter().find(|status| !status.is_terminal()) {
+        let message = format!("A run that is {open} cannot be removed; cancel it first.");
+        return Err(Fault::invalid("status", message));
+    }
+    RunFilter {
+        world: request.world.clone(),
+        tool: request.tool.clone(),
+        statuses,
+        caller: request.caller.clone(),
+        correlation_id: request.correlation_id.clone(),
+        since: request.since.map(|at| at.0),
+        until: Some(request.until.0),
+        ..RunFilter::default()
+    }
+    .query()
+}
+
+/// Removes runs that a query wants within a caller's reach, up to as many as one request takes, or
+/// only counts them.
+pub async fn purge_runs(
+    handle: &Handle,
+    caller: &Caller,
+    (mut query, worlds): (RunQuery, Option<Vec<WorldId>>),
+    request: &wire::PurgeRuns,
+) -> Result<wire::PurgedRuns, Fault> {
+    let dry = request.dry.unwrap_or(false);
+    let (until, more) = (request.until, false);
+    let mut done = wire::PurgedRuns { dry, until, matched: 0, purged: 0, kept: 0, more };
+    if dry {
+        let count = handle.runs().count(caller, query, PURGE_COUNT_MAX + 1).await?;
+        let (matched, more) = (count.min(PURGE_COUNT_MAX), count > PURGE_COUNT_MAX);
+        return Ok(wire::PurgedRuns { matched, more, ..done });
+    }
+    query.limit = PAGE_ITEMS_MAX;
+    loop {
+        let within = (worlds.as_deref(), &*caller.rights);
+        let (runs, next) = runs_within(handle, query.clone(), within).await?;
+        let gone = handle.runs().purge_many(caller, &runs, "request").await?;
+        done.matched += runs.len() as u64;
+        done.purged += gone.purged;
+        done.kept += gone.kept;
+        match next {
+            // What stays is passed over again by the next request, and does not count.
+            Some(_) if done.purged >= PURGE_MAX => {
                 done.more = true;
                 return Ok(done);
             }

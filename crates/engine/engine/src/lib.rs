@@ -12,9 +12,11 @@ mod handle;
 mod held;
 mod hub;
 pub mod in_process;
+mod meter;
 mod prices;
 mod records;
 mod redact;
+mod retention;
 mod schema;
 pub mod shard;
 mod shell;
@@ -30,12 +32,14 @@ pub use handle::{
     AcceptedRun, AgainChanges, AskCalls, AskFeed, AskNews, AskView, Attempt, AttemptData,
     AttemptEnd, AttemptOutputs, AttemptRef, AttemptSpan, AuditCalls, CatalogChanges, Collected,
     CostReport, CostRequest, EngineOptions, EventKind, FarRun, FileCalls, FileFeed, FileNews,
-    FilePage, FileTrace, Follow, FollowEvent, Handle, NameLimit, NameLimits, NewFile, NewRun,
-    ProviderCalls, PublicEvent, Reach, Retry, RunCalls, RunLineage, RunRecord, RunSeats, SeatCalls,
-    TRACE_DEPTH_MAX, TrustCalls, UploadRef, UploadView, Watch, WorldCalls, WorldView, WrittenFile,
-    progress_value,
+    FilePage, FileTrace, Follow, FollowEvent, Handle, NameLimit, NameLimits, NewFile, NewRun, OVER,
+    ProviderCalls, PublicEvent, PurgedRuns, Reach, Retry, RunCalls, RunLineage, RunRecord,
+    RunSeats, SeatCalls, TRACE_DEPTH_MAX, TrustCalls, UploadRef, UploadView, Watch, WorldCalls,
+    WorldRemoval, WorldView, WrittenFile, progress_value,
 };
+pub use meter::{provider_label, tool_label, world_label};
 pub use redact::Redaction;
+pub use retention::RetentionRule;
 pub use schema::{check_schema, schema_patterns};
 pub use totals::{Durations, RunTotals};
 // What a handle takes and gives.

@@ -18,8 +18,8 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use wharf_domain::run::RunInput;
-use wharf_domain::{Availability, Entry, Run, RunEntry};
-use wharf_ports::{Batch, Body, Clock, CommitError, ObjectStore, Store, StoreError, WeakLifeline};
+use wharf_domain::{Availability, Run};
+use wharf_ports::{Batch, Clock, CommitError, ObjectStore, Store, StoreError, WeakLifeline};
 use wharf_vocab::limits::{COMMITS_BYTES_MAX, LEASE_MS, MESSAGES_BYTES_MAX, PROGRESS_BYTES_MAX};
 use wharf_vocab::{
     AttemptId, Code, CommitNo, Epoch, Fault, NodeId, ProviderId, RunKey, ShardId, StreamId,
@@ -29,6 +29,7 @@ use wharf_vocab::{
 use crate::catalog::Catalog;
 use crate::held::MemoryBudget;
 use crate::hub::Hub;
+use crate::meter;
 use crate::prices::Prices;
 use crate::records::Records;
 use crate::shard::{
@@ -310,7 +311,8 @@ impl Shell {
                 Ok(()) => Input::Committed(no),
                 Err(CommitError::Refused(refusal)) => Input::Refused(no, refusal),
                 Err(CommitError::Failed(error)) => {
-                    tracing::warn!(%shard, error = %error, "the store could not take a batch");
+                    // The store itself tells of its trouble, and not once for each batch.
+                    tracing::debug!(%shard, error = %error, "the store could not take a batch");
                     Input::Failed(no, error)
                 }
             };
@@ -416,7 +418,7 @@ impl Shell {
                     self.handed_over.remove(&run.key);
                     self.fetching.remove(&run.key);
                 }
-                count(&batch, &run);
+                meter::count(&batch, &run);
                 self.parts.prices.committed(&batch.ledger);
                 self.clear_up(&run);
                 self.publish(&batch, &run);
@@ -530,21 +532,5 @@ impl Shell {
                 self.timetable.insert((at, id));
             }
         }
-    }
-}
-
-fn ends(body: &Body) -> bool {
-    let is_end = |entry: &Entry| matches!(entry, Entry::Run(RunEntry::Ended(_)));
-    matches!(body, Body::Entries(entries) if entries.iter().any(is_end))
-}
-
-fn count(batch: &Batch, run: &Run) {
-    let created =
-        batch.appends.iter().any(|append| append.expected.0 == 0 && append.head.run.is_some());
-    if created {
-        metrics::counter!("wharf_runs_created_total").increment(1);
-    }
-    if run.is_over() && batch.appends.iter().any(|append| ends(&append.body)) {
-        metrics::counter!("wharf_runs_ended_total", "status" => run.status().as_str()).increment(1);
     }
 }

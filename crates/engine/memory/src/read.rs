@@ -109,6 +109,7 @@ impl MemoryState {
     pub fn costs(&self, query: &CostQuery) -> Vec<CostRow> {
         let mut sums = CostSums::default();
         self.summaries().for_each(|run| sums.count(query, run));
+        self.purged.iter().for_each(|(purged, sum)| sums.count_purged(query, purged, *sum));
         sums.into_rows()
     }
 

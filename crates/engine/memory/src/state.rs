@@ -9,8 +9,8 @@ use wharf_vocab::{CommitNo, Epoch, HoldId, NodeId, Seq, ShardId, StreamId, Times
 
 use super::files::FileTable;
 use wharf_ports::{
-    Append, Batch, Body, Claim, CommitError, Lease, Refusal, SealedRecord, StoreError,
-    StoreErrorKind,
+    Append, Batch, Body, Claim, CommitError, CostSum, Lease, PurgedCosts, Refusal, SealedRecord,
+    StoreError, StoreErrorKind,
 };
 
 /// Everything a store holds, as a value. Its parts are shared between copies until they change.
@@ -27,6 +27,8 @@ pub struct MemoryState {
     pub(super) hold_shards: BTreeMap<HoldId, ShardId>,
     pub(super) audit: Vec<Arc<SealedRecord>>,
     pub(super) files: FileTable,
+    /// What removed runs have cost.
+    pub(super) purged: BTreeMap<PurgedCosts, CostSum>,
 }
 
 /// Who steps a shard, how far its commits are, and the end of its audit chain.
@@ -80,6 +82,7 @@ impl MemoryState {
             hold_shards: BTreeMap::new(),
             audit: Vec::new(),
             files: FileTable::default(),
+            purged: BTreeMap::new(),
         }
     }
 
@@ -264,13 +267,23 @@ impl MemoryState {
             .collect()
     }
 
-    /// Removes a stream that is not open, with the names that were claimed for it.
-    pub fn purge(&mut self, id: &StreamId) -> bool {
+    /// Removes those of these streams that are not open; says how many.
+    pub fn purge(&mut self, streams: &[StreamId]) -> u64 {
+        streams.iter().map(|id| u64::from(self.purge_one(id))).sum()
+    }
+
+    /// Removes a stream that is not open, with the names that were claimed for it. What a run has
+    /// cost stays.
+    fn purge_one(&mut self, id: &StreamId) -> bool {
         if self.streams.get(id).is_none_or(|stream| stream.open) {
             return false;
         }
         if let Some(stream) = self.streams.remove(id) {
             self.order.remove(&stream.position);
+            if let Some(run) = &stream.run {
+                let sum = self.purged.entry(PurgedCosts::of(run)).or_default();
+                *sum = sum.plus(CostSum::of(run));
+            }
         }
         self.claims.retain(|_, claimed| claimed.stream.as_ref() != Some(id));
         true

@@ -15,7 +15,7 @@ use super::MemoryState;
 use wharf_ports::{
     AuditPage, AuditQuery, Batch, Clock, CommitError, CostQuery, CostRow, FileQuery, FileRecord,
     History, HistoryRecord, Lease, OpenAsk, RunPage, RunQuery, SealedRecord, StatsQuery, StatsRow,
-    Store, StoreError, StoreErrorKind, TraceQuery, WorldSize,
+    Store, StoreError, StoreErrorKind, StoreSize, TraceQuery, WorldSize,
 };
 
 /// A store in memory.
@@ -323,8 +323,16 @@ impl Store for MemoryStore {
         self.with(|state| state.find_audit(&query))
     }
 
-    fn purge(&self, stream: StreamId) -> BoxFuture<'static, Result<bool, StoreError>> {
-        self.with(|state| state.purge(&stream))
+    fn purge(&self, streams: Vec<StreamId>) -> BoxFuture<'static, Result<u64, StoreError>> {
+        self.with(|state| state.purge(&streams))
+    }
+
+    fn shrink(&self, _: u64) -> BoxFuture<'static, Result<u64, StoreError>> {
+        self.with(|_| 0)
+    }
+
+    fn size(&self) -> BoxFuture<'static, Result<StoreSize, StoreError>> {
+        self.with(|_| StoreSize::default())
     }
 }
 

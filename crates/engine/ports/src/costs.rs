@@ -126,6 +126,44 @@ impl CostSum {
     }
 }
 
+/// What the sums of runs that were removed are kept by. Such a run counts as accepted at the
+/// beginning of its hour.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PurgedCosts {
+    /// The hour they were accepted in, by its first moment.
+    pub hour: Timestamp,
+    /// Their world.
+    pub world: WorldId,
+    /// Their tool.
+    pub tool: ToolId,
+    /// Whoever called for them.
+    pub caller: Option<GrantId>,
+}
+
+impl PurgedCosts {
+    /// Where a run goes.
+    pub fn of(run: &RunSummary) -> Self {
+        Self {
+            hour: Timestamp(run.created_at.0 / HOUR_MS * HOUR_MS),
+            world: run.key.world.clone(),
+            tool: run.tool.clone(),
+            caller: run.caller.clone(),
+        }
+    }
+
+    /// The row of sums they belong to.
+    pub fn key(&self, by: CostBy) -> CostKey {
+        match by {
+            CostBy::Tool => CostKey::Tool(self.tool.clone()),
+            CostBy::World => CostKey::World(self.world.clone()),
+            CostBy::Agent => CostKey::Agent(self.tool.provider()),
+            CostBy::Day => CostKey::Day(Timestamp(self.hour.0 / DAY_MS * DAY_MS)),
+            CostBy::Hour => CostKey::Hour(self.hour),
+            CostBy::Caller => CostKey::Caller(self.caller.clone()),
+        }
+    }
+}
+
 /// How long a run took from its first attempt to its end; 0 if it has not begun or is not over.
 pub fn wall_ms(run: &RunSummary) -> u64 {
     let (Some(started), Some(ended)) = (run.started_at, run.ended_at) else { return 0 };
@@ -144,6 +182,16 @@ impl CostSums {
             && query.until.is_none_or(|until| run.created_at < until);
         if wanted {
             self.add(CostKey::of(query.by, run), CostSum::of(run));
+        }
+    }
+
+    /// Counts runs in that were removed, if their hour is one of those asked for.
+    pub fn count_purged(&mut self, query: &CostQuery, purged: &PurgedCosts, sum: CostSum) {
+        let wanted = query.worlds.as_ref().is_none_or(|worlds| worlds.contains(&purged.world))
+            && query.since.is_none_or(|since| purged.hour >= since)
+            && query.until.is_none_or(|until| purged.hour < until);
+        if wanted {
+            self.add(purged.key(query.by), sum);
         }
     }
 

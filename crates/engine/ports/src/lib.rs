@@ -24,7 +24,7 @@ pub use artifacts::{FileQuery, FileRecord, TraceQuery, WorldSize};
 pub use audit::{AUDIT_LOOKED_AT_MAX, AuditPage, AuditQuery};
 pub use batch::{Append, Batch, Body, Claim, CommitError, Refusal, StreamHead};
 pub use clock::{Clock, ManualClock, Sources, SteadyClock, SystemClock};
-pub use costs::{CostBy, CostKey, CostQuery, CostRow, CostSum, CostSums, wall_ms};
+pub use costs::{CostBy, CostKey, CostQuery, CostRow, CostSum, CostSums, PurgedCosts, wall_ms};
 pub use lifeline::{Lifeline, WeakLifeline};
 pub use objects::{
     AddressGate, BoundVersions, ByteStream, Method, ObjectAnswer, ObjectBody, ObjectEntry,
@@ -35,6 +35,6 @@ pub use provider::{Dispatch, EffectId, ProviderSink, QuoteFor, RoomFor};
 pub use stats::{StatsBy, StatsQuery, StatsRow, StatsSums};
 pub use store::{
     History, HistoryItem, HistoryRecord, ID_PREFIX_RUNS_MAX, Lease, OpenAsk, RunPage, RunPlace,
-    RunQuery, SealedRecord, Store, StoreError, StoreErrorKind,
+    RunQuery, SealedRecord, Store, StoreError, StoreErrorKind, StoreSize,
 };
 pub use verify::verified;

@@ -120,10 +120,30 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
     /// how far it came.
     fn find_audit(&self, query: AuditQuery) -> BoxFuture<'static, Result<AuditPage, StoreError>>;
 
-    /// Removes a stream that is not open, with all it holds and the names that were claimed when
-    /// it was made; says whether it did. Files that a run wrote stay, and so do the records of
-    /// what it wrote and read, so that what was made of them can still be traced.
-    fn purge(&self, stream: StreamId) -> BoxFuture<'static, Result<bool, StoreError>>;
+    /// Removes those of these streams that are there and not open, with all they hold and the
+    /// names that were claimed when they were made: all at once or none; says how many. What a run
+    /// has cost stays in the sums, by the hour it was accepted in. Files that it wrote stay, and
+    /// so do the records of what it wrote and read, so that what was made of them can still be
+    /// traced.
+    fn purge(&self, streams: Vec<StreamId>) -> BoxFuture<'static, Result<u64, StoreError>>;
+
+    /// Gives up to so many bytes that nothing uses back to the file system; says how many more
+    /// could be given. A store that cannot give any says none.
+    fn shrink(&self, bytes_max: u64) -> BoxFuture<'static, Result<u64, StoreError>>;
+
+    /// How much room the store takes.
+    fn size(&self) -> BoxFuture<'static, Result<StoreSize, StoreError>>;
+}
+
+/// How much room a store takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StoreSize {
+    /// All that its file has.
+    pub bytes: u64,
+    /// How much of that nothing uses.
+    pub free_bytes: u64,
+    /// What was committed and not yet moved into the file.
+    pub log_bytes: u64,
 }
 
 /// A lease on a shard.

@@ -25,6 +25,9 @@ pub struct WorldSettings {
     /// Days after which a file that nobody has written or read goes; none for never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention_days: Option<u32>,
+    /// Days after which a run that is over goes, from when it was accepted; none for never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_retention_days: Option<u32>,
     /// Rules about approvals that come before the owner's for all worlds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policy: Vec<Rule>,
@@ -54,6 +57,7 @@ impl Default for WorldSettings {
             default_hold_micro: 0,
             publish: Publish::Direct,
             retention_days: None,
+            run_retention_days: None,
             policy: Vec::new(),
             unknown_cost: UnknownCost::Reported,
         }
@@ -70,6 +74,9 @@ impl WorldSettings {
         let refuse = |message: String| Err(Fault::new(Code::RequestInvalid, message));
         if self.retention_days == Some(0) {
             return refuse("Files must be kept for one day at least.".to_owned());
+        }
+        if self.run_retention_days == Some(0) {
+            return refuse("Runs must be kept for one day at least.".to_owned());
         }
         if self.policy.len() > WORLD_RULES_MAX {
             return refuse(format!("A world may have {WORLD_RULES_MAX} rules at most."));
@@ -89,6 +96,8 @@ pub struct WorldPatch {
     pub publish: Option<Publish>,
     /// Days after which a file goes that nobody used; `Some(None)` keeps files for ever.
     pub retention_days: Option<Option<u32>>,
+    /// Days after which a run goes that is over; `Some(None)` keeps runs for ever.
+    pub run_retention_days: Option<Option<u32>>,
     /// All of its own rules about approvals.
     pub policy: Option<Vec<Rule>>,
     /// What is booked when nobody knows what an attempt has cost.
@@ -104,6 +113,7 @@ impl WorldPatch {
             default_hold_micro: default_hold_micro.unwrap_or(settings.default_hold_micro),
             publish: publish.unwrap_or(settings.publish),
             retention_days: retention_days.unwrap_or(settings.retention_days),
+            run_retention_days: self.run_retention_days.unwrap_or(settings.run_retention_days),
             policy: self.policy.as_ref().unwrap_or(&settings.policy).clone(),
             unknown_cost: self.unknown_cost.unwrap_or(settings.unknown_cost),
         }
@@ -145,10 +155,13 @@ pub enum WorldEntry {
         /// By whom.
         by: CallerRef,
     },
-    /// It was removed, with all its files. What its runs did stays on record.
+    /// It was removed, with all its files. What its runs did stays in the audit.
     Removed {
         /// By whom.
         by: CallerRef,
+        /// Whether its runs go, too.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        purge_runs: bool,
     },
 }
 
@@ -180,7 +193,10 @@ pub enum WorldInput {
         reason: String,
     },
     /// Remove it; whether anything is in it was looked at before.
-    Remove,
+    Remove {
+        /// Whether its runs go, too.
+        purge_runs: bool,
+    },
 }
 
 /// A world.
@@ -198,6 +214,8 @@ pub struct World {
     pub allowed: Arc<BTreeMap<ToolId, ToolAllowance>>,
     /// Whether it is there no more.
     pub removed: bool,
+    /// Whether its runs are to go, too, since it was removed with them.
+    pub purge_runs: bool,
     /// Whose share of names it takes, if it was not made by a person.
     pub share: Option<GrantId>,
 }
@@ -261,10 +279,11 @@ impl World {
                     WorldEntry::Corrected { by_micro: *by_micro, reason: reason.clone(), by };
                 Some((entry, Some(ledger), record))
             }
-            WorldInput::Remove => {
-                let account = AccountId::of_world(id);
+            WorldInput::Remove { purge_runs } => {
+                let (account, purge_runs) = (AccountId::of_world(id), *purge_runs);
                 let ledger = LedgerOp::SetLimit { account, limit: None };
-                Some((WorldEntry::Removed { by }, Some(ledger), record(AuditEvent::WORLD_REMOVED)))
+                let record = record(AuditEvent::WORLD_REMOVED).fact("purge_runs", purge_runs);
+                Some((WorldEntry::Removed { by, purge_runs }, Some(ledger), record))
             }
         })
     }
@@ -291,9 +310,12 @@ impl World {
             (Some(world), WorldEntry::Changed { settings, .. }) if !world.removed => {
                 Some(Self { settings: settings.clone(), ..world })
             }
-            (Some(world), WorldEntry::Removed { .. }) => {
-                Some(Self { removed: true, allowed: Arc::default(), ..world })
-            }
+            (Some(world), WorldEntry::Removed { purge_runs, .. }) => Some(Self {
+                removed: true,
+                purge_runs: *purge_runs,
+                allowed: Arc::default(),
+                ..world
+            }),
             (
                 before,
                 WorldEntry::Created { settings, by } | WorldEntry::Changed { settings, by },
@@ -304,6 +326,7 @@ impl World {
                 settings: settings.clone(),
                 allowed: Arc::default(),
                 removed: false,
+                purge_runs: false,
                 share: by.share(),
             }),
             (

@@ -108,8 +108,8 @@ fn entry(piece: RowPiece<'_>) -> Result<Entry, Error> {
             Entry::World(WorldEntry::Corrected { by_micro, reason, by })
         }
         Kind::WorldRemoved => {
-            let WorldGone { by } = piece.read()?;
-            Entry::World(WorldEntry::Removed { by })
+            let WorldGone { by, purge_runs } = piece.read()?;
+            Entry::World(WorldEntry::Removed { by, purge_runs })
         }
         Kind::AgentAdded => agent(ProviderEntry::Added(piece.read()?)),
         Kind::AgentApproved => agent(ProviderEntry::Approved(piece.read()?)),

@@ -95,7 +95,9 @@ fn world(row: &mut RowWriter, entry: &WorldEntry) {
         WorldEntry::Corrected { by_micro, reason, by } => {
             row.push(Kind::WorldCorrected, &WorldCorrected { by_micro: *by_micro, reason, by });
         }
-        WorldEntry::Removed { by } => row.push(Kind::WorldRemoved, &WorldGone { by }),
+        WorldEntry::Removed { by, purge_runs } => {
+            row.push(Kind::WorldRemoved, &WorldGone { by, purge_runs: *purge_runs });
+        }
     }
 }
 

@@ -34,6 +34,8 @@ pub(crate) struct WorldCorrected<R, B> {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct WorldGone<B> {
     pub(crate) by: B,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) purge_runs: bool,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -197,6 +197,15 @@ pub const LOG_MEMORY_BYTES_MAX: usize = 1024 * 1024;
 /// Output of one launch that is taken per second; a faster writer is held up by its pipe.
 pub const LOG_BYTES_PER_SECOND_MAX: u64 = 8 * 1024 * 1024;
 
+/// Most days that something is kept which could go: about a hundred years.
+pub const RETENTION_DAYS_MAX: u32 = 36_500;
+/// Tools that metrics name; all others count together.
+pub const METRIC_TOOLS_MAX: usize = 100;
+/// Worlds that metrics name; all others count together.
+pub const METRIC_WORLDS_MAX: usize = 50;
+/// Providers that metrics name; all others count together.
+pub const METRIC_PROVIDERS_MAX: usize = 100;
+
 /// Worlds that are there at once.
 pub const WORLDS_MAX: usize = 65_536;
 /// Worlds made with one token and those made from it.

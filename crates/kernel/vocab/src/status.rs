@@ -133,6 +133,8 @@ choices! {
         Operate = "operate",
         /// Offer tools as an operative, under names that the grant's tools cover.
         Serve = "serve",
+        /// Read metrics, and nothing else.
+        Metrics = "metrics",
         /// Change worlds, agents, tokens and secrets, and read the audit.
         Admin = "admin",
     }

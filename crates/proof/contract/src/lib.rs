@@ -36,7 +36,8 @@ pub use claims::{a_name_is_claimed_once, a_refused_batch_claims_nothing};
 pub use costs::{
     t041_costs_are_narrowed_by_world_and_time, t041_costs_are_summed_by_tool_world_agent_and_day,
     t041_costs_beyond_64_bits_are_flagged_and_not_wrapped,
-    t041_open_runs_count_with_what_is_settled_and_purged_ones_not_at_all,
+    t041_open_runs_count_with_what_is_settled_and_purged_ones_stay_in_the_sums,
+    t041_sums_are_the_same_after_a_purge,
 };
 pub use files::{
     t040_a_prefix_is_taken_letter_for_letter, t040_a_read_leaves_the_file_as_it_is,
@@ -79,7 +80,10 @@ pub use money::{
     t041_settling_frees_the_hold_and_books_what_was_spent,
     t041_the_most_a_tool_has_cost_is_remembered, t041_what_was_spent_can_be_corrected,
 };
-pub use purge::{a_purged_stream_is_gone_with_its_claims, an_open_stream_is_not_purged};
+pub use purge::{
+    a_purged_stream_is_gone_with_its_claims, an_open_stream_is_not_purged,
+    room_that_nothing_uses_can_be_given_back,
+};
 pub use reads::{
     history_is_read_in_pages_that_split_no_commit, history_shows_entries_and_progress_in_order,
     loading_leaves_progress_out, open_streams_are_loaded_by_kind_and_shard,
@@ -137,7 +141,8 @@ macro_rules! store_contract {
             t041_costs_are_summed_by_tool_world_agent_and_day
             t041_costs_are_narrowed_by_world_and_time
             t041_costs_beyond_64_bits_are_flagged_and_not_wrapped
-            t041_open_runs_count_with_what_is_settled_and_purged_ones_not_at_all
+            t041_open_runs_count_with_what_is_settled_and_purged_ones_stay_in_the_sums
+            t041_sums_are_the_same_after_a_purge
             t040_a_prefix_is_taken_letter_for_letter
             t040_a_read_leaves_the_file_as_it_is
             t040_a_refused_batch_indexes_nothing
@@ -170,6 +175,7 @@ macro_rules! store_contract {
             t041_settling_frees_the_hold_and_books_what_was_spent
             a_purged_stream_is_gone_with_its_claims
             an_open_stream_is_not_purged
+            room_that_nothing_uses_can_be_given_back
             history_is_read_in_pages_that_split_no_commit
             history_shows_entries_and_progress_in_order
             loading_leaves_progress_out

@@ -190,7 +190,7 @@ pub async fn t040_records_of_a_purged_run_stay(subject: Subject) {
     ends.artifacts = vec![reads(&run, "/in", 1), writes(&run, "/out", 2)];
     desk.put(ends).await;
     let before = desk.store().trace(trace()).await.expect("readable");
-    assert!(desk.store().purge(run.stream()).await.expect("works"));
+    assert_eq!(desk.store().purge(vec![run.stream()]).await.expect("works"), 1);
     assert_eq!(desk.store().trace(trace()).await.expect("readable"), before);
     let of_run = TraceQuery { run: Some(run.run.clone()), ..trace() };
     assert_eq!(traced(&desk, of_run).await, [1, 2]);

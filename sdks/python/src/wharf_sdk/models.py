@@ -141,5 +141,6 @@ class World:
     default_hold_micro: int = 0
     publish: str = "direct"
     retention_days: Optional[int] = None
+    run_retention_days: Optional[int] = None
     policy: List[Dict[str, Any]] = field(default_factory=list)
     data: Json = field(default_factory=dict, repr=False)

@@ -20,7 +20,40 @@ pub(crate) fn costs(conn: &Connection, query: &CostQuery) -> Result<Vec<CostRow>
     while let Some(row) = rows.next().map_err(from_sqlite)? {
         sums.add(key(query.by, row)?, sum(row).map_err(from_sqlite)?);
     }
+    let (sql, values) = purged_statement(query);
+    let mut select = conn.prepare(&sql).map_err(from_sqlite)?;
+    let mut rows = select.query(params_from_iter(values)).map_err(from_sqlite)?;
+    while let Some(row) = rows.next().map_err(from_sqlite)? {
+        sums.add(key(query.by, row)?, sum(row).map_err(from_sqlite)?);
+    }
     Ok(sums.into_rows())
+}
+
+/// The same of runs that were removed.
+fn purged_statement(query: &CostQuery) -> (String, Vec<Value>) {
+    let group = match query.by {
+        CostBy::Tool => "tool",
+        CostBy::World => "world",
+        CostBy::Agent => "substr(tool, 1, instr(tool, '/') - 1)",
+        CostBy::Day => "hour / 86400000 * 86400000",
+        CostBy::Hour => "hour",
+        CostBy::Caller => "caller",
+    };
+    let since = query.since.map_or(0, |since| clamp(since.0));
+    let until = query.until.map_or(i64::MAX, |until| clamp(until.0));
+    let mut values: Vec<Value> = vec![since.into(), until.into()];
+    let mut sql = format!(
+        "SELECT {group}, sum(runs), sum(failed), sum(cost_high), sum(cost_low), sum(wall_high),
+                sum(wall_low)
+         FROM purged_costs WHERE hour >= ?1 AND hour < ?2"
+    );
+    if let Some(worlds) = &query.worlds {
+        values.extend(worlds.iter().map(|world| Value::from(world.as_str().to_owned())));
+        let places: Vec<String> = (3..values.len() + 1).map(|at| format!("?{at}")).collect();
+        sql.push_str(&format!(" AND world IN ({})", places.join(", ")));
+    }
+    sql.push_str(" GROUP BY 1");
+    (sql, values)
 }
 
 /// The halves of each number are added up apart, since SQLite's sums end at 63 bits.

@@ -10,6 +10,7 @@ mod lease;
 mod money;
 mod purge;
 mod replace;
+mod trouble;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +26,7 @@ use crate::prepare::Prepared;
 use known::WriterCache;
 use money::Money;
 pub(crate) use money::{read_columns, to_account};
+use trouble::WriteTrouble;
 
 /// Batches that share one transaction at most.
 const GROUP_BATCHES_MAX: usize = 1024;
@@ -64,11 +66,13 @@ pub(crate) struct Writer {
     sealer: Sealer,
     pub(super) known: WriterCache,
     audit_growth: Arc<AtomicU64>,
+    trouble: WriteTrouble,
 }
 
 impl Writer {
     pub(crate) fn new(conn: Connection, sealer: Sealer) -> Self {
-        Self { conn, sealer, known: WriterCache::default(), audit_growth: Arc::default() }
+        let (known, audit_growth) = (WriterCache::default(), Arc::default());
+        Self { conn, sealer, known, audit_growth, trouble: WriteTrouble::default() }
     }
 
     /// How many groups have added to the audit, as they are committed.
@@ -131,8 +135,9 @@ impl Writer {
             self.exec("COMMIT")?;
             Ok(value)
         });
-        if let Err(error) = &result {
-            self.give_up(error);
+        match &result {
+            Ok(_) => self.trouble.succeeded(),
+            Err(error) => self.give_up(error),
         }
         result
     }
@@ -145,7 +150,7 @@ impl Writer {
 
     /// Undoes a transaction that failed, so that the next can begin.
     fn give_up(&mut self, error: &StoreError) {
-        tracing::warn!(kind = ?error.kind, error = %error, "a write to the store failed");
+        self.trouble.failed(error);
         metrics::counter!("wharf_store_failed_groups_total").increment(1);
         self.known.forget();
         // SQLite may have rolled back by itself already.

@@ -397,11 +397,13 @@ async fn compare(ops: Vec<Op>) -> Result<(), TestCaseError> {
             }
             Op::Purge(n) => {
                 let stream = run(n).stream();
-                prop_assert_eq!(memory.purge(stream.clone()).await, sqlite.purge(stream).await);
+                let streams = vec![stream];
+                prop_assert_eq!(memory.purge(streams.clone()).await, sqlite.purge(streams).await);
             }
             Op::PurgeAsk(n) => {
                 let stream = StreamId::Ask(ask(n));
-                prop_assert_eq!(memory.purge(stream.clone()).await, sqlite.purge(stream).await);
+                let streams = vec![stream];
+                prop_assert_eq!(memory.purge(streams.clone()).await, sqlite.purge(streams).await);
             }
             Op::Acquire { node, ttl_ms } => {
                 let a = memory.acquire(name(node), shards(), ttl_ms).await;

@@ -82,7 +82,7 @@ async fn going_down_and_up_again_keeps_all_data() {
     assert_eq!(told(&store).await, before);
     let desk = desk(&store).await;
     desk.put(desk.ends(&key("r-2"), 2)).await;
-    assert!(store.purge(key("r-2").stream()).await.expect("purges"));
+    assert_eq!(store.purge(vec![key("r-2").stream()]).await.expect("purges"), 1);
     store.close().await.expect("closes");
     let report = verify_audit(&home.path(), &crate::support::key(), &Default::default());
     assert!(report.expect("readable").is_whole());

@@ -2,6 +2,7 @@
 
 mod find;
 mod list;
+mod purge;
 mod retry;
 mod show;
 mod watch;
@@ -40,7 +41,7 @@ enum RunsCommand {
     /// Cancel runs
     Cancel(CancelArgs),
     /// Remove finished runs permanently
-    Purge(PurgeArgs),
+    Purge(purge::RunsPurgeArgs),
 }
 
 /// Does what the subcommand says; lists runs when there is none.
@@ -51,7 +52,7 @@ pub(crate) async fn run(args: RunsArgs, context: &Context) -> Result<Exit> {
         RunsCommand::Watch(args) => watch::run(args, context).await,
         RunsCommand::Retry(args) => retry::run(args, context).await,
         RunsCommand::Cancel(args) => cancel(args, context).await,
-        RunsCommand::Purge(args) => purge(args, context).await,
+        RunsCommand::Purge(args) => purge::run(args, context).await,
     }
 }
 
@@ -112,51 +113,4 @@ async fn find_all(client: &Client, typed: &[String], world: Option<&str>) -> Res
         found.push(run);
     }
     Ok(found)
-}
-
-/// What `wharf runs purge` takes.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  wharf runs purge 0197a1c2-5d3e-7f00-8000-000000000001
-  wharf runs purge nightly-1 nightly-2 --world lab --yes
-
-Inputs and outputs of the runs are removed permanently; the audit keeps a record of them.")]
-struct PurgeArgs {
-    /// The runs' ids, or their beginnings; each must have ended
-    #[arg(required = true, value_name = "RUN")]
-    runs: Vec<String>,
-    /// The runs' world [default: whichever has them]
-    #[arg(long)]
-    world: Option<String>,
-    /// Do not ask for confirmation
-    #[arg(long, short)]
-    yes: bool,
-}
-
-/// Removes finished runs, once that is confirmed.
-async fn purge(args: PurgeArgs, context: &Context) -> Result<Exit> {
-    let output = context.output;
-    let client = context.client()?;
-    let runs = find_all(&client, &args.runs, args.world.as_deref()).await?;
-    let what = match runs.as_slice() {
-        [one] => format!("run {}", plain::line(&one.run_id)),
-        many => format!("{} runs", many.len()),
-    };
-    let question = format!("Remove {what} permanently?");
-    if !args.yes && !output.confirm_removal("removing runs", &question)? {
-        output.note("nothing removed");
-        return Ok(Exit::Done);
-    }
-    for run in &runs {
-        client.runs().purge(&run.run_id).world(run.world.as_deref()).await?;
-        if !output.is_json() {
-            output.note(&format!("removed {}", plain::line(&run.run_id)));
-        }
-    }
-    if output.is_json() {
-        let removed = runs.iter().map(|run| json!({"run_id": run.run_id, "world": run.world}));
-        output.json(&Value::Array(removed.collect()))?;
-    }
-    Ok(Exit::Done)
 }

@@ -57,15 +57,20 @@ enum WorldsCommand {
 Examples:
   wharf worlds remove lab
   wharf worlds remove lab --force --yes
+  wharf worlds remove lab --force --purge-runs --yes
 
 Without --force, a world with files is not removed; with it, the files are removed permanently. A
-world with open runs is never removed: cancel them first. Its history stays on record.")]
+world with open runs is never removed: cancel them first. Runs that have ended stay, unless
+--purge-runs removes them, too, in the background; costs and the audit stay in any case.")]
     Remove {
         /// The world's id
         world: String,
         /// Even if it holds files
         #[arg(long)]
         force: bool,
+        /// Remove its runs, too
+        #[arg(long)]
+        purge_runs: bool,
         /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,
@@ -100,7 +105,9 @@ pub(crate) async fn run(args: WorldsArgs, context: &Context) -> Result<Exit> {
         WorldsCommand::Set(args) => settings::set(args, context).await,
         WorldsCommand::Budget(args) => settings::budget(args, context).await,
         WorldsCommand::Correct(args) => settings::correct(args, context).await,
-        WorldsCommand::Remove { world, force, yes } => remove(&world, force, yes, context).await,
+        WorldsCommand::Remove { world, force, purge_runs, yes } => {
+            remove(&world, (force, purge_runs), yes, context).await
+        }
         WorldsCommand::Ls(args) => ls::run(args, context).await,
         WorldsCommand::Put(args) => put::run(args, context).await,
         WorldsCommand::Get(args) => get::run(args, context).await,
@@ -138,16 +145,30 @@ async fn list(context: &Context) -> Result<Exit> {
 }
 
 /// Removes a world, once that is confirmed.
-async fn remove(world: &str, force: bool, yes: bool, context: &Context) -> Result<Exit> {
+async fn remove(
+    world: &str,
+    (force, purge_runs): (bool, bool),
+    yes: bool,
+    context: &Context,
+) -> Result<Exit> {
     let (output, shown) = (context.output, plain::line(world));
     let client = context.client()?;
-    let what = if force { " and all its files" } else { "" };
+    let what = match (force, purge_runs) {
+        (true, true) => ", all its files and its runs",
+        (true, false) => " and all its files",
+        (false, true) => " and its runs",
+        (false, false) => "",
+    };
     let question = format!("Remove the world {shown}{what} permanently?");
     if !yes && !output.confirm_removal("removing a world", &question)? {
         return output.done(&json!({"world": world, "removed": false}), "nothing removed");
     }
     let spinner = Spinner::new(output, &format!("removing {shown}"));
-    client.worlds().remove(world, force).await?;
+    let worlds = client.worlds();
+    match purge_runs {
+        true => worlds.remove_with_runs(world, force).await?,
+        false => worlds.remove(world, force).await?,
+    }
     drop(spinner);
     let sentence = format!("removed the world {shown}");
     output.done(&json!({"world": world, "removed": true}), &sentence)

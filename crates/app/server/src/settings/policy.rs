@@ -59,7 +59,7 @@ fn patience<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error>
         .map_err(|error| D::Error::custom(format!("the key `patience_ms` must be {error}")))
 }
 
-fn tool<'de, D: Deserializer<'de>>(from: D) -> Result<ToolPattern, D::Error> {
+pub(super) fn tool<'de, D: Deserializer<'de>>(from: D) -> Result<ToolPattern, D::Error> {
     let text = String::deserialize(from)?;
     ToolPattern::parse(&text).map_err(|error| D::Error::custom(format!("the key `tool` {error}")))
 }

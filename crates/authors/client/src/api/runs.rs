@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::Instant;
 use wharf_vocab::{IdError, RunId, RunStatus, ToolId};
-use wharf_wire::rest_v1::{CancelRun, CreateRun, Run, RunAccepted, RunAgain, RunCount};
+use wharf_wire::rest_v1::{
+    CancelRun, CreateRun, PurgeRuns, PurgedRuns, Run, RunAccepted, RunAgain, RunCount,
+};
 
 use crate::call::{Call, List};
 use crate::client::Client;
@@ -15,6 +18,8 @@ use crate::follow::Follower;
 /// How long the core may be away before a request is given up.
 const OUTAGE_MAX: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(500);
+/// How long the removal of many runs may take: it pauses for others.
+const PURGE_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// Which runs to list.
 #[derive(Debug, Clone, Copy, Default)]
@@ -191,11 +196,22 @@ impl Runs<'_> {
         self.0.delete_at(&["v1", "runs", run])
     }
 
+    /// Removes runs that are over, up to 1,000 at once, or only counts them.
+    pub fn purge_many(&self, which: &PurgeRuns) -> Call<PurgedRuns> {
+        self.0.post_to(&["v1", "runs", "purge"]).body(which).timeout(PURGE_TIMEOUT)
+    }
+
+    /// The same, asked for until the core has answered. What has gone is gone, so that asking
+    /// again goes on where a core ended.
+    pub async fn purge_many_surely(&self, which: &PurgeRuns) -> Result<PurgedRuns> {
+        self.until_heard(|client| client.runs().purge_many(which)).await
+    }
+
     /// Makes a request again and again while the core is away, but not for ever.
-    async fn until_heard(
+    async fn until_heard<T: DeserializeOwned + Send + 'static>(
         &self,
-        call: impl Fn(&Client) -> Call<RunAccepted>,
-    ) -> Result<RunAccepted> {
+        call: impl Fn(&Client) -> Call<T>,
+    ) -> Result<T> {
         let since = Instant::now();
         loop {
             let answered = match self.0.found_again() {

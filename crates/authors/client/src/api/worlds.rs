@@ -56,6 +56,11 @@ impl<'a> Worlds<'a> {
         call.query("force", force.then_some("true")).timeout(LONG_TIMEOUT)
     }
 
+    /// Removes a world as [`remove`](Self::remove) does, and its runs in the background.
+    pub fn remove_with_runs(&self, world: &str, force: bool) -> Call<()> {
+        self.remove(world, force).query("purge_runs", Some("true"))
+    }
+
     /// How many files and bytes a world holds.
     pub fn usage(&self, world: &str) -> Call<Usage> {
         self.0.read_at(&["v1", "worlds", world, "usage"])

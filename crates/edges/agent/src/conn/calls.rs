@@ -165,7 +165,7 @@ impl AgentConnection {
                 .and_then(|rooms| peer.rooms.insert(rooms).take(&attempt.dispatch().attempt_id)),
         };
         made.map(Some).map_err(|error| {
-            tracing::warn!(agent = %peer.agent, %error, "no folder for a call can be made");
+            tracing::warn!(provider = %peer.agent, %error, "no folder for a call can be made");
             // The agent may have moved the folders away; the next call starts afresh.
             peer.rooms = None;
             Fault::new(Code::ToolUnavailable, "No folder for the call's files can be made.")

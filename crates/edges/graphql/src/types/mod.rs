@@ -32,8 +32,8 @@ pub(crate) use mcp::McpServer;
 pub(crate) use page::{Connection, Edge, by_name, limit};
 pub(crate) use run::{Run, RunSummary};
 pub(crate) use runs::{
-    CancelRunsInput, CanceledRuns, RunAgainInput, RunCount, RunFilterInput, RunLineage, RunStats,
-    RunTree,
+    CancelRunsInput, CanceledRuns, PurgeRunsInput, PurgedRuns, RunAgainInput, RunCount,
+    RunFilterInput, RunLineage, RunStats, RunTree,
 };
 pub(crate) use system::{System, SystemSeries};
 pub(crate) use tool::Tool;

@@ -68,6 +68,24 @@ view! {
 }
 
 view! {
+    /// What became of a request to remove many runs.
+    PurgedRuns of PurgedRuns {
+        /// Whether this is only a count and nothing was removed.
+        dry: bool,
+        /// Only runs accepted before then were looked at.
+        until: DateTime,
+        /// How many runs that have ended fit.
+        matched: Int64,
+        /// How many of them were removed.
+        purged: Int64,
+        /// How many of them stay because a run under way needs them.
+        kept: Int64,
+        /// Whether there may be more than one request takes; repeat it then.
+        more: bool,
+    }
+}
+
+view! {
     /// A run and what it started.
     RunTree of RunTree {
         /// The run.
@@ -189,6 +207,34 @@ pub(crate) struct CancelRunsInput {
 
 impl CancelRunsInput {
     pub(crate) fn read(&self) -> Result<wharf_wire::rest_v1::CancelRuns, Fault> {
+        message(self)
+    }
+}
+
+/// Which runs are to be removed: those that have ended and were accepted before a moment.
+#[skip_serializing_none]
+#[derive(Debug, async_graphql::InputObject, Serialize)]
+pub(crate) struct PurgeRunsInput {
+    /// Only runs of this world.
+    world: Option<String>,
+    /// Only runs of this tool.
+    tool: Option<String>,
+    /// Only runs in one of these.
+    status: Option<Vec<RunStatus>>,
+    /// Only runs that this token started.
+    caller: Option<String>,
+    /// Only runs that are part of this.
+    correlation_id: Option<String>,
+    /// Only runs accepted then or later.
+    since: Option<DateTime>,
+    /// Only runs accepted before then.
+    until: DateTime,
+    /// Whether to count only and remove nothing.
+    dry: Option<bool>,
+}
+
+impl PurgeRunsInput {
+    pub(crate) fn read(&self) -> Result<wharf_wire::rest_v1::PurgeRuns, Fault> {
         message(self)
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct World {
     publish: Publish,
     /// Days after which an unused file is removed; null for never.
     retention_days: Option<u32>,
+    /// Days after which a run that has ended is removed; null for never.
+    run_retention_days: Option<u32>,
     /// Rules about approvals that come before those for all worlds.
     #[graphql(complexity = "5 * child_complexity")]
     policy: Vec<PolicyRule>,
@@ -82,6 +84,7 @@ impl From<&WorldView> for World {
             unknown_cost,
             publish,
             retention_days,
+            run_retention_days,
             policy,
         } = wharf_views::world(view);
         Self {
@@ -95,6 +98,7 @@ impl From<&WorldView> for World {
             unknown_cost: unknown_cost.into(),
             publish: publish.into(),
             retention_days,
+            run_retention_days,
             policy: View::view(policy),
             id: world,
         }

@@ -81,6 +81,33 @@ async fn c044_runs_are_canceled_together_and_run_again() {
 }
 
 #[tokio::test]
+async fn runs_that_are_over_are_removed_together() {
+    let stage = Stage::start().await;
+    let make = "mutation ($input: CreateRunInput!) { createRun(input: $input) { runId } }";
+    for id in ["a", "b"] {
+        let input = json!({"tool": "wharf/echo", "runId": id});
+        stage.ask_as(OWNER, make, json!({"input": input})).await.data();
+    }
+    let over = "{ runCount(filter: {tool: \"wharf/echo\", status: [succeeded]}) { count } }";
+    let count = async || stage.ask(over).await.data()["runCount"]["count"].clone();
+    let before = count().await;
+    eventually(async || (count().await != "0").then_some(())).await;
+    let purge = "mutation ($input: PurgeRunsInput!) { purgeRuns(input: $input) \
+                 { dry matched purged kept more } }";
+    let until = "2999-01-01T00:00:00Z";
+    let dry = json!({"input": {"tool": "wharf/echo", "until": until, "dry": true}});
+    let counted = stage.ask_as(OWNER, purge, dry).await.data()["purgeRuns"].clone();
+    assert_eq!((&counted["dry"], &counted["purged"]), (&json!(true), &json!("0")), "{before}");
+    eventually(async || {
+        let all = json!({"input": {"tool": "wharf/echo", "until": until}});
+        let done = stage.ask_as(OWNER, purge, all).await.data()["purgeRuns"].clone();
+        let gone = stage.ask("{ runCount(filter: {tool: \"wharf/echo\"}) { count } }").await;
+        (done["kept"] == "0" && gone.data()["runCount"]["count"] == "0").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn c044_an_ask_is_shown_and_decided_as_it_was_looked_at() {
     let stage = Stage::start().await;
     let make = "mutation ($input: CreateRunInput!) { createRun(input: $input) { runId } }";

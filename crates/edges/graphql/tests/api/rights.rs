@@ -77,6 +77,12 @@ const FIELDS: &[Field] = &[
         "/v1/runs/cancel",
         "{\"until\": \"2001-01-01T00:00:00Z\"}",
     ),
+    field(
+        "mutation { purgeRuns(input: {until: \"2001-01-01T00:00:00Z\"}) { matched } }",
+        "POST",
+        "/v1/runs/purge",
+        "{\"until\": \"2001-01-01T00:00:00Z\"}",
+    ),
     field("mutation { runAgain(id: \"none\") { runId } }", "POST", "/v1/runs/none/again", ""),
     field(
         "mutation { answerQuestion(id: \"00none\", value: 1) { runId } }",

@@ -39,6 +39,7 @@ const PAIRS: &[Pair] = &[
     ("RunStats", "RunStats", &[], &[]),
     ("RunStatsItem", "RunStatsItem", &[], &[]),
     ("CanceledRuns", "CanceledRuns", &[], &[]),
+    ("PurgedRuns", "PurgedRuns", &[], &[]),
     ("RunTree", "RunTree", &[], &[]),
     ("RunNode", "RunNode", &[], &[]),
     ("RunLineage", "RunLineage", &[], &[]),
@@ -91,6 +92,7 @@ const INPUTS: &[Pair] = &[
     ("WorldSettingsInput", "SetWorld", &[], &[]),
     ("PolicyRuleInput", "PolicyRule", &[], &[]),
     ("CancelRunsInput", "CancelRuns", &[], &[]),
+    ("PurgeRunsInput", "PurgeRuns", &[], &[]),
     ("RunAgainInput", "RunAgain", &[], &[]),
 ];
 
@@ -309,7 +311,7 @@ async fn t045_rest_and_graphql_say_the_same_of_one_thing() {
             "/v1/worlds/default".to_owned(),
             "world",
             "{ world(id: \"default\") { world createdAt limitMicro heldMicro spentMicro overMicro \
-             defaultHoldMicro unknownCost publish retentionDays \
+             defaultHoldMicro unknownCost publish retentionDays runRetentionDays \
              policy { tool when approve audience patienceMs } } }"
                 .to_owned(),
         ),

@@ -11,6 +11,7 @@ pub(crate) fn new_world(request: CreateWorld) -> Result<(WorldId, WorldSettings)
         default_hold_micro: request.default_hold_micro,
         publish: request.publish,
         retention_days: Some(request.retention_days),
+        run_retention_days: Some(request.run_retention_days),
         policy: Some(request.policy),
         unknown_cost: request.unknown_cost,
     };

@@ -11,7 +11,7 @@ use wharf_engine::{Handle, RunQuery, StatsBy, StatsQuery};
 use wharf_views::TreeQuery;
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
 use wharf_vocab::{Fault, Timestamp, ToolId, Verb, WorldId, quantity};
-use wharf_wire::rest_v1::{self as wire, CancelRuns, RunAccepted, RunAgain};
+use wharf_wire::rest_v1::{self as wire, CancelRuns, PurgeRuns, RunAccepted, RunAgain};
 
 use super::runs::{begin, run_place};
 use super::table::{ApiCall, get, post, routes};
@@ -41,6 +41,11 @@ routes! {
     cancel_runs => post("/v1/runs/cancel", Need::RUN, cancel)
         .takes::<CancelRuns>()
         .gives::<wire::CanceledRuns>(200, "How many runs were asked to stop.");
+    /// Removes every run that has ended, fits and was accepted before a fixed time, up to 1,000 at
+    /// once. With `dry` they are only counted. What they cost stays in the sums.
+    purge_runs => post("/v1/runs/purge", Need::ADMIN, purge)
+        .takes::<PurgeRuns>()
+        .gives::<wire::PurgedRuns>(200, "How many runs were removed.");
     /// Counts runs by the time they were accepted.
     run_stats => get("/v1/stats/runs", Need::READ, stats)
         .of_time()
@@ -125,6 +130,15 @@ async fn cancel(
     let handle = app.handle.clone();
     let work =
         async move { wharf_views::cancel_runs(&handle, &caller, (query, worlds), &request).await };
+    answer::ok(&to_its_end(work).await?)
+}
+
+async fn purge(ApiCall { app, caller }: ApiCall, JsonBody(request): JsonBody<PurgeRuns>) -> Answer {
+    let query = wharf_views::purge_filter(&request)?;
+    let worlds = access::worlds_for(&caller, Verb::Admin, request.world.as_ref())?;
+    let handle = app.handle.clone();
+    let work =
+        async move { wharf_views::purge_runs(&handle, &caller, (query, worlds), &request).await };
     answer::ok(&to_its_end(work).await?)
 }
 

@@ -7,13 +7,13 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
-use wharf_vocab::{Code, Fault};
+use wharf_vocab::{Code, Fault, Verb};
 
 use super::table::{get, routes};
 use crate::access::Need;
 use crate::answer::{self, Answer};
 use crate::app::App;
-use crate::metrics;
+use crate::{measures, metrics};
 
 routes! {
     "system";
@@ -31,7 +31,7 @@ routes! {
         .fails(503, "The core is stopping.")
         .common_errors();
     /// Metrics in the text format of Prometheus.
-    metrics => get("/metrics", Need::READ, metrics)
+    metrics => get("/metrics", Need::Everywhere(Verb::Metrics), metrics)
         .sends(200, "text/plain", "Metrics.")
         .common_errors();
     /// This document.
@@ -57,6 +57,7 @@ async fn readyz(State(app): State<Arc<App>>) -> Answer {
 }
 
 async fn metrics(State(app): State<Arc<App>>) -> Response {
+    measures::take(&app).await;
     let text = metrics::render(&app.handle);
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }

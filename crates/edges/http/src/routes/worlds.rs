@@ -1,6 +1,7 @@
 //! Worlds, their settings and their accounts.
 
 use axum::http::StatusCode;
+use wharf_engine::WorldRemoval;
 use wharf_vocab::Verb;
 use wharf_wire::rest_v1::{self as wire, CorrectWorld, CreateWorld, SetBudget, SetWorld};
 
@@ -30,9 +31,10 @@ routes! {
         .takes::<SetWorld>()
         .gives::<wire::World>(200, "The world with its new settings.")
         .missing("world");
-    /// Removes a world. The records of its runs remain.
+    /// Removes a world. Its runs remain unless they are to go, too.
     remove_world => delete("/v1/worlds/{world}", Need::ADMIN, remove)
         .query::<bool>("force", "Whether to remove its files, too.")
+        .query::<bool>("purge_runs", "Whether to remove its runs, too, in the background.")
         .says(204, "The world was removed.")
         .missing("world")
         .fails(409, "It has files, or runs under way.");
@@ -82,9 +84,10 @@ async fn set(
 
 async fn remove(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
     let id = access::world_in(&caller, Verb::Admin, &segments)?;
-    let force = params.is_on("force")?;
+    let removal =
+        WorldRemoval { force: params.is_on("force")?, purge_runs: params.is_on("purge_runs")? };
     let handle = app.handle.clone();
-    to_its_end(async move { handle.worlds().remove(&caller, &id, force).await }).await?;
+    to_its_end(async move { handle.worlds().remove(&caller, &id, removal).await }).await?;
     answer::done()
 }
 

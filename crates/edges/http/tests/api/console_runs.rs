@@ -171,6 +171,42 @@ async fn c011_many_runs_are_canceled_up_to_a_moment_after_a_dry_count() {
 }
 
 #[tokio::test]
+async fn runs_that_are_over_are_removed_up_to_a_moment_after_a_dry_count() {
+    let edge = Edge::start().await;
+    for n in 0..3 {
+        let sleep = json!({"tool": "wharf/sleep", "run_id": format!("n{n}"),
+            "inputs": {"ms": 0, "cost_micro": 7}, "correlation_id": "batch"});
+        edge.ended(sleep).await;
+    }
+    edge.ended(too_long("late")).await;
+    let open = edge.begin("wharf/ask", json!({"question": "Which?"})).await;
+    let spent = edge.get("/v1/costs").await.json();
+    let purge = async |body: Value| edge.post("/v1/runs/purge", body).await;
+    purge(json!({"tool": "wharf/sleep"})).await.refused(400, "request.invalid");
+    let late = "2999-01-01T00:00:00.000Z";
+    purge(json!({"until": late, "status": ["running"]})).await.refused(400, "request.invalid");
+    let cut = edge.get("/v1/runs/n2").await.json()["created_at"].clone();
+    let early = purge(json!({"until": "2001-01-01T00:00:00Z"})).await.json();
+    assert_eq!((&early["matched"], &early["purged"]), (&json!(0), &json!(0)));
+    let counted = purge(json!({"until": late, "status": ["succeeded"], "dry": true})).await.json();
+    assert_eq!(
+        counted,
+        json!({"dry": true, "until": late, "matched": 3, "purged": 0, "kept": 0, "more": false})
+    );
+    let done = purge(json!({"until": cut, "correlation_id": "batch"})).await.json();
+    assert!(done["purged"].as_u64().is_some_and(|purged| purged <= 2), "{done}");
+    let done = purge(json!({"until": late, "correlation_id": "batch"})).await.json();
+    assert_eq!((&done["dry"], &done["more"]), (&json!(false), &json!(false)), "{done}");
+    edge.get("/v1/runs/n2").await.refused(404, "run.not_found");
+    assert_eq!(edge.get("/v1/runs/late").await.json()["status"], "failed", "another status");
+    edge.until(&open, "waiting").await;
+    assert_eq!(edge.get("/v1/costs").await.json(), spent, "what was spent stays");
+    let all = purge(json!({"until": late})).await.json();
+    assert_eq!((&all["purged"], &all["kept"]), (&json!(1), &json!(0)), "{all}");
+    edge.until(&open, "waiting").await;
+}
+
+#[tokio::test]
 async fn c011_an_export_has_every_run_once_as_lines_or_csv() {
     let edge = Edge::start().await;
     for n in 0..5 {

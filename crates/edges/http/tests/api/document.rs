@@ -103,6 +103,34 @@ async fn every_metric_says_what_it_means() {
     let (types, helps) = (named("# TYPE "), named("# HELP "));
     assert!(types.len() > 5, "{text}");
     assert_eq!(types.difference(&helps).collect::<Vec<_>>(), [&""; 0]);
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/operations.md");
+    let page = std::fs::read_to_string(page).expect("a page");
+    let unknown: Vec<_> = types
+        .iter()
+        .filter(|name| {
+            !page.contains(&format!("`{name}`")) && !page.contains(&format!("`{name}{{"))
+        })
+        .collect();
+    assert_eq!(unknown, [&""; 0], "every metric that is served stands in the table");
+    let quantiles: Vec<_> = text.lines().filter(|line| line.contains("quantile=")).collect();
+    assert_eq!(quantiles, [""; 0], "histograms have steps");
+}
+
+#[tokio::test]
+async fn a_token_for_metrics_reads_metrics_and_nothing_else() {
+    let edge = Edge::start().await;
+    let made = edge.post("/v1/tokens", json!({"verbs": ["metrics"]})).await.json();
+    let token = made["token"].as_str().expect("a token").to_owned();
+    let get = async |path: &str| edge.call_as(&token, "GET", path).send().await;
+    assert_eq!(get("/metrics").await.status, 200);
+    for path in ["/v1/runs", "/v1/tools", "/v1/worlds", "/openapi.json", "/v1/costs", "/v1/inbox"] {
+        get(path).await.refused(403, "permission.denied");
+    }
+    let narrow = json!({"verbs": ["metrics"], "worlds": ["default"]});
+    let made = edge.post("/v1/tokens", narrow).await.json();
+    let token = made["token"].as_str().expect("a token").to_owned();
+    let answer = edge.call_as(&token, "GET", "/metrics").send().await;
+    answer.refused(403, "permission.denied");
 }
 
 #[tokio::test]
@@ -124,7 +152,12 @@ async fn requests_are_counted_by_route_and_nothing_else() {
         "wharf_http_connections",
         "wharf_runs_open",
         "wharf_runs_created_total",
-        r#"wharf_runs_ended_total{status="succeeded"}"#,
+        r#"wharf_runs_ended_total{tool="wharf/echo",world="default",status="succeeded"}"#,
+        r#"wharf_run_seconds_bucket{tool="wharf/echo",le="0.005"}"#,
+        r#"wharf_run_cost_micro_total{tool="wharf/echo",world="default"}"#,
+        r#"wharf_world_spent_micro{world="default"}"#,
+        r#"wharf_provider_state{provider="wharf",kind="builtin",state="running"} 1"#,
+        "wharf_asks_open 0",
         "wharf_build_info",
     ] {
         assert!(text.contains(line), "{line} is missing in\n{text}");

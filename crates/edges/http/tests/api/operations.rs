@@ -17,7 +17,7 @@ pub(crate) enum Reach {
 }
 
 use Reach::{Any, Everywhere, Hidden, World};
-use Verb::{Admin, Answer as AnswerAsks, Approve, Operate, Read, Run};
+use Verb::{Admin, Answer as AnswerAsks, Approve, Metrics, Operate, Read, Run};
 
 /// Method, route, path to call, the verb and the reach that are needed, and a body.
 pub(crate) type Operation = (&'static str, &'static str, &'static str, Verb, Reach, Value);
@@ -26,7 +26,7 @@ pub(crate) type Operation = (&'static str, &'static str, &'static str, Verb, Rea
 pub(crate) fn operations() -> Vec<Operation> {
     let hello = json!({"folder": "/agents/dev.example.hello"});
     let mut operations = vec![
-        ("GET", "/metrics", "/metrics", Read, Any, Value::Null),
+        ("GET", "/metrics", "/metrics", Metrics, Everywhere, Value::Null),
         ("GET", "/v1/doctor", "/v1/doctor", Read, Any, Value::Null),
         ("GET", "/v1/system", "/v1/system", Read, Everywhere, Value::Null),
         ("GET", "/v1/system/series", "/v1/system/series", Read, Everywhere, Value::Null),
@@ -52,6 +52,14 @@ pub(crate) fn operations() -> Vec<Operation> {
             "/v1/runs/cancel",
             "/v1/runs/cancel",
             Run,
+            Any,
+            json!({"until": "2001-01-01T00:00:00Z"}),
+        ),
+        (
+            "POST",
+            "/v1/runs/purge",
+            "/v1/runs/purge",
+            Admin,
             Any,
             json!({"until": "2001-01-01T00:00:00Z"}),
         ),

@@ -26,7 +26,7 @@ pub(crate) fn equip(
     spec: &mut LaunchSpec,
 ) -> Result<UnixStream, Fault> {
     let (ours, theirs) = stdio::pair().map_err(|error| {
-        tracing::warn!(agent = %agent.id, %error, "no socket for a server's standard streams");
+        tracing::warn!(provider = %agent.id, %error, "no socket for a server's standard streams");
         Fault::new(Code::AgentStartFailed, "No socket can be made for its standard streams.")
     })?;
     spec.stdio = Some(Arc::new(theirs));

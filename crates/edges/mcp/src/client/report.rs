@@ -28,7 +28,7 @@ impl ProviderLog {
 
     /// A line that is no message of the protocol.
     pub(crate) fn stray(&self, line: &str) {
-        metrics::counter!("mcp_stray_lines_total").increment(1);
+        metrics::counter!("wharf_mcp_stray_lines_total").increment(1);
         if let Some(launched) = &self.0 {
             launched.note(&shown::line(line));
         }

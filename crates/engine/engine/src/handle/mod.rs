@@ -22,6 +22,7 @@ mod names;
 mod offers;
 mod outputs;
 mod providers;
+mod purge;
 mod reads;
 mod request;
 mod runs;
@@ -42,7 +43,7 @@ use parking_lot::RwLock;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use wharf_domain::grant::Keyring;
 use wharf_domain::{Caller, Policy};
-use wharf_ports::{Clock, ObjectStore, Store, StoreError};
+use wharf_ports::{Clock, ObjectStore, Store, StoreError, StoreSize};
 use wharf_vocab::limits::{HELD_BYTES_MAX, MESSAGES_BYTES_MAX};
 use wharf_vocab::{Code, Fault, NodeId, ShardId, Timestamp, WorldId};
 
@@ -58,12 +59,13 @@ pub use follow::{Follow, FollowEvent};
 pub use names::{NameLimit, NameLimits};
 pub use outputs::{AttemptEnd, AttemptOutputs, WrittenFile};
 pub use providers::CatalogChanges;
+pub use purge::{OVER, PurgedRuns};
 pub use request::{NewRun, RunSeats};
 pub use runs::AcceptedRun;
 pub use trace::{FarRun, FileTrace, RunLineage, TRACE_DEPTH_MAX};
 pub use uploads::{UploadRef, UploadView};
 pub use watch::Watch;
-pub use worlds::WorldView;
+pub use worlds::{WorldRemoval, WorldView};
 
 use crate::admission::InputChecks;
 use crate::catalog::Catalog;
@@ -73,6 +75,7 @@ use crate::hub::Hub;
 use crate::prices::Prices;
 use crate::records::Records;
 use crate::redact::{Redaction, Redactor};
+use crate::retention::RetentionRule;
 use crate::shard::{Input, RecordKind, Reply};
 use crate::shell::{MessagePermit, ROOM_BYTES, Shell, ShellMessage, ShellParts};
 use crate::storage;
@@ -118,6 +121,8 @@ pub struct EngineOptions {
     pub held_bytes_max: u64,
     /// How many names there may be.
     pub names: NameLimits,
+    /// How long runs of some tools are kept; the first rule that fits a tool counts.
+    pub retention: Vec<RetentionRule>,
 }
 
 impl EngineOptions {
@@ -138,6 +143,7 @@ impl EngineOptions {
             input_checks: InputChecks::default(),
             held_bytes_max: HELD_BYTES_MAX,
             names: NameLimits::default(),
+            retention: Vec::new(),
         }
     }
 }
@@ -175,6 +181,7 @@ struct EngineState {
     offers: Offers,
     in_use: InUse,
     names: Names,
+    retention: Vec<RetentionRule>,
 }
 
 impl std::fmt::Debug for Handle {
@@ -235,6 +242,7 @@ impl Handle {
             offers: Offers::default(),
             in_use: InUse::default(),
             names: Names::new(options.names),
+            retention: options.retention,
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -272,6 +280,11 @@ impl Handle {
     /// About how many bytes open runs and attempts under way take in memory.
     pub fn held_bytes(&self) -> u64 {
         self.inner.held.bytes() + self.inner.attempts.bytes()
+    }
+
+    /// How much room the store takes.
+    pub async fn store_size(&self) -> Result<StoreSize, Fault> {
+        Ok(self.inner.store.size().await?)
     }
 
     /// What changes from now on, told thinly.

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use uuid::Uuid;
 use wharf_domain::run::RunInput;
-use wharf_domain::{Actor, AuditEvent, AuditRecord, Caller, Run, RunSummary};
+use wharf_domain::{Actor, AuditRecord, Caller, Run, RunSummary};
 use wharf_ports::{RunPage, RunPlace, RunQuery, StatsQuery, StatsRow, StatsSums};
 use wharf_vocab::limits::REASON_BYTES_MAX;
-use wharf_vocab::{Code, Fault, RunId, RunKey, StreamId, ToolId, Verb, WorldId};
+use wharf_vocab::{Code, Fault, RunId, RunKey, ToolId, Verb, WorldId};
 
 use super::RunCalls;
 use super::authority::told;
@@ -184,29 +184,6 @@ impl RunCalls<'_> {
             Err(fault) if fault.is(Code::RunNotFound) => self.get(key).await,
             Err(fault) => Err(fault),
         }
-    }
-
-    /// Removes a run that is over, with its inputs, outputs, progress, asks and local files. What
-    /// it wrote into its world stays, and so does the audit.
-    pub async fn purge(self, caller: &Caller, key: &RunKey) -> Result<(), Fault> {
-        let allowed = self.0.trust().authorise(caller, Verb::Admin, &key.world);
-        self.0.audited(caller, key, allowed)?;
-        let run = self.get(key).await?;
-        if !run.is_over() {
-            let message = format!("The run {key} is still open; cancel it first.");
-            return Err(Fault::new(Code::RunStillOpen, message));
-        }
-        self.0.files().remove_locals(caller, key).await?;
-        if self.0.inner.hub.forget_memory(key) {
-            return Ok(());
-        }
-        let asks = run.asks.iter().map(|raised| raised.ask.spec.ask_id.clone());
-        let asks = asks.flat_map(|id| [StreamId::Ask(id.clone()), StreamId::Notice(id)]);
-        for stream in asks.chain([key.stream()]) {
-            self.0.inner.store.purge(stream).await?;
-        }
-        let record = AuditRecord::new(AuditEvent::RUN_PURGED, &caller.grant, key);
-        self.0.tell(key.shard(), Input::Audit(vec![record])).await
     }
 
     pub(super) fn audit_refusal(

@@ -23,6 +23,15 @@ pub struct WorldView {
     pub account: Account,
 }
 
+/// What goes with a world that is removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WorldRemoval {
+    /// Its files; without it a world that holds some stays.
+    pub force: bool,
+    /// Its runs.
+    pub purge_runs: bool,
+}
+
 impl WorldCalls<'_> {
     /// Makes a world. One that is made again after it was removed begins empty, also when late
     /// writers left something under its name.
@@ -122,8 +131,14 @@ impl WorldCalls<'_> {
     }
 
     /// Removes a world: an empty one, or with `force` also one that holds files, which go with
-    /// it. A world with runs under way stays. Needs the verb `admin`.
-    pub async fn remove(self, caller: &Caller, id: &WorldId, force: bool) -> Result<(), Fault> {
+    /// it. A world with runs under way stays. With `purge_runs` those that are over go as well,
+    /// in the background. Needs the verb `admin`.
+    pub async fn remove(
+        self,
+        caller: &Caller,
+        id: &WorldId,
+        WorldRemoval { force, purge_runs }: WorldRemoval,
+    ) -> Result<(), Fault> {
         self.0.audited(caller, id, self.0.trust().authorise(caller, Verb::Admin, id))?;
         self.0.inner.records.worlds.here(id).ok_or_else(|| no_world(id))?;
         if id.as_str() == DEFAULT {
@@ -148,7 +163,16 @@ impl WorldCalls<'_> {
             return Err(fault.with("files", usage.files).with("bytes", usage.bytes));
         }
         self.empty_world(caller, id).await?;
-        self.0.change::<World>(caller, id.clone(), WorldInput::Remove).await.map(drop)
+        self.0.change::<World>(caller, id.clone(), WorldInput::Remove { purge_runs }).await?;
+        if purge_runs {
+            let handle = self.0.clone();
+            tokio::spawn(async move {
+                if let Err(fault) = handle.runs().purge_removed().await {
+                    tracing::warn!(code = %fault.code, "runs of a removed world were left for later");
+                }
+            });
+        }
+        Ok(())
     }
 
     /// Removes all files of a world, and whatever else the artifact store has under its name.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::peer::{Peer, succeed, tool};
-use crate::support::{Bench, default_world, new, object, owner, path, stream};
+use crate::support::{Bench, default_world, new, object, owner, path, removal, stream};
 use serde_json::json;
 use wharf_domain::WorldSettings;
 use wharf_engine::NewRun;
@@ -198,7 +198,7 @@ async fn what_late_writers_leave_in_a_world_that_is_gone_is_cleared_away() {
         .expect("made");
     bench.put("/kept", "x").await;
     let address = bench.objects.presign(Method::Put, "gone/late", 60);
-    bench.handle.worlds().remove(&owner(), &world, true).await.expect("removed");
+    bench.handle.worlds().remove(&owner(), &world, removal(true)).await.expect("removed");
     bench.objects.put_at(&address, "late").expect("good for a while");
     assert_eq!(bench.objects.keys(), ["default/kept", "gone/late"]);
     assert_eq!(bench.handle.files().collect_removed().await, Ok((1, 4)));

@@ -249,7 +249,8 @@ async fn t041_a_report_after_the_end_is_a_correction_that_is_booked_once() {
             .expect("readable")
             .total
             .cost_micro,
-        0
+        72,
+        "what a removed run cost stays; a run in memory is gone with its core"
     );
 }
 

@@ -20,6 +20,7 @@ mod names;
 mod outputs;
 mod peer;
 mod proposals;
+mod purge;
 mod references;
 mod restart;
 mod room;

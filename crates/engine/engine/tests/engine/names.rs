@@ -11,6 +11,7 @@ use wharf_ports::SystemClock;
 use wharf_vocab::{Code, Fault, GrantId, NodeId, ProviderId, WorldId};
 
 use crate::closed::add;
+use crate::support::removal;
 
 /// An engine that has few names to give: two of each for one token, and four worlds in all.
 async fn few() -> Handle {
@@ -60,7 +61,7 @@ async fn one_token_cannot_take_all_worlds_and_neither_do_those_narrowed_from_it(
     let full = make(&Caller::owner(), "e").await.expect_err("there are no more");
     assert!(full.is(Code::CoreBusy), "{full}");
     let a = WorldId::new("a").expect("valid");
-    handle.worlds().remove(&token, &a, false).await.expect("removed");
+    handle.worlds().remove(&token, &a, removal(false)).await.expect("removed");
     make(&token, "e").await.expect("one that was removed counts no more");
 }
 

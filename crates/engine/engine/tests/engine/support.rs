@@ -252,3 +252,8 @@ pub(crate) fn outputs_of(run: &Run) -> Value {
         other => panic!("{other:?}"),
     }
 }
+
+/// A world's removal, with its files or only if it has none.
+pub(crate) fn removal(force: bool) -> wharf_engine::WorldRemoval {
+    wharf_engine::WorldRemoval { force, purge_runs: false }
+}

@@ -1,7 +1,9 @@
 //! Worlds: made, removed, and made again.
 
 use crate::peer::{Peer, succeed, tool};
-use crate::support::{Bench, default_world, new, new_file, object, owner, stream, upload_of};
+use crate::support::{
+    Bench, default_world, new, new_file, object, owner, removal, stream, upload_of,
+};
 use serde_json::json;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::{Audience, Rule, When, WorldSettings};
@@ -30,7 +32,8 @@ async fn a_world_with_files_or_runs_stays_and_force_takes_the_files_only() {
     let handle = &bench.handle;
     bench.put("/other", "x").await;
     handle.files().put(&owner(), new_file(world(), "/a"), stream("abc")).await.expect("put");
-    let fault = handle.worlds().remove(&owner(), &world(), false).await.expect_err("a file");
+    let fault =
+        handle.worlds().remove(&owner(), &world(), removal(false)).await.expect_err("a file");
     assert!(fault.is(Code::WorldNotEmpty), "{fault}");
     assert_eq!((&fault.details["files"], &fault.details["bytes"]), (&json!(1), &json!(3)));
 
@@ -39,13 +42,14 @@ async fn a_world_with_files_or_runs_stays_and_force_takes_the_files_only() {
         handle.runs().create(&owner(), NewRun { outputs, ..request() }).await.expect("taken").run;
     let attempt = peer.next().await;
     for force in [false, true] {
-        let fault = handle.worlds().remove(&owner(), &world(), force).await.expect_err("a run");
+        let fault =
+            handle.worlds().remove(&owner(), &world(), removal(force)).await.expect_err("a run");
         assert!(fault.is(Code::WorldNotEmpty), "{fault}");
         assert_eq!(fault.details["runs"], 1);
     }
     attempt.succeeded(object(json!({"l": "local"})), 0).await.expect("told");
     bench.end_of(&run.key).await;
-    handle.worlds().remove(&owner(), &world(), true).await.expect("removed");
+    handle.worlds().remove(&owner(), &world(), removal(true)).await.expect("removed");
     assert_eq!(bench.objects.keys(), ["default/other"]);
     assert!(handle.worlds().get(&world()).await.expect_err("gone").is(Code::WorldNotFound));
     assert!(
@@ -64,14 +68,19 @@ async fn a_world_with_files_or_runs_stays_and_force_takes_the_files_only() {
 #[tokio::test]
 async fn the_default_world_stays_and_only_admins_remove() {
     let (bench, _peer) = with_world(WorldSettings::default()).await;
-    let fault = bench.handle.worlds().remove(&owner(), &default_world(), true).await;
+    let fault = bench.handle.worlds().remove(&owner(), &default_world(), removal(true)).await;
     assert!(fault.expect_err("it stays").is(Code::RequestInvalid));
     let rights = wharf_domain::Rights::all().narrowed(&wharf_domain::grant::Narrowing {
         verbs: Some([wharf_vocab::Verb::Run, wharf_vocab::Verb::Operate].into_iter().collect()),
         ..Default::default()
     });
     let caller = wharf_domain::Caller::token("t", rights);
-    let fault = bench.handle.worlds().remove(&caller, &world(), false).await.expect_err("no right");
+    let fault = bench
+        .handle
+        .worlds()
+        .remove(&caller, &world(), removal(false))
+        .await
+        .expect_err("no right");
     assert!(fault.is(Code::PermissionDenied), "{fault}");
 }
 
@@ -82,7 +91,7 @@ async fn a_world_made_again_is_empty_and_remembers_what_was_spent() {
     let run = handle.runs().create(&owner(), request()).await.expect("accepted").run;
     succeed(&peer.next().await, 1).await;
     bench.end_of(&run.key).await;
-    handle.worlds().remove(&owner(), &world(), false).await.expect("empty");
+    handle.worlds().remove(&owner(), &world(), removal(false)).await.expect("empty");
     let made = handle.worlds().create(&owner(), world(), WorldSettings::budget(Some(2), 1)).await;
     let account = made.expect("made again").account;
     assert_eq!((account.limit, account.spent, account.available()), (Some(2), 1, Some(1)));
@@ -106,7 +115,7 @@ async fn t040_a_world_made_again_gets_nothing_of_the_one_before() {
     handle.files().put_part(&owner(), &place, 1, 3, stream("old")).await.expect("taken");
     let late = bench.objects.presign(Method::Put, "w/late", 60);
     let early = bench.objects.presign(Method::Put, "default/late", 60);
-    handle.worlds().remove(&owner(), &world(), false).await.expect("empty");
+    handle.worlds().remove(&owner(), &world(), removal(false)).await.expect("empty");
     bench.objects.put_at(&late, "old").expect("good for a while");
     bench.objects.put_at(&early, "x").expect("good for a while");
 

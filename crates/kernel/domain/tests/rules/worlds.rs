@@ -61,7 +61,7 @@ fn a_world_is_made_once_and_changed_only_after_that() {
     let limit = WorldSettings::budget(Some(5), 1);
     let change = WorldInput::Change(limit.clone());
     let allow = WorldInput::AllowTool(tool(), allowance("old"));
-    for input in [&change, &allow, &WorldInput::Remove] {
+    for input in [&change, &allow, &WorldInput::Remove { purge_runs: false }] {
         assert!(refused(None, input).is(Code::WorldNotFound));
     }
     let (world, _) = after(None, &create(), 1);
@@ -82,6 +82,7 @@ fn t041_two_who_change_different_settings_both_have_their_way() {
     let rest = WorldPatch {
         publish: Some(Publish::Staged),
         retention_days: Some(Some(7)),
+        run_retention_days: Some(Some(90)),
         policy: Some(vec![rule()]),
         unknown_cost: Some(UnknownCost::Held),
         ..Default::default()
@@ -97,6 +98,7 @@ fn t041_two_who_change_different_settings_both_have_their_way() {
         default_hold_micro: 2,
         publish: Publish::Staged,
         retention_days: Some(7),
+        run_retention_days: Some(90),
         policy: vec![rule()],
         unknown_cost: UnknownCost::Held,
     };
@@ -169,14 +171,14 @@ fn a_world_that_was_removed_is_there_for_nobody_and_can_be_made_again() {
     let (made, _) = after(None, &WorldInput::Create(WorldSettings::budget(Some(5), 0)), 1);
     let old = allowance("old");
     let (world, _) = after(Some(made), &WorldInput::AllowTool(tool(), old.clone()), 2);
-    let (gone, ledger) = after(Some(world), &WorldInput::Remove, 3);
+    let (gone, ledger) = after(Some(world), &WorldInput::Remove { purge_runs: true }, 3);
     assert!(gone.removed);
     assert_eq!(gone.allows(&tool(), &old.tool_hash), None, "what was allowed went with it");
     let account = AccountId::of_world(&id());
     assert_eq!(ledger, Some(LedgerOp::SetLimit { account, limit: None }));
     let change = WorldInput::Change(WorldSettings::default());
     let allow = WorldInput::AllowTool(tool(), old.clone());
-    for input in [&change, &allow, &WorldInput::Remove] {
+    for input in [&change, &allow, &WorldInput::Remove { purge_runs: false }] {
         assert!(refused(Some(&gone), input).is(Code::WorldNotFound), "as if it had never been");
     }
     let (again, _) = after(Some(gone), &create(), 9);
@@ -191,7 +193,7 @@ fn entries_that_cannot_follow_are_not_applied() {
     let by = Caller::owner().to_ref();
     let allowed =
         WorldEntry::ToolAllowed { tool: tool(), allowance: allowance("x"), by: by.clone() };
-    for entry in [allowed, WorldEntry::Removed { by }] {
+    for entry in [allowed, WorldEntry::Removed { by, purge_runs: false }] {
         assert_eq!(World::apply(None, &id(), Timestamp(1), &entry), None);
     }
 }

@@ -124,6 +124,47 @@ pub struct CanceledRuns {
     pub more: bool,
 }
 
+/// `POST /v1/runs/purge`: removes every run that has ended and fits.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PurgeRuns {
+    /// Only runs of this world.
+    pub world: Option<WorldId>,
+    /// Only runs of this tool.
+    pub tool: Option<ToolId>,
+    /// Only runs in one of these statuses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub status: Vec<RunStatus>,
+    /// Only runs that this token started.
+    pub caller: Option<GrantId>,
+    /// Only runs that are part of this.
+    pub correlation_id: Option<String>,
+    /// Only runs accepted at or after this time.
+    pub since: Option<DateTime>,
+    /// Only runs accepted before this time.
+    pub until: DateTime,
+    /// Whether to count only and remove nothing.
+    pub dry: Option<bool>,
+}
+
+/// What became of a request to remove many runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PurgedRuns {
+    /// Whether this is only a count and nothing was removed.
+    pub dry: bool,
+    /// Only runs accepted before this time were looked at.
+    pub until: DateTime,
+    /// How many runs that have ended fit.
+    pub matched: u64,
+    /// How many of them were removed.
+    pub purged: u64,
+    /// How many of them stay because a run in progress needs them.
+    pub kept: u64,
+    /// Whether there may be more than one request takes; repeat it then.
+    pub more: bool,
+}
+
 /// `POST /v1/runs/{id}/again`; the body may be empty. What is absent is as it was.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -204,6 +245,8 @@ mod tests {
                 "RunStats" => survives::<RunStats>(data),
                 "CancelRuns" => survives::<CancelRuns>(data),
                 "CanceledRuns" => survives::<CanceledRuns>(data),
+                "PurgeRuns" => survives::<PurgeRuns>(data),
+                "PurgedRuns" => survives::<PurgedRuns>(data),
                 "RunAgain" => survives::<RunAgain>(data),
                 "RunTree" => survives::<RunTree>(data),
                 "RunLineage" => survives::<RunLineage>(data),

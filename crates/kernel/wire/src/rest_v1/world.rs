@@ -31,6 +31,8 @@ pub struct World {
     pub publish: Publish,
     /// Days after which an unused file is removed; absent means never.
     pub retention_days: Option<u32>,
+    /// Days after which a run that has ended is removed; absent means never.
+    pub run_retention_days: Option<u32>,
     /// Rules about approvals, applied before those for all worlds.
     #[serde(default)]
     pub policy: Vec<PolicyRule>,
@@ -83,6 +85,8 @@ pub struct CreateWorld {
     pub publish: Option<Publish>,
     /// Days after which an unused file is removed; absent means never.
     pub retention_days: Option<u32>,
+    /// Days after which a run that has ended is removed; absent means never.
+    pub run_retention_days: Option<u32>,
     /// Rules about approvals, applied before those for all worlds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policy: Vec<PolicyRule>,
@@ -107,6 +111,9 @@ pub struct SetWorld {
     /// Days after which an unused file is removed; null for never.
     #[serde(default, deserialize_with = "named")]
     pub retention_days: Option<Option<u32>>,
+    /// Days after which a run that has ended is removed; null for never.
+    #[serde(default, deserialize_with = "named")]
+    pub run_retention_days: Option<Option<u32>>,
     /// All rules about approvals, replacing the present ones.
     #[serde(default, deserialize_with = "given")]
     pub policy: Option<Vec<PolicyRule>>,

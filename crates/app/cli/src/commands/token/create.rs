@@ -20,9 +20,11 @@ Examples:
   wharf token create --world lab --verb run,read --budget-micro 5000000    five dollars
   wharf token create --verb read,answer,approve --person --label 'my phone'
   TOKEN=$(wharf token create --verb read)
+  wharf token create --verb metrics --label prometheus
 
 Verbs: run (start and cancel runs), read (look), answer (questions), approve (decide approvals),
-operate (start and stop agents, read their logs), admin (everything else).
+operate (start and stop agents, read their logs), serve (offer tools), metrics (read metrics and
+nothing else), admin (everything else).
 The token is printed once, to standard output; what it allows goes to standard error.")]
 pub(crate) struct TokenCreateArgs {
     /// What the token allows

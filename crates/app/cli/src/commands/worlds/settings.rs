@@ -31,6 +31,9 @@ pub(crate) struct WorldsCreateArgs {
     /// How long an unused file is kept, such as 30d [default: forever]
     #[arg(long, value_name = "DAYS", value_parser = days)]
     retention: Option<Days>,
+    /// How long a run that has ended is kept, such as 90d [default: forever]
+    #[arg(long, value_name = "DAYS", value_parser = days)]
+    run_retention: Option<Days>,
     /// Approval rules that come before those for all worlds
     #[arg(long, value_name = "JSON|@FILE|-")]
     policy: Option<String>,
@@ -49,6 +52,7 @@ pub(super) async fn create(args: WorldsCreateArgs, context: &Context) -> Result<
         default_hold_micro: args.default_hold_micro,
         publish: args.publish,
         retention_days: args.retention.and_then(|days| days.0),
+        run_retention_days: args.run_retention.and_then(|days| days.0),
         policy: policy.unwrap_or_default(),
         unknown_cost: args.unknown_cost,
     };
@@ -62,6 +66,7 @@ pub(super) async fn create(args: WorldsCreateArgs, context: &Context) -> Result<
 Examples:
   wharf worlds set lab --limit-micro 5000000 --default-hold-micro 1000
   wharf worlds set lab --publish staged --retention 30d
+  wharf worlds set lab --run-retention 90d
   wharf worlds set lab --limit-micro none --retention none
   wharf worlds set lab --policy '[{\"tool\":\"acme/*\",\"when\":\"first-use\",\"approve\":true}]'
 
@@ -82,6 +87,9 @@ pub(crate) struct WorldsSetArgs {
     /// How long an unused file is kept, such as 30d; none keeps it forever
     #[arg(long, value_name = "DAYS|none", group = "change", value_parser = days)]
     retention: Option<Days>,
+    /// How long a run that has ended is kept, such as 90d; none keeps it forever
+    #[arg(long, value_name = "DAYS|none", group = "change", value_parser = days)]
+    run_retention: Option<Days>,
     /// Approval rules, replacing the current ones
     #[arg(long, value_name = "JSON|@FILE|-", group = "change")]
     policy: Option<String>,
@@ -98,6 +106,7 @@ pub(super) async fn set(args: WorldsSetArgs, context: &Context) -> Result<Exit> 
         default_hold_micro: args.default_hold_micro,
         publish: args.publish,
         retention_days: args.retention.map(|days| days.0),
+        run_retention_days: args.run_retention.map(|days| days.0),
         policy: args.policy.as_deref().map(policy).transpose()?,
         unknown_cost: args.unknown_cost,
     };
@@ -199,7 +208,7 @@ fn days(text: &str) -> std::result::Result<Days, String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Limit(Option<u64>);
 
-/// How long files are kept that nobody uses.
+/// How long something is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Days(Option<u32>);
 

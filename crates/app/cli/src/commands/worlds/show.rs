@@ -36,6 +36,10 @@ fn text_of(world: &World, usage: Option<&Usage>, output: Output) -> String {
         Some(1) => "for a day after they were last used".to_owned(),
         Some(days) => format!("for {days} days after they were last used"),
     };
+    let keeps_runs = world.run_retention_days.map(|days| match days {
+        1 => "for a day after they were accepted".to_owned(),
+        days => format!("for {days} days after they were accepted"),
+    });
     let books_held = world.unknown_cost == UnknownCost::Held;
     let mut table = Table::bare(output);
     table.facts([
@@ -49,6 +53,7 @@ fn text_of(world: &World, usage: Option<&Usage>, output: Output) -> String {
         ("unknown costs", books_held.then(|| "booked as what was held".to_owned())),
         ("publishes", Some(publish.to_owned())),
         ("keeps files", Some(keeps)),
+        ("keeps runs", keeps_runs),
     ]);
     for (number, rule) in world.policy.iter().enumerate() {
         table.row([if number == 0 { "policy" } else { "" }, &rule_in_words(rule)]);

@@ -1,0 +1,79 @@
+//! Old runs go: by one command, with their world, and on with it after kill -9.
+
+use serde_json::{Value, json};
+
+use crate::support::{TestHome, wait_for};
+
+fn spend(home: &TestHome, runs: u64, world: &str) {
+    for n in 0..runs {
+        let cost = format!("cost_micro={}", n + 1);
+        home.run(&["run", "wharf/sleep", "ms=0", &cost, "--world", world, "-q"]).code(0);
+    }
+}
+
+fn runs(home: &TestHome, world: &str) -> usize {
+    let listed = home.run(&["runs", "list", "--world", world, "--all", "--json"]).code(0).json();
+    listed.as_array().expect("a list").len()
+}
+
+fn costs(home: &TestHome) -> Value {
+    home.run(&["costs", "--by", "world", "--json"]).code(0).json()
+}
+
+#[test]
+fn old_runs_are_counted_and_removed_and_what_they_cost_stays() {
+    let home = TestHome::new();
+    let core = home.up();
+    home.run(&["worlds", "create", "lab", "--run-retention", "90d"]).code(0);
+    spend(&home, 5, "lab");
+    home.run(&["run", "wharf/fail", "--world", "lab"]).code(1);
+    spend(&home, 1, "default");
+    let before = costs(&home);
+
+    let purge = |arguments: &[&str]| {
+        let all = [&["runs", "purge", "--older-than"], arguments, &["--json"]].concat();
+        home.run(&all).code(0).json()
+    };
+    assert_eq!(purge(&["1d", "--dry-run"])["matched"], 0, "none is that old");
+    let old = ["1ms", "--status", "succeeded", "--world", "lab"];
+    assert_eq!(purge(&[&old[..], &["--dry-run"]].concat())["matched"], 5);
+    assert_eq!(runs(&home, "lab"), 6, "only counted");
+    home.run(&["runs", "purge", "--older-than", "1ms"]).code(2);
+    let done = purge(&[&old[..], &["--yes"]].concat());
+    assert_eq!((&done["purged"], &done["kept"]), (&json!(5), &json!(0)), "{done}");
+    assert_eq!((runs(&home, "lab"), runs(&home, "default")), (1, 1));
+    assert_eq!(costs(&home), before);
+    let told = home.run(&["runs", "purge", "--older-than", "1ms", "--yes"]).code(0);
+    assert!(
+        told.stderr.contains("removed 2 runs") || told.stdout.contains("removed 2 runs"),
+        "{told:#?}"
+    );
+
+    core.kill();
+    let core = home.up();
+    assert_eq!((runs(&home, "lab"), runs(&home, "default")), (0, 0));
+    assert_eq!(costs(&home), before);
+    assert!(core.stop().code.is_some());
+    home.run(&["audit", "verify"]).code(0);
+    let compacted = home.run(&["migrate", "compact", "--json"]).code(0).json();
+    assert!(compacted["after_bytes"].as_u64() <= compacted["before_bytes"].as_u64(), "{compacted}");
+    let _core = home.up();
+    assert_eq!(costs(&home), before, "and the database is whole");
+}
+
+#[test]
+fn runs_of_a_removed_world_go_on_going_after_a_kill() {
+    let home = TestHome::new();
+    let core = home.up();
+    home.run(&["worlds", "create", "lab"]).code(0);
+    spend(&home, 12, "lab");
+    let before = costs(&home);
+    home.run(&["worlds", "remove", "lab", "--purge-runs", "--yes"]).code(0);
+    // Wherever it was, nothing is lost and nothing stays.
+    core.kill();
+    let core = home.up();
+    wait_for("the runs of the removed world to go", || (runs(&home, "lab") == 0).then_some(()));
+    assert_eq!(costs(&home), before);
+    assert!(core.stop().code.is_some());
+    home.run(&["audit", "verify"]).code(0);
+}

@@ -1,0 +1,61 @@
+//! How long runs are kept that are over.
+
+use wharf_domain::permission::ToolPattern;
+use wharf_vocab::ToolId;
+
+/// What the owner says about runs of some tools, in all worlds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetentionRule {
+    /// The tools.
+    pub tool: ToolPattern,
+    /// Days after which their runs go, from when they were accepted.
+    pub days: u32,
+}
+
+/// What holds in one world.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Retention<'a> {
+    /// The world's own setting.
+    pub(crate) days: Option<u32>,
+    /// The owner's rules; the first that fits a tool counts.
+    pub(crate) rules: &'a [RetentionRule],
+}
+
+impl Retention<'_> {
+    /// The least that any run is kept; `None` if all are kept for ever.
+    pub(crate) fn days_min(&self) -> Option<u32> {
+        self.rules.iter().map(|rule| rule.days).chain(self.days).min()
+    }
+
+    /// How long runs of a tool are kept: what the world says or what the rule says, whichever is
+    /// less.
+    pub(crate) fn days_of(&self, tool: &ToolId) -> Option<u32> {
+        let rule = self.rules.iter().find(|rule| rule.tool.matches(tool));
+        rule.map(|rule| rule.days).into_iter().chain(self.days).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_kept_as_long_as_its_world_and_the_first_rule_for_its_tool_let_it() {
+        let rule = |tool: &str, days| RetentionRule {
+            tool: ToolPattern::parse(tool).expect("a pattern"),
+            days,
+        };
+        let rules = [rule("llm/chat@1", 90), rule("llm/*", 7)];
+        let of = |days, tool: &str| {
+            Retention { days, rules: &rules }.days_of(&ToolId::new(tool).expect("valid"))
+        };
+        assert_eq!(of(None, "llm/chat@1"), Some(90), "the first that fits counts");
+        assert_eq!(of(None, "llm/image@1"), Some(7));
+        assert_eq!(of(None, "mail/send"), None);
+        assert_eq!(of(Some(30), "mail/send"), Some(30));
+        assert_eq!(of(Some(30), "llm/chat@1"), Some(30), "the world keeps less");
+        assert_eq!(of(Some(30), "llm/image@1"), Some(7), "the rule keeps less");
+        assert_eq!(Retention { days: Some(30), rules: &rules }.days_min(), Some(7));
+        assert_eq!(Retention { days: None, rules: &[] }.days_min(), None);
+    }
+}
