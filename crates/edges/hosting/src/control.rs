@@ -385,20 +385,6 @@ impl ProviderControl for Control {
         .boxed()
     }
 
-    fn drain(&self, _caller: Caller, id: ProviderId) -> Steering<'_, ProviderView> {
-        async move {
-            if !self.known(&id)?.wanted {
-                let message = format!("The {} {id} is not running.", self.kind.word());
-                return Err(Fault::new(Code::RequestInvalid, message));
-            }
-            // Others that could not start must not take the place of those that work.
-            let agent = launch::approved(&self.kind, &id).await?;
-            self.order(&id, SupervisorOrder::Replace).await?;
-            Ok(self.view(agent))
-        }
-        .boxed()
-    }
-
     fn refresh(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView> {
         async move {
             if !self.known(&id)?.wanted {

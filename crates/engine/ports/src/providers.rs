@@ -199,12 +199,6 @@ pub trait ProviderControl: Send + Sync + 'static {
     /// Stops it if it runs, and starts it.
     fn restart(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView>;
 
-    /// Lets other processes take the place of those that run: calls that are under way end on the
-    /// old ones, and new calls go to the new ones.
-    fn drain(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView> {
-        self.restart(caller, id)
-    }
-
     /// Reads again what it offers, also if nothing says that it has changed.
     fn refresh(&self, caller: Caller, id: ProviderId) -> Steering<'_, ProviderView> {
         drop((caller, id));

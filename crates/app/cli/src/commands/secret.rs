@@ -104,7 +104,7 @@ async fn hints(client: &Client, name: &str, output: Output) {
     if MODEL_KEYS.contains(&name) {
         output.note("llm/chat@1 uses it from now on: wharf run llm/chat@1 prompt=Hello");
     }
-    for provider in client.providers().all().await.unwrap_or_default() {
+    for provider in client.providers().list().all().await.unwrap_or_default() {
         let Some(commands) = commands(&provider) else { continue };
         let id = plain::line(&provider.provider_id);
         let asks = provider.permissions.iter().filter(|it| secret_of(&it.permission) == Some(name));
@@ -124,7 +124,7 @@ async fn hints(client: &Client, name: &str, output: Output) {
 /// Says which secrets somebody was approved to use that are not set.
 async fn missing(client: &Client, output: Output) {
     let Ok(set) = client.secrets().list().all().await else { return };
-    for provider in client.providers().all().await.unwrap_or_default() {
+    for provider in client.providers().list().all().await.unwrap_or_default() {
         let id = plain::line(&provider.provider_id);
         let approved = provider.permissions.iter().filter(|it| it.approved);
         for name in approved.filter_map(|it| secret_of(&it.permission)) {

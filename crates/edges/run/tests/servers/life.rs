@@ -136,18 +136,6 @@ async fn t042_a_tool_that_is_added_again_ends_its_runs_where_they_are() {
 }
 
 #[tokio::test]
-async fn t042_draining_lets_other_processes_take_new_runs() {
-    let stage = Stage::ready("").await;
-    let one = stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
-    stage.edge.drain(owner(), id()).await.expect("drained");
-    let two = stage.outputs(&*stage.run(json!({"op": "upper", "text": "b"})).await).await;
-    assert_ne!(one["pid"], two["pid"]);
-    stage.edge.stop(owner(), id()).await.expect("stopped");
-    let fault = stage.edge.drain(owner(), id()).await.expect_err("nothing runs");
-    assert!(fault.is(Code::RequestInvalid), "{fault}");
-}
-
-#[tokio::test]
 async fn t042_runs_beyond_the_limit_wait_for_their_turn() {
     let stage = Stage::ready("max_concurrency = 2").await;
     let until = stage.dir.path().join("go");
