@@ -26,10 +26,8 @@ use crate::shim::message::Order;
 /// Where the new root is built. Nothing that is shown ever lies below it.
 const SITE: &str = "/proc";
 /// Files that are copied if they exist, each at most this large.
-const COPIED: [&str; 7] = [
+const COPIED: [&str; 5] = [
     "/etc/ld.so.cache",
-    "/etc/passwd",
-    "/etc/group",
     "/etc/nsswitch.conf",
     "/etc/hosts",
     "/etc/localtime",
@@ -38,7 +36,7 @@ const COPIED: [&str; 7] = [
 const COPIED_BYTES_MAX: u64 = 1024 * 1024;
 const COPIED_BYTES_USUAL: usize = 64 * 1024;
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
-const KERNEL_FILES: [&str; 2] = ["/proc/keys", "/proc/key-users"];
+const KERNEL_FILES: [&str; 3] = ["/proc/cmdline", "/proc/keys", "/proc/key-users"];
 const KERNEL_FILES_OF_FIRST: [&str; 5] = [
     "/proc/timer_list",
     "/proc/vmallocinfo",
@@ -74,6 +72,7 @@ pub(crate) fn build(view: &View, order: &Order) -> io::Result<OwnedFd> {
         site.link(link, target)?;
     }
     site.copy_files()?;
+    site.add_accounts()?;
     site.add_devices()?;
     site.add_tmp(view)?;
     if let Some(artifacts) = view.artifacts() {
@@ -182,6 +181,30 @@ impl Site {
             file.take(COPIED_BYTES_MAX).read_to_end(&mut bytes)?;
             self.make_parent(path)?;
             fs::write(Self::at(path), bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Names for the accounts that the program can meet. Those of the machine are nobody's business.
+    fn add_accounts(&mut self) -> io::Result<()> {
+        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+        let mut users = String::from("root:x:0:0:root:/tmp:/usr/sbin/nologin\n");
+        let mut groups = String::from("root:x:0:\n");
+        if !user.is_root() {
+            let (user, group) = (user.as_raw(), group.as_raw());
+            users.push_str(&format!("agent:x:{user}:{group}:agent:/tmp:/usr/sbin/nologin\n"));
+        }
+        if !group.is_root() {
+            groups.push_str(&format!("agent:x:{}:\n", group.as_raw()));
+        }
+        users.push_str("nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
+        groups.push_str("nogroup:x:65534:\n");
+        for (path, text) in [("/etc/passwd", users), ("/etc/group", groups)] {
+            let path = Path::new(path);
+            if !self.is_covered(path) {
+                self.make_parent(path)?;
+                fs::write(Self::at(path), text)?;
+            }
         }
         Ok(())
     }

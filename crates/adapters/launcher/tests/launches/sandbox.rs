@@ -117,6 +117,36 @@ async fn what_was_granted_is_seen_under_its_path_and_nothing_beside_it() {
 }
 
 #[tokio::test]
+async fn accounts_of_the_machine_and_how_its_kernel_was_started_are_out_of_sight() {
+    let bench = Bench::new();
+    for level in FIRM {
+        if !can(&bench, level).await {
+            continue;
+        }
+        for (file, expected) in [("/etc/passwd", "root:x:0:0:"), ("/etc/group", "root:x:0:")] {
+            let mut spec = bench.fenced(level, &[]);
+            spec.args = vec!["attempt".to_owned(), format!("read:{file}")];
+            let launched = bench.launch(spec).await;
+            ended(launched.exited()).await;
+            let seen = output(&*launched).await;
+            assert!(seen.len() <= 3, "{level}: {seen:?}");
+            assert!(seen[0].contains(&format!(": yes {expected}")), "{level}: {seen:?}");
+            let own = fs::read_to_string(file).unwrap_or_default();
+            for account in own.lines().filter_map(|line| line.split(':').next()) {
+                let known = ["root", "nobody", "nogroup", "agent"].contains(&account);
+                let shown = seen.iter().any(|line| line.starts_with(&format!("{account}:")));
+                assert!(known || !shown, "{level}: {account} in {seen:?}");
+            }
+        }
+        let spec = bench.fenced(level, &[]);
+        let seen = attempts(&bench, spec, &["read:/proc/cmdline"]).await;
+        let kernel = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+        let shown = !kernel.trim().is_empty() && seen[0].0.contains(kernel.trim());
+        assert!(!shown, "{level}: {seen:?}");
+    }
+}
+
+#[tokio::test]
 async fn the_rest_of_the_machine_is_out_of_sight() {
     let bench = Bench::new();
     let home = std::env::home_dir().expect("a home").display().to_string();

@@ -57,6 +57,9 @@ fn text_of(agent: &Agent, output: Output) -> String {
     for note in &agent.sandbox_notes {
         head.row(["", note]);
     }
+    if approved {
+        head.row(["closed", shared::closed(agent.sandbox)]);
+    }
     head.facts([
         ("isolation", agent.isolation.map(|isolation| isolation.to_string())),
         ("processes", (agent.instances > 1).then(|| agent.instances.to_string())),

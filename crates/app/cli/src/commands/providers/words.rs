@@ -170,6 +170,24 @@ pub(crate) fn sandbox(achieved: SandboxLevel, wanted: Option<SandboxLevel>) -> S
     }
 }
 
+/// What a sandbox closes, in one line.
+pub(crate) fn closed(level: SandboxLevel) -> &'static str {
+    match level {
+        SandboxLevel::None => "nothing is: it can read and change what your account can",
+        SandboxLevel::Basic => {
+            "nothing is but its limits: it can read and change what your account can"
+        }
+        SandboxLevel::Standard => {
+            "everything but its own folders, the system's programs, and what is approved: your \
+             files, other processes, the network, devices"
+        }
+        SandboxLevel::Strict => {
+            "everything but its own folders, the system's libraries, and what is approved: your \
+             files, the system's programs, other processes, the network, devices"
+        }
+    }
+}
+
 /// The files that an approval counts for, or the first of them.
 pub(crate) fn pinned_files(pinned: &BTreeMap<String, String>, output: Output) -> String {
     let files = || pinned.iter().filter(|(path, _)| *path != FOLDER);
