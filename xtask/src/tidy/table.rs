@@ -33,6 +33,7 @@ const MEMORY: Reach = Crate("engine/memory");
 const ENGINE: Reach = Crate("engine/engine");
 const HOSTING: Reach = Crate("edges/hosting");
 const SOCKET: Reach = Crate("io/socket");
+const TLS: Reach = Crate("io/tls");
 const WEB: Reach = Crate("edges/web");
 const SDK: Reach = Crate("authors/sdk");
 const CLIENT: Reach = Crate("authors/client");
@@ -45,6 +46,8 @@ pub(super) const ROWS: &[Row] = &[
     Row { crates: &["kernel/protocol"], may_use: &[VOCAB, WIRE] },
     // Runs sessions on real connections, for both ends of each wire.
     Row { crates: &["io/socket"], may_use: &[VOCAB, PROTOCOL] },
+    // Certificates and encrypted connections of whatever listens.
+    Row { crates: &["io/tls"], may_use: &[] },
     Row { crates: &["engine/ports"], may_use: &[VOCAB, DOMAIN] },
     // A store that is gone with its process: for programs with a core inside, the simulator, tests.
     Row { crates: &["engine/memory"], may_use: &[VOCAB, DOMAIN, JOURNAL, PORTS] },
@@ -53,13 +56,13 @@ pub(super) const ROWS: &[Row] = &[
         crates: &[
             "adapters/store-sqlite",
             "adapters/store-postgres",
-            "adapters/artifacts",
             "adapters/bus-nats",
             "adapters/launcher",
             "adapters/vault",
         ],
         may_use: &[VOCAB, DOMAIN, JOURNAL, PORTS],
     },
+    Row { crates: &["adapters/artifacts"], may_use: &[VOCAB, DOMAIN, JOURNAL, PORTS, TLS] },
     Row {
         crates: &["edges/egress", "edges/operator", "edges/tool", "edges/console"],
         may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, WEB, DOMAIN, PORTS, ENGINE],
@@ -68,11 +71,26 @@ pub(super) const ROWS: &[Row] = &[
     Row { crates: &["edges/web"], may_use: &[VOCAB, WIRE] },
     Row { crates: &["edges/views"], may_use: &[VOCAB, WIRE, WEB, DOMAIN, PORTS, ENGINE] },
     Row {
-        crates: &["edges/http", "edges/graphql"],
+        crates: &["edges/graphql"],
         may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, WEB, DOMAIN, PORTS, ENGINE, Crate("edges/views")],
     },
     // Talks to providers of models itself, and reads their streams.
     Row { crates: &["edges/models"], may_use: &[VOCAB, PROTOCOL, DOMAIN, PORTS, ENGINE] },
+    Row {
+        crates: &["edges/http"],
+        may_use: &[
+            VOCAB,
+            WIRE,
+            PROTOCOL,
+            SOCKET,
+            TLS,
+            WEB,
+            DOMAIN,
+            PORTS,
+            ENGINE,
+            Crate("edges/views"),
+        ],
+    },
     Row { crates: &["edges/builtin", "edges/hosting"], may_use: &[VOCAB, DOMAIN, PORTS, ENGINE] },
     Row {
         crates: &["edges/agent", "edges/run"],
@@ -83,7 +101,7 @@ pub(super) const ROWS: &[Row] = &[
         crates: &["edges/mcp"],
         may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, WEB, DOMAIN, PORTS, ENGINE, HOSTING],
     },
-    Row { crates: &["authors/toolserver"], may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET] },
+    Row { crates: &["authors/toolserver"], may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, TLS] },
     Row { crates: &["authors/client"], may_use: &[VOCAB, WIRE, PROTOCOL] },
     // What a compiler runs depends on nothing that it compiles.
     Row { crates: &["authors/sdk-macros"], may_use: &[] },
@@ -124,6 +142,9 @@ pub(super) const ROWS: &[Row] = &[
             JOURNAL,
             PORTS,
             ENGINE,
+            // What a service manager hands over is taken as tool servers take what a core does.
+            SOCKET,
+            TLS,
             Group("adapters"),
             Group("edges"),
             // A core writes into its home what clients read there.

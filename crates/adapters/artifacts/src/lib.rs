@@ -8,7 +8,7 @@
 //! - `ObjectFolder::at(folder)`: the same folder without the store, to read it beside a core or
 //!   to fill it before one starts.
 //! - `EndpointOptions::new(listen, credentials)` with the public fields `public_url`, `tls`
-//!   (`Tls { cert, key }`, PEM files) and limits; `Endpoint::bind(files, options).await ->
+//!   (`CertFiles { cert, key }`, PEM) and limits; `Endpoint::bind(files, options).await ->
 //!   io::Result<Endpoint>`; `endpoint.addr()`; `endpoint.objects() -> Arc<EmbeddedObjects>`, an
 //!   [`ObjectStore`](wharf_ports::ObjectStore) whose addresses lead to the endpoint;
 //!   `endpoint.set_gate(gate)`, an [`AddressGate`](wharf_ports::AddressGate) that ends
@@ -28,7 +28,7 @@ mod rolling;
 mod s3;
 
 pub use embedded::EmbeddedObjects;
-pub use endpoint::{Endpoint, EndpointOptions, RunningEndpoint, Tls};
+pub use endpoint::{CertFiles, Endpoint, EndpointOptions, RunningEndpoint};
 pub use files::{FileObjects, ObjectFolder, StoredObject};
 pub use presign::Credentials;
 pub use s3::{S3Objects, S3Options, Style};

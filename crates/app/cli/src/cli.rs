@@ -6,15 +6,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
-use clap_complete::Shell;
+use clap_complete::CompleteEnv;
 use wharf_client::{Client, Locator};
 use wharf_server::Home;
 use wharf_vocab::Code;
 
 use crate::commands::{
-    agents, answer, artifacts, audit, backup, conformance, console, costs, decide, doctor, explain,
-    inbox, mcp, migrate, new, operatives, operator, run, runs, secret, status, token, tool, tools,
-    up, worlds,
+    agents, answer, artifacts, audit, backup, completions, conformance, console, costs, decide,
+    doctor, explain, inbox, mcp, migrate, new, operatives, operator, run, runs, secret, service,
+    status, token, tool, tools, up, worlds,
 };
 use crate::exit::Exit;
 use crate::failure::{CliError, Result};
@@ -53,6 +53,10 @@ struct GlobalArgs {
     /// The token to show the core [default: WHARF_TOKEN, else the owner's in the home]
     #[arg(long, global = true, value_name = "TOKEN")]
     token: Option<String>,
+    /// Certificates to trust the core by, in a PEM file [default: WHARF_CA, else the core's own in
+    /// the home, else the system's]
+    #[arg(long, global = true, value_name = "FILE")]
+    ca: Option<PathBuf>,
     /// Write JSON for programs, errors included
     #[arg(long, global = true)]
     json: bool,
@@ -125,8 +129,13 @@ enum Command {
     Conformance(conformance::ConformanceArgs),
     /// Drive the engine through simulated faults
     Sim(conformance::SimArgs),
+    /// Let systemd keep a core running
+    Service(service::ServiceArgs),
     /// Print a completion script for a shell
-    Completions(CompletionsArgs),
+    Completions(completions::CompletionsArgs),
+    /// Write the pages of the manual into a folder
+    #[command(hide = true)]
+    Man(completions::ManArgs),
 }
 
 /// What every command is given.
@@ -151,6 +160,11 @@ impl Context {
 
 /// Runs the command that was typed.
 pub(crate) fn main() -> ExitCode {
+    // A shell that wants to offer something asks in the place of a command.
+    if std::env::var_os(completions::VARIABLE).is_some() {
+        let command = || crate::complete::with_values(Cli::command());
+        CompleteEnv::with_factory(command).var(completions::VARIABLE).complete();
+    }
     let arguments = spelling::usual(std::env::args_os().collect());
     let Cli { global, command } = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
@@ -195,8 +209,9 @@ fn sentence(error: &str) -> String {
 }
 
 fn locator(global: GlobalArgs) -> Locator {
-    let GlobalArgs { url, token, home, .. } = global;
-    Locator { url, token, home, ..Locator::from_env() }
+    let GlobalArgs { url, token, home, ca, .. } = global;
+    let env = Locator::from_env();
+    Locator { url, token, home, ca: ca.or_else(|| env.ca.clone()), ..env }
 }
 
 fn start(command: Command, context: &Context) -> Result<Exit> {
@@ -209,7 +224,9 @@ fn start(command: Command, context: &Context) -> Result<Exit> {
         Command::Explain(args) => explain::run(&args, context),
         Command::New(args) => new::run(&args, context),
         Command::Sim(args) => conformance::simulate(&args, context),
-        Command::Completions(args) => completions(&args, context),
+        Command::Service(args) => service::run(args, context),
+        Command::Completions(args) => completions::run(&args, context),
+        Command::Man(args) => completions::man(&args, context),
         Command::Up(args) => serve(up::run(args, context)),
         Command::Tool(args) => serve(tool::run(args, context)),
         Command::Conformance(args) => serve(conformance::run(args, context)),
@@ -247,29 +264,6 @@ fn talk(work: impl Future<Output = Result<Exit>>) -> Result<Exit> {
     // A read of standard input that nobody waits for any more must not hold the exit.
     runtime.shutdown_background();
     ended
-}
-
-/// What `wharf completions` takes.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  wharf completions bash > ~/.local/share/bash-completion/completions/wharf
-  wharf completions zsh  > ~/.zfunc/_wharf
-  wharf completions fish > ~/.config/fish/completions/wharf.fish")]
-pub(crate) struct CompletionsArgs {
-    /// The shell
-    #[arg(value_enum)]
-    shell: Shell,
-}
-
-/// Prints the script.
-fn completions(args: &CompletionsArgs, context: &Context) -> Result<Exit> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "wharf", &mut script);
-    let script = String::from_utf8(script)
-        .map_err(|_| CliError::usage("the script for this shell is not text"))?;
-    context.output.text(&script)?;
-    Ok(Exit::Done)
 }
 
 fn runtime(mut builder: tokio::runtime::Builder) -> Result<tokio::runtime::Runtime> {
@@ -389,6 +383,8 @@ mod tests {
             "wharf operatives forget browser",
             "wharf up --allow-origin http://localhost:5173 --allow-origin https://app.example",
             "wharf up --console-dir console/dist",
+            "wharf up --listen 0.0.0.0:7420 --tls-cert c.pem --tls-key k.pem",
+            "wharf runs --url https://wharf.example --ca c.pem",
             "wharf console",
             "wharf console --print --json",
             "wharf secret",
@@ -466,6 +462,11 @@ mod tests {
             "wharf conformance agent-protocol --json --dir d -- python3 agent.py --flag",
             "wharf sim --seed 7 --steps 100",
             "wharf completions zsh",
+            "wharf man /tmp/man1",
+            "wharf service install --socket --listen 127.0.0.1:0 --no-start",
+            "wharf service install --system --print",
+            "wharf service status --json",
+            "wharf service uninstall --system",
         ] {
             let parsed = Cli::try_parse_from(line.split_whitespace());
             assert!(parsed.is_ok(), "{line}: {}", parsed.expect_err("an error"));

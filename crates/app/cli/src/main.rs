@@ -7,6 +7,7 @@ mod amount;
 mod browser;
 mod cli;
 mod commands;
+mod complete;
 mod document;
 mod exit;
 mod failure;

@@ -1,6 +1,6 @@
 //! A core: store, engine, built-in tools and the HTTP edge, started and stopped as one.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use wharf_ports::providers::ProviderControl;
 use wharf_ports::vault::Vault;
 use wharf_ports::{Clock, SteadyClock};
 use wharf_store_sqlite::SqliteStore;
+use wharf_tls::{Acceptor, CertFiles};
 use wharf_vault::FileVault;
 use wharf_vocab::{Code, Fault, NodeId};
 
@@ -24,7 +25,7 @@ use crate::lock::HomeLock;
 use crate::settings::Settings;
 use crate::storage::Storage;
 use crate::sweeping::SweepTask;
-use crate::{Home, anchors, audit, console, doctor, fault, files, home, logging, secrets};
+use crate::{Home, anchors, audit, console, doctor, fault, files, home, logging, secrets, tls};
 
 /// How to start a core.
 #[derive(Debug, Clone)]
@@ -33,6 +34,10 @@ pub struct CoreOptions {
     pub home: Home,
     /// Where it listens; environment and configuration say when absent.
     pub listen: Option<SocketAddr>,
+    /// A socket that listens already, in the place of an address.
+    pub socket: Option<Arc<TcpListener>>,
+    /// Its certificate and key; the configuration says when absent.
+    pub tls: Option<CertFiles>,
     /// Whether a proxy in front of it takes care of TLS.
     pub behind_proxy: bool,
     /// Origins of pages that may call it, besides those of its configuration.
@@ -56,6 +61,8 @@ impl CoreOptions {
         Self {
             home,
             listen: None,
+            socket: None,
+            tls: None,
             behind_proxy: false,
             origins: Vec::new(),
             console_dir: None,
@@ -71,6 +78,8 @@ impl CoreOptions {
 /// home, until the runtime it was started on ends.
 pub struct Core {
     home: Home,
+    url: String,
+    _renewal: tls::Renewal,
     handle: Handle,
     edges: Edges,
     server: HttpServer,
@@ -99,6 +108,8 @@ impl Core {
         let CoreOptions {
             home,
             listen,
+            socket,
+            tls,
             behind_proxy,
             origins,
             console_dir,
@@ -108,15 +119,25 @@ impl Core {
             shim,
         } = options;
         let console = console::mount(console_dir)?;
-        let settings = Settings::load(&home)?.with_options(listen, behind_proxy)?;
+        let listen = socket.as_ref().and_then(|socket| socket.local_addr().ok()).or(listen);
+        let settings = Settings::load(&home)?.with_tls(tls).with_options(listen, behind_proxy)?;
         let settings = settings.with_origins(origins)?;
+        let tls = {
+            let named = settings.tls.clone();
+            blocking(move || tls::open(named)).await?
+        };
         let PreparedHome { lock, owner_token, audit_key, vault, node, seed } = {
             let home = home.clone();
             blocking(move || prepare(&home)).await?
         };
         let home_id = console::home_id(&node);
         // A taken port is noticed before the database is touched.
-        let listener = HttpListener::bind(settings.listen, &limits)?;
+        let listener = match socket.as_ref().and_then(|socket| socket.try_clone().ok()) {
+            Some(socket) => HttpListener::adopt(socket)?,
+            None => HttpListener::bind(settings.listen, &limits)?,
+        };
+        let url = url_of(listener.addr(), tls.as_ref());
+        let renewal = tls::Renewal::begin(&home, tls.as_ref())?;
         let clock: Arc<dyn Clock> = Arc::new(SteadyClock::system());
         let store = {
             let (path, clock) = (settings.store.clone(), Arc::clone(&clock));
@@ -140,7 +161,7 @@ impl Core {
         let handle = Handle::start(engine).await.map_err(|error| fault::of_store(&error))?;
         storage.serve(Arc::new(handle.clone()));
         let around = EdgeParts { home: &home, settings: &settings, handle: &handle, vault: &vault };
-        let edges = match around.edges(shim, storage.origin(), listener.addr()).await {
+        let edges = match around.edges(shim, storage.origin(), &url).await {
             Ok(edges) => edges,
             Err(fault) => {
                 handle.stop(Duration::ZERO).await;
@@ -162,6 +183,7 @@ impl Core {
             wharf_http::HttpOptions {
                 hosts: settings.hosts,
                 origins: settings.origins,
+                tls: tls.clone(),
                 home_id,
                 node: Some(node),
                 agents: Some(Arc::new(edges.hosted.agents.control().clone())),
@@ -181,6 +203,8 @@ impl Core {
         let anchoring = Anchoring::begin(home.clone(), Arc::clone(&store), lock);
         let core = Self {
             home,
+            url,
+            _renewal: renewal,
             handle,
             edges,
             server,
@@ -210,7 +234,7 @@ impl Core {
     /// The base address of its HTTP API, as a client on this machine uses it.
     #[must_use]
     pub fn http_url(&self) -> String {
-        url_of(self.server.addr())
+        self.url.clone()
     }
 
     /// The way into its engine.
@@ -282,13 +306,20 @@ impl Core {
     }
 }
 
-/// The address of an API that listens there, as a client on this machine uses it.
-pub(crate) fn url_of(mut addr: SocketAddr) -> String {
+/// The address of an API that listens there, as a client on this machine uses it. With TLS it is
+/// one that the certificate is for, if there is one.
+fn url_of(mut addr: SocketAddr, tls: Option<&Acceptor>) -> String {
     if addr.ip().is_unspecified() {
         let loopback = if addr.is_ipv4() { [127, 0, 0, 1].into() } else { LOOPBACK_V6 };
         addr.set_ip(loopback);
     }
-    format!("http://{addr}")
+    let Some(tls) = tls else { return format!("http://{addr}") };
+    let certificate = tls.certificate();
+    let by_name = !certificate.is_for(&addr.ip().to_string()) && certificate.is_for("localhost");
+    match by_name && addr.ip().is_loopback() {
+        true => format!("https://localhost:{}", addr.port()),
+        false => format!("https://{addr}"),
+    }
 }
 
 /// What the process says beside its HTTP edge when it is asked how it fares.

@@ -49,6 +49,7 @@ pub fn check(home: &Home, deep: bool) -> Vec<Check> {
     let settings = Settings::load(home);
     checks.push(place::configuration(&settings));
     if let Ok(settings) = &settings {
+        checks.extend(place::certificate(settings));
         checks.extend(database::checks(home, &settings.store));
         checks.extend(files::checks(home, settings, deep));
     }

@@ -1,7 +1,6 @@
 //! What faces providers, callers and operators beside the HTTP edge: started together, mounted
 //! behind it, ended in order.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +17,7 @@ use wharf_tool::ToolEdge;
 use wharf_vocab::{Code, Fault, ToolId, WorldId};
 
 use crate::agents::Surroundings;
-use crate::core::{internal, url_of};
+use crate::core::internal;
 use crate::settings::Settings;
 use crate::{Home, agents, mcp, tools};
 
@@ -51,14 +50,14 @@ impl EdgeParts<'_> {
         &self,
         shim: Option<PathBuf>,
         origin: String,
-        listens: SocketAddr,
+        url: &str,
     ) -> Result<Edges, Fault> {
         furnish(self.handle, self.settings.model_tool.clone()).await?;
         let models = self.settings.models.clone();
         wharf_models::register(self.handle, Arc::clone(self.vault), models).await?;
         let mcp = mcp::edge(self.settings, self.handle)?;
         let hosted = self.host(shim, origin, mcp.news()).await?;
-        let operators = self.operators(listens).await?;
+        let operators = self.operators(url).await?;
         let peers = ToolEdge::start(wharf_tool::ToolEdgeOptions::new(self.handle.clone())).await;
         Ok(Edges { hosted, operators, peers, mcp })
     }
@@ -91,9 +90,9 @@ impl EdgeParts<'_> {
     }
 
     /// The edge that faces operators, as it is set.
-    async fn operators(&self, listens: SocketAddr) -> Result<OperatorEdge, Fault> {
+    async fn operators(&self, url: &str) -> Result<OperatorEdge, Fault> {
         let set = &self.settings.operators;
-        let base_url = set.base_url.clone().unwrap_or_else(|| url_of(listens));
+        let base_url = set.base_url.clone().unwrap_or_else(|| url.to_owned());
         let mut options = wharf_operator::OperatorEdgeOptions::new(self.handle.clone(), base_url);
         if let Some(directive) = &set.directive {
             options.directive.clone_from(directive);

@@ -22,9 +22,11 @@ mod logging;
 mod mcp;
 pub mod migrate;
 mod secrets;
+mod service;
 mod settings;
 mod storage;
 mod sweeping;
+mod tls;
 pub mod tokens;
 mod tools;
 mod up;
@@ -34,6 +36,7 @@ pub use home::Home;
 pub use up::{Ready, Signals, UpOptions, up};
 pub use wharf_console::documents;
 pub use wharf_http::{CoreInfo, HttpLimits};
+pub use wharf_tls::CertFiles;
 
 /// Errors of the store as the owner of the home may see them: with the whole message.
 mod fault {

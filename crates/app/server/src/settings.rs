@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use wharf_domain::Policy;
 use wharf_domain::provider::ProviderLimits;
+use wharf_tls::CertFiles;
 use wharf_vocab::{Code, Fault, SandboxLevel, ToolId};
 
 use crate::Home;
@@ -29,6 +30,8 @@ const LEVEL_DEFAULT: &str = "info";
 pub(crate) struct Settings {
     /// Where to listen.
     pub(crate) listen: SocketAddr,
+    /// The certificate and its key; with them the core speaks TLS.
+    pub(crate) tls: Option<CertFiles>,
     /// Further names the core may be called by.
     pub(crate) hosts: Vec<String>,
     /// Origins of pages that may call the core, besides its own.
@@ -111,6 +114,8 @@ struct SettingsFile {
 #[serde(default, deny_unknown_fields)]
 struct Http {
     listen: Option<SocketAddr>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
     hosts: Vec<String>,
     origins: Vec<String>,
 }
@@ -160,6 +165,7 @@ impl Settings {
         let store = file.store.path.unwrap_or_else(|| STORE_DEFAULT.into());
         Ok(Self {
             listen: listen.unwrap_or(LISTEN_DEFAULT),
+            tls: tables::pair("http", home.path(), file.http.tls_cert, file.http.tls_key)?,
             hosts: file.http.hosts,
             origins: tables::checked_origins(
                 file.http.origins,
@@ -188,6 +194,12 @@ impl Settings {
         })
     }
 
+    /// The same with another certificate, if one was given.
+    pub(crate) fn with_tls(mut self, tls: Option<CertFiles>) -> Self {
+        self.tls = tls.or(self.tls);
+        self
+    }
+
     /// The same with what was given as options, if it may be.
     pub(crate) fn with_options(
         mut self,
@@ -196,10 +208,11 @@ impl Settings {
     ) -> Result<Self, Fault> {
         self.artifacts.check(behind_proxy)?;
         self.listen = listen.unwrap_or(self.listen);
-        if !self.listen.ip().is_loopback() && !behind_proxy {
+        if !self.listen.ip().is_loopback() && !behind_proxy && self.tls.is_none() {
             let message = format!(
-                "{} can be reached from other machines, and TLS is not built in yet; listen on \
-                 127.0.0.1, or add --behind-proxy if a proxy in front provides TLS.",
+                "{} can be reached from other machines; set tls_cert and tls_key in [http] of \
+                 wharf.toml, listen on 127.0.0.1, or add --behind-proxy if a proxy in front \
+                 provides TLS.",
                 self.listen
             );
             return Err(invalid(message));
@@ -340,7 +353,20 @@ mod tests {
     }
 
     #[test]
-    fn other_machines_are_let_in_only_behind_a_proxy() {
+    fn a_certificate_lies_in_the_home_or_elsewhere_and_needs_its_key() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let text = "[http]\ntls_cert = \"c.pem\"\ntls_key = \"/k.pem\"\n";
+        std::fs::write(dir.path().join("wharf.toml"), text).expect("written");
+        let home = Home::resolve(Some(dir.path().to_owned())).expect("a home");
+        let tls = Settings::read(&home, |_| None).expect("fits").tls.expect("set");
+        assert_eq!(tls, CertFiles { cert: dir.path().join("c.pem"), key: "/k.pem".into() });
+        let message = "[http] needs tls_cert and tls_key together.";
+        refused("[http]\ntls_cert = \"c.pem\"\n", &[], message);
+        refused("[http]\ntls_key = \"k.pem\"\n", &[], message);
+    }
+
+    #[test]
+    fn other_machines_are_let_in_only_over_tls() {
         for listen in ["0.0.0.0:7420", "[::]:7420", "192.0.2.1:80"] {
             let listen = Some(listen.parse().expect("an address"));
             let settings = || read("", &[]).expect("fits");
@@ -348,6 +374,9 @@ mod tests {
             assert!(fault.is(Code::ConfigInvalid));
             assert!(fault.message.contains("--behind-proxy") && fault.message.contains("TLS"));
             settings().with_options(listen, true).expect("allowed");
+            let tls = "[http]\ntls_cert = \"c.pem\"\ntls_key = \"/k.pem\"\n";
+            let settings = read(tls, &[]).expect("fits");
+            settings.with_options(listen, false).expect("allowed with TLS");
         }
     }
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use wharf_artifacts::{
     Credentials, Endpoint, EndpointOptions, FileObjects, RunningEndpoint, S3Objects, S3Options,
-    Style, Tls,
+    Style,
 };
 use wharf_ports::{AddressGate, ObjectStore};
+use wharf_tls::CertFiles;
 use wharf_vocab::{Code, Fault};
 
 use crate::settings::artifacts::{Artifacts, Location, S3};
@@ -59,7 +60,7 @@ async fn embedded(
     home: &Home,
     artifacts: &Artifacts,
     listen: SocketAddr,
-    tls: Option<(std::path::PathBuf, std::path::PathBuf)>,
+    tls: Option<CertFiles>,
 ) -> Result<Storage, Fault> {
     let folder = home.objects_folder();
     let opened = tokio::task::spawn_blocking(move || FileObjects::open(folder)).await;
@@ -71,7 +72,7 @@ async fn embedded(
     let (key_id, secret) = secrets::storage_key(home)?;
     let options = EndpointOptions {
         public_url: artifacts.public_url.clone(),
-        tls: tls.map(|(cert, key)| Tls { cert, key }),
+        tls,
         ..EndpointOptions::new(addr, Credentials { key_id, secret })
     };
     let bound = Endpoint::bind(files, options).await;

@@ -3,13 +3,16 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use wharf_tls::CertFiles;
 use wharf_vocab::{Code, Fault};
 
+use crate::service::ServiceManager;
 use crate::settings::Settings;
-use crate::{Core, CoreOptions, Home, demo, logging};
+use crate::{Core, CoreOptions, Home, demo, logging, service};
 
 /// How to start a core in the foreground.
 #[derive(Debug, Clone)]
@@ -18,6 +21,8 @@ pub struct UpOptions {
     pub home: Home,
     /// Where it listens; environment and configuration say when absent.
     pub listen: Option<SocketAddr>,
+    /// Its certificate and key; configuration says when absent.
+    pub tls: Option<CertFiles>,
     /// Whether a proxy in front of it takes care of TLS.
     pub behind_proxy: bool,
     /// Origins of pages that may call it, besides those of its configuration.
@@ -47,16 +52,19 @@ pub struct Ready {
 /// Runs a core until SIGINT or SIGTERM, then lets it finish what is under way. A second signal
 /// ends the process at once.
 pub async fn up(options: UpOptions, on_ready: impl FnOnce(&Ready) + Send) -> Result<(), Fault> {
-    let UpOptions { home, listen, behind_proxy, origins, console_dir, demo, console_link } =
+    let UpOptions { home, listen, tls, behind_proxy, origins, console_dir, demo, console_link } =
         options;
     logging::begin(&Settings::load(&home)?.log)?;
     raise_open_files();
     let mut signals = Signals::new().map_err(|error| {
         Fault::new(Code::CoreInternal, format!("Signals cannot be received: {error}."))
     })?;
+    let manager = ServiceManager::from_env();
     let path = home.path().to_owned();
     let options = CoreOptions {
         listen,
+        socket: service::handed_over()?.map(Arc::new),
+        tls,
         behind_proxy,
         origins,
         console_dir,
@@ -72,6 +80,8 @@ pub async fn up(options: UpOptions, on_ready: impl FnOnce(&Ready) + Send) -> Res
     let ready = Ready { http, home: path, tools, console_link };
     tracing::info!(http = ready.http, tools, "the core is ready");
     on_ready(&ready);
+    manager.ready(&ready.http);
+    let signs = manager.watch(core.handle().clone())?;
     let ended = tokio::select! {
         _ = signals.next() => Ok(()),
         () = core.handle().ended() => {
@@ -80,6 +90,8 @@ pub async fn up(options: UpOptions, on_ready: impl FnOnce(&Ready) + Send) -> Res
         }
     };
     tracing::info!("the core is stopping; a second signal ends it at once");
+    drop(signs);
+    manager.stopping();
     tokio::spawn(async move {
         let code = signals.next().await;
         tracing::warn!("ended at once; what was under way is taken up at the next start");
@@ -96,7 +108,11 @@ async fn link(home: &Home, http: &str) -> Option<String> {
         wharf_client::Locator { home: Some(home.path().to_owned()), ..Default::default() };
     let client = wharf_client::Client::new(locator).ok()?;
     let link = client.tokens().create_console_link().await.ok()?;
-    Some(format!("{}/#link={}", http.trim_end_matches('/'), link.code))
+    // With TLS the core knows a name that its certificate is for.
+    match link.url.starts_with("https://") {
+        true => Some(link.url),
+        false => Some(format!("{}/#link={}", http.trim_end_matches('/'), link.code)),
+    }
 }
 
 /// The signals that ask a program to stop.

@@ -13,6 +13,7 @@ use wharf_wire::rest_v1::ErrorBody;
 use crate::call::REQUEST_TIMEOUT;
 use crate::error::{Error, Result};
 use crate::locator::{CoreAccess, Locator};
+use crate::trust::{self, Trust};
 
 /// The largest message of an event stream that is read; a core sends far smaller ones.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -35,7 +36,7 @@ impl Client {
     /// Finds the core and prepares to talk to it; nothing is sent yet.
     pub fn new(locator: Locator) -> Result<Self> {
         let target = locator.find()?;
-        let http = connector(&target.url)?;
+        let http = connector(&target)?;
         Ok(Self { http, core: Arc::new(CoreAddress { locator, target }) })
     }
 
@@ -130,7 +131,13 @@ impl Client {
         if error.is_builder() {
             Error::usage("the token or the address holds characters that it cannot have")
         } else if error.is_connect() {
-            self.unreachable("does not answer", Executed::No)
+            match trust::objection(error) {
+                Some(why) => {
+                    let message = format!("the core at {} {why}", self.base_url());
+                    Fault::new(Code::CoreUnreachable, message).executed(Executed::No).into()
+                }
+                None => self.unreachable("does not answer", Executed::No),
+            }
         } else if error.is_timeout() {
             self.unreachable("did not answer in time", Executed::Maybe)
         } else {
@@ -146,17 +153,26 @@ impl Client {
     }
 }
 
-fn connector(url: &Url) -> Result<reqwest::Client> {
+fn connector(target: &CoreAccess) -> Result<reqwest::Client> {
+    let CoreAccess { url, trust, .. } = target;
     let mut builder = reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         // A redirect would take the token somewhere else.
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("wharf/", env!("CARGO_PKG_VERSION")));
-    if url.scheme() == "https" {
-        // It is only an error if a provider is installed already, and then all is well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    } else {
-        builder = builder.tls_backend_preconfigured(no_tls()?);
+    match trust {
+        _ if url.scheme() != "https" => {
+            // Plain HTTP needs no certificates, and reading those of the system would cost every
+            // command time.
+            builder = builder.tls_backend_preconfigured(trust::config(&[])?);
+        }
+        Trust::Only(certificates) => {
+            builder = builder.tls_backend_preconfigured(trust::config(certificates)?);
+        }
+        Trust::System => {
+            // It is only an error if a provider is installed already, and then all is well.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
     }
     if is_loopback(url) {
         builder = builder.no_proxy();
@@ -164,16 +180,6 @@ fn connector(url: &Url) -> Result<reqwest::Client> {
     builder.build().map_err(|error| {
         Error::new(Code::CoreUnreachable, format!("cannot set up HTTP for {url}: {error}"))
     })
-}
-
-/// A configuration that trusts nobody: plain HTTP needs no certificates, and reading those of the
-/// system would cost every command time.
-fn no_tls() -> Result<rustls::ClientConfig> {
-    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| Error::new(Code::CoreInternal, format!("cannot set up TLS: {error}")))?;
-    Ok(builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth())
 }
 
 fn is_loopback(url: &Url) -> bool {

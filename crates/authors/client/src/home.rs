@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use wharf_vocab::{Code, Fault};
 use wharf_wire::rest_v1::CoreInfo;
 
+use crate::trust::{self, Trust};
+
 /// A home on this machine. Naming one creates nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
@@ -107,6 +109,17 @@ impl Home {
     #[must_use]
     pub fn owner_token_file(&self) -> PathBuf {
         self.path.join("run/owner.token")
+    }
+
+    /// The file with the certificate of the core that uses this home, if it speaks TLS.
+    #[must_use]
+    pub fn certificate_file(&self) -> PathBuf {
+        self.path.join("run/core.pem")
+    }
+
+    /// What TLS to the core that uses this home takes: its own certificate and no other.
+    pub fn tls_config(&self) -> crate::Result<rustls::ClientConfig> {
+        trust::config(&Trust::read(&self.certificate_file())?)
     }
 
     /// The file that the core which uses this home keeps locked.

@@ -34,6 +34,7 @@ mod home;
 mod locator;
 #[cfg(test)]
 mod scripted;
+mod trust;
 
 pub use api::{
     Agents, Audit, AuditFilter, Inbox, LogFollower, McpServers, Operatives, RunFilter, Runs, Seats,

@@ -10,6 +10,7 @@ use wharf_vocab::{Code, Fault};
 
 use crate::error::{Error, Result};
 use crate::home::Home;
+use crate::trust::Trust;
 
 /// Where to look for a core. A client looks again after the core was restarted, because its port
 /// and its token may have changed.
@@ -25,6 +26,9 @@ pub struct Locator {
     pub url_env: Option<String>,
     /// The token to use if none is given; by custom that of `WHARF_TOKEN`.
     pub token_env: Option<String>,
+    /// A PEM file with certificates: the core's own, or of those that vouch for it. The system's
+    /// are not used then.
+    pub ca: Option<PathBuf>,
     /// What makes of the token the one that is sent, for programs that need less than it gives. It
     /// makes the same of the same.
     pub narrow: Option<TokenNarrowing>,
@@ -38,15 +42,21 @@ pub type TokenNarrowing = fn(&str) -> std::result::Result<String, Fault>;
 pub(crate) struct CoreAccess {
     pub(crate) url: Url,
     pub(crate) token: String,
+    pub(crate) trust: Trust,
 }
 
 impl Locator {
     /// The core that the environment names: `WHARF_URL` and `WHARF_TOKEN`, else the home of
-    /// `WHARF_HOME`, else the platform's default home.
+    /// `WHARF_HOME`, else the platform's default home; and the certificates of `WHARF_CA`.
     #[must_use]
     pub fn from_env() -> Self {
         let env = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-        Self { url_env: env("WHARF_URL"), token_env: env("WHARF_TOKEN"), ..Self::default() }
+        Self {
+            url_env: env("WHARF_URL"),
+            token_env: env("WHARF_TOKEN"),
+            ca: env("WHARF_CA").map(PathBuf::from),
+            ..Self::default()
+        }
     }
 
     /// The core at this address.
@@ -94,15 +104,36 @@ impl Locator {
             let message = format!("there is no token for {url}; give --token or set WHARF_TOKEN");
             Error::new(Code::AuthRequired, message)
         })?;
-        Ok(CoreAccess { url, token })
+        let trust = self.trust(&url, self.home_of(&url).as_ref())?;
+        Ok(CoreAccess { url, token, trust })
+    }
+
+    /// The home, if its core is the one at `url`.
+    fn home_of(&self, url: &Url) -> Option<Home> {
+        let home = self.home().ok()?;
+        let core = home.core().ok()??;
+        let same = read_url(&core.http).ok()? == *url;
+        same.then_some(home)
     }
 
     /// The token of the home, if the home's core is the one at `url`.
     fn owner_token_for(&self, url: &Url) -> Option<String> {
-        let home = self.home().ok()?;
-        let core = home.core().ok()??;
-        let same = read_url(&core.http).ok()? == *url;
-        if same { home.owner_token().ok() } else { None }
+        self.home_of(url)?.owner_token().ok()
+    }
+
+    /// Whose certificate is taken for the core's at `url`, which may be that of a home.
+    fn trust(&self, url: &Url, home: Option<&Home>) -> Result<Trust> {
+        if url.scheme() != "https" {
+            return Ok(Trust::System);
+        }
+        let mut known = match &self.ca {
+            Some(path) => Trust::read(path)?,
+            None => Vec::new(),
+        };
+        if let Some(path) = home.map(Home::certificate_file).filter(|path| path.exists()) {
+            known.extend(Trust::read(&path)?);
+        }
+        Ok(if known.is_empty() { Trust::System } else { Trust::Only(known) })
     }
 
     fn find_by_home(&self) -> Result<CoreAccess> {
@@ -121,7 +152,8 @@ impl Locator {
             (None, Some(_)) => home.owner_token().or_else(|fault| token_env.ok_or(fault))?,
             (None, None) => token_env.map_or_else(|| home.owner_token(), Ok)?,
         };
-        Ok(CoreAccess { url, token })
+        let trust = self.trust(&url, Some(&home))?;
+        Ok(CoreAccess { url, token, trust })
     }
 }
 
@@ -206,6 +238,31 @@ mod tests {
         let error = given(None, None, dir.path()).find().expect_err("nothing there");
         assert!(error.is(Code::CoreUnreachable));
         assert!(error.message().ends_with("start it with: wharf up"));
+    }
+
+    #[test]
+    fn certificates_come_from_the_home_and_from_the_file_that_was_named() {
+        let made =
+            |name: &str| rcgen::generate_simple_self_signed([name.to_owned()]).expect("made");
+        let (own, other) = (made("own"), made("other"));
+        let dir = home_of_a_core("https://127.0.0.1:7420");
+        let mut locator = given(None, None, dir.path());
+        assert_eq!(locator.find().expect("found").trust, Trust::System);
+        std::fs::write(dir.path().join("run/core.pem"), own.cert.pem()).expect("written");
+        let of_home = Trust::Only(vec![own.cert.der().clone()]);
+        assert_eq!(locator.find().expect("found").trust, of_home);
+        let file = dir.path().join("ca.pem");
+        std::fs::write(&file, other.cert.pem()).expect("written");
+        locator.ca = Some(file.clone());
+        let both = Trust::Only(vec![other.cert.der().clone(), own.cert.der().clone()]);
+        assert_eq!(locator.find().expect("found").trust, both);
+        // The certificate of a home counts for its own core only.
+        let mut elsewhere = given(Some("https://127.0.0.1:7421"), Some("t"), dir.path());
+        assert_eq!(elsewhere.find().expect("found").trust, Trust::System);
+        std::fs::write(&file, "nothing").expect("written");
+        elsewhere.ca = Some(file);
+        let error = elsewhere.find().expect_err("refused");
+        assert!(error.message().contains("ca.pem holds no certificate"), "{error}");
     }
 
     #[test]

@@ -42,6 +42,15 @@ pub(crate) struct App {
     pub(crate) unread: Arc<UnreadAnswers>,
 }
 
+/// Under which names the server may be called.
+fn hosts(options: &HttpOptions) -> Hosts {
+    let certificate = options.tls.as_ref().map(wharf_tls::Acceptor::certificate);
+    let named = certificate.iter().flat_map(|certificate| certificate.names());
+    let names: Vec<String> =
+        options.hosts.iter().cloned().chain(named.map(str::to_owned)).collect();
+    Hosts::new(&names, &options.origins, certificate.is_some())
+}
+
 impl App {
     pub(crate) fn new(
         handle: Handle,
@@ -52,7 +61,7 @@ impl App {
     ) -> Self {
         let limits = &options.limits;
         Self {
-            hosts: Hosts::new(&options.hosts, &options.origins),
+            hosts: hosts(&options),
             tickets: Tickets::default(),
             console: Console::new(&options.home_id),
             file_tickets: FileTickets::default(),

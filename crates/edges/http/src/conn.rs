@@ -13,10 +13,12 @@ use hyper::server::conn::http1;
 use hyper::service::Service;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tower::ServiceExt;
 
 use crate::app::App;
+use crate::handshake;
 use crate::metrics::Gauge;
 use crate::pace::PacedSocket;
 use crate::phase::{ConnectionPhase, TrackedBody};
@@ -43,11 +45,29 @@ pub(crate) async fn serve(stream: TcpStream, peer: SocketAddr, router: Router, a
     if stream.set_nodelay(true).is_err() {
         return;
     }
+    let ends = ConnectionAddrs { peer, local };
+    let Some(tls) = app.options.tls.clone() else {
+        return speak(stream, ends, router, app).await;
+    };
+    let shaken = tokio::select! {
+        shaken = handshake::secure(stream, &tls, app.options.limits.head_read) => shaken,
+        () = app.stops.draining.cancelled() => return,
+    };
+    match shaken {
+        Ok(stream) => speak(stream, ends, router, app).await,
+        Err(error) => tracing::debug!(%error, "a peer does not speak TLS"),
+    }
+}
+
+/// Speaks HTTP until one side has enough.
+async fn speak<S>(stream: S, ends: ConnectionAddrs, router: Router, app: Arc<App>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let phase = Arc::new(ConnectionPhase::default());
     let paced = PacedSocket::new(stream, Arc::clone(&phase), &app);
     let io = TokioIo::new(paced);
-    let service =
-        Requests { router, phase: Arc::clone(&phase), ends: ConnectionAddrs { peer, local } };
+    let service = Requests { router, phase: Arc::clone(&phase), ends };
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(None)

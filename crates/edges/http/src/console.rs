@@ -24,7 +24,7 @@ use wharf_web::token;
 
 use crate::answer::internal;
 use crate::app::App;
-use crate::hosts::PageOrigin;
+use crate::hosts::{PageOrigin, split_port};
 pub(crate) use cookie::{CookieName, check_size};
 pub(crate) use failures::Failures;
 pub(crate) use links::Links;
@@ -108,6 +108,18 @@ impl App {
             self.handle.trust().console_caller(&id, (secret, key), &owner).ok()
         });
         Some(found.ok_or_else(ended))
+    }
+
+    /// The name by which a browser is to call the server that is called by this host: a name that
+    /// its certificate is for, if it has one and this is none of them.
+    pub(crate) fn browsable(&self, host: String, port: u16) -> String {
+        let Some(tls) = &self.options.tls else { return host };
+        let certificate = tls.certificate();
+        if certificate.is_for(split_port(&host).0) {
+            return host;
+        }
+        let name = certificate.names().next().map(|name| format!("{name}:{port}"));
+        name.unwrap_or(host)
     }
 
     /// Whether a request comes from a page of the core itself, as far as a browser says.

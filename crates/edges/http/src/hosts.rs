@@ -18,15 +18,23 @@ pub(crate) struct Hosts {
     names: Vec<String>,
     /// Origins of pages that are let in, as browsers write them.
     origins: Vec<String>,
+    /// Whether the server itself speaks TLS.
+    tls: bool,
 }
 
 impl Hosts {
-    pub(crate) fn new(names: &[String], origins: &[String]) -> Self {
+    pub(crate) fn new(names: &[String], origins: &[String], tls: bool) -> Self {
         let small = |text: &String| text.trim_end_matches('/').to_ascii_lowercase();
         Self {
             names: names.iter().map(|name| name.to_ascii_lowercase()).collect(),
             origins: origins.iter().map(small).collect(),
+            tls,
         }
+    }
+
+    /// How addresses of the server begin.
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.tls { "https://" } else { "http://" }
     }
 
     /// Whether pages of this origin were let in by name.
@@ -62,11 +70,11 @@ impl Hosts {
         let Some(origin) = origin else { return PageOrigin::Unsaid };
         let (Ok(origin), false) = (origin.to_str(), several) else { return PageOrigin::Other };
         let origin = origin.to_ascii_lowercase();
-        if let Some(host) = origin.strip_prefix("http://")
+        if let Some(host) = origin.strip_prefix(self.scheme())
             && self.serves(host, local)
             && host_of(parts).as_deref() == Some(host)
         {
-            return PageOrigin::Own { secure: false };
+            return PageOrigin::Own { secure: self.tls };
         }
         let host = origin.strip_prefix("https://").unwrap_or_default();
         let (name, _) = split_port(host);
@@ -80,7 +88,8 @@ impl Hosts {
         let (name, port) = split_port(host);
         let own = local.ip();
         let own = if own.is_ipv6() { format!("[{own}]") } else { own.to_string() };
-        let by_address = port.unwrap_or(80) == local.port()
+        let usual = if self.tls { 443 } else { 80 };
+        let by_address = port.unwrap_or(usual) == local.port()
             && (LOOPBACK.contains(&name) || name == own.as_str());
         by_address || self.names.iter().any(|known| known == name || known == host)
     }
@@ -89,17 +98,15 @@ impl Hosts {
         if self.lets_in(origin) {
             return true;
         }
-        let plain = origin.strip_prefix("http://");
-        let secure = origin.strip_prefix("https://");
-        match (plain, secure) {
-            (Some(host), _) => self.serves(host, local),
-            // Only a proxy in front speaks TLS, and then under a configured name.
-            (_, Some(host)) => {
-                let (name, _) = split_port(host);
-                self.names.iter().any(|known| known == name || known == host)
-            }
-            (None, None) => false,
+        let own = origin.strip_prefix(self.scheme());
+        if own.is_some_and(|host| self.serves(host, local)) {
+            return true;
         }
+        // Where the server does not, a proxy in front speaks TLS, and then under a configured name.
+        origin.strip_prefix("https://").is_some_and(|host| {
+            let (name, _) = split_port(host);
+            self.names.iter().any(|known| known == name || known == host)
+        })
     }
 }
 
@@ -110,7 +117,7 @@ pub(crate) enum PageOrigin {
     Unsaid,
     /// From the core itself.
     Own {
-        /// Whether over TLS, by a proxy in front.
+        /// Whether over TLS, of the server itself or of a proxy in front.
         secure: bool,
     },
     /// From elsewhere, let in or not.
@@ -151,7 +158,7 @@ fn host_of(parts: &Parts) -> Option<String> {
 }
 
 /// Splits `name:port`; an address in brackets keeps them.
-fn split_port(host: &str) -> (&str, Option<u16>) {
+pub(crate) fn split_port(host: &str) -> (&str, Option<u16>) {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => match port.parse() {
             Ok(port) => (name, Some(port)),
@@ -189,7 +196,7 @@ mod tests {
         }
         let (parts, ()) = request.body(()).expect("a request").into_parts();
         let names = ["Wharf.example".to_owned(), "other.example:8443".to_owned()];
-        let hosts = Hosts::new(&names, &["http://Localhost:5173/".to_owned()]);
+        let hosts = Hosts::new(&names, &["http://Localhost:5173/".to_owned()], false);
         let found = hosts.check(&parts, local.parse().expect("an address"));
         match expect {
             Ok(()) => assert_eq!(found, Ok(()), "{uri} {headers:?}"),
@@ -254,7 +261,7 @@ mod tests {
             }
             let (parts, ()) = request.body(()).expect("a request").into_parts();
             let listed = ["http://localhost:5173".to_owned()];
-            let hosts = Hosts::new(&["wharf.example".to_owned()], &listed);
+            let hosts = Hosts::new(&["wharf.example".to_owned()], &listed, false);
             hosts.page_origin(&parts, "127.0.0.1:7420".parse().expect("an address"))
         };
         let (own, secure) = (PageOrigin::Own { secure: false }, PageOrigin::Own { secure: true });
@@ -278,6 +285,25 @@ mod tests {
         }
         let twice = ["http://localhost:7420", "http://localhost:7420"];
         assert_eq!(of("localhost:7420", &twice), PageOrigin::Other);
+    }
+
+    #[test]
+    fn c009_with_tls_only_pages_that_came_over_tls_are_the_cores_own() {
+        let hosts = Hosts::new(&["wharf.example".to_owned()], &[], true);
+        let local = "127.0.0.1:443".parse().expect("an address");
+        let of = |host: &str, origin: &str| {
+            let request = Request::get("/").header("host", host).header("origin", origin);
+            let (parts, ()) = request.body(()).expect("a request").into_parts();
+            (hosts.check(&parts, local).is_ok(), hosts.page_origin(&parts, local))
+        };
+        let own = PageOrigin::Own { secure: true };
+        assert_eq!(of("localhost", "https://localhost"), (true, own));
+        assert_eq!(of("localhost:443", "https://localhost:443"), (true, own));
+        assert_eq!(of("wharf.example", "https://wharf.example"), (true, own));
+        for origin in ["http://localhost", "http://localhost:443", "http://wharf.example"] {
+            assert_eq!(of("localhost", origin), (false, PageOrigin::Other), "{origin}");
+        }
+        assert!(!of("localhost:80", "https://localhost:80").0);
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod cors;
 mod file_tickets;
 mod from_wire;
 mod guard;
+mod handshake;
 mod hosts;
 mod listen;
 mod message;

@@ -46,6 +46,19 @@ impl HttpListener {
         bound().map_err(|error| cannot_listen(addr, &error))
     }
 
+    /// Takes a socket that listens already, which somebody else has made.
+    pub fn adopt(socket: std::net::TcpListener) -> Result<Self, Fault> {
+        let adopted = || {
+            socket.set_nonblocking(true)?;
+            let addr = socket.local_addr()?;
+            Ok(Self { socket: TcpListener::from_std(socket)?, addr })
+        };
+        adopted().map_err(|error: std::io::Error| {
+            let message = format!("The socket that was handed over cannot be used: {error}.");
+            Fault::new(Code::ConfigInvalid, message)
+        })
+    }
+
     /// The address that was bound, with its real port.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {

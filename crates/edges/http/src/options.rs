@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use wharf_ports::providers::ProviderControl;
 use wharf_ports::vault::Vault;
+use wharf_tls::Acceptor;
 use wharf_views::{CoreStatus, LogRing};
 use wharf_vocab::limits::{BODY_BYTES_MAX, FILE_BYTES_MAX};
 use wharf_vocab::{Fault, NodeId};
@@ -23,6 +24,9 @@ pub struct HttpOptions {
     pub hosts: Vec<String>,
     /// Origins of pages that may call besides the core's own, such as `http://localhost:5173`.
     pub origins: Vec<String>,
+    /// With it the server speaks TLS, and nothing else. The names of its certificate are names of
+    /// the server.
+    pub tls: Option<Acceptor>,
     /// What tells the core's home from others; cookies are named after it.
     pub home_id: String,
     /// The core's name among those of one Wharf.
@@ -58,6 +62,7 @@ impl HttpOptions {
             owner,
             hosts: Vec::new(),
             origins: Vec::new(),
+            tls: None,
             home_id: "00000000".to_owned(),
             node: None,
             agents: None,

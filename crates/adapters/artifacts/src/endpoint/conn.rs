@@ -7,9 +7,8 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use wharf_tls::Acceptor;
 
 use super::EndpointOptions;
 use super::patient::PatientStream;
@@ -22,7 +21,7 @@ const BUFFER_BYTES_MAX: usize = 64 * 1024;
 /// What all connections have in common.
 pub(super) struct Conn {
     pub(super) requests: Requests,
-    pub(super) tls: Option<TlsAcceptor>,
+    pub(super) tls: Option<Acceptor>,
     pub(super) options: Arc<EndpointOptions>,
     pub(super) stop: CancellationToken,
     pub(super) cut: CancellationToken,
@@ -44,8 +43,7 @@ impl Conn {
             match &self.tls {
                 None => self.requests(stream).await,
                 Some(tls) => {
-                    let shaken = timeout(self.options.head_timeout, tls.accept(stream)).await;
-                    if let Ok(Ok(stream)) = shaken {
+                    if let Ok(stream) = tls.accept(stream, self.options.head_timeout).await {
                         self.requests(stream).await;
                     }
                 }

@@ -24,8 +24,10 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wharf_ports::AddressGate;
+use wharf_tls::Acceptor;
 
-pub use options::{EndpointOptions, Tls};
+pub use options::EndpointOptions;
+pub use wharf_tls::CertFiles;
 
 use self::backend::{Access, Auth, Backend, SharedAddressGate};
 use self::conn::Conn;
@@ -43,7 +45,7 @@ pub struct Endpoint {
     listener: TcpListener,
     addr: SocketAddr,
     options: EndpointOptions,
-    tls: Option<tokio_rustls::TlsAcceptor>,
+    tls: Option<Acceptor>,
     service: S3Service,
     objects: Arc<EmbeddedObjects>,
     gate: SharedAddressGate,
@@ -52,7 +54,8 @@ pub struct Endpoint {
 impl Endpoint {
     /// Takes the address; requests are answered from [`serve`](Self::serve) on.
     pub async fn bind(files: Arc<FileObjects>, options: EndpointOptions) -> io::Result<Self> {
-        let tls = options.tls.as_ref().map(options::acceptor).transpose()?;
+        let tls = options.tls.clone().map(Acceptor::open).transpose();
+        let tls = tls.map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?;
         let listener = TcpListener::bind(options.listen).await?;
         let addr = listener.local_addr()?;
         let url = match &options.public_url {
@@ -101,6 +104,15 @@ impl Endpoint {
         let tasks = TaskTracker::new();
         let addr = self.addr;
         let stop_grace = self.options.stop_grace;
+        if let Some(tls) = self.tls.clone() {
+            let stop = stop.clone();
+            tasks.spawn(async move {
+                tokio::select! {
+                    () = tls.follow(|_| {}) => {}
+                    () = stop.cancelled() => {}
+                }
+            });
+        }
         tasks.spawn(self.accept(tasks.clone(), stop.clone(), cut.clone()));
         tasks.close();
         RunningEndpoint { addr, stop, cut, tasks, stop_grace }

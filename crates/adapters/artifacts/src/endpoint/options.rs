@@ -2,14 +2,10 @@
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Url;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::TlsAcceptor;
+use wharf_tls::CertFiles;
 
 use crate::Credentials;
 
@@ -24,7 +20,7 @@ pub struct EndpointOptions {
     /// and port. Whatever stands in between must leave the path and the `Host` header alone.
     pub public_url: Option<String>,
     /// With it the endpoint speaks TLS.
-    pub tls: Option<Tls>,
+    pub tls: Option<CertFiles>,
     /// How many connections there may be at once; others wait to be accepted.
     pub connections_max: usize,
     /// How long a peer may take for the head of a request or a handshake, and stay idle.
@@ -53,34 +49,6 @@ impl EndpointOptions {
             refused_body_bytes_max: 1024 * 1024 * 1024,
         }
     }
-}
-
-/// The PEM files of a server's certificate chain and its key.
-#[derive(Debug, Clone)]
-pub struct Tls {
-    /// The certificate and those that vouch for it.
-    pub cert: PathBuf,
-    /// The key.
-    pub key: PathBuf,
-}
-
-/// Reads the files.
-pub(super) fn acceptor(tls: &Tls) -> io::Result<TlsAcceptor> {
-    let unfit = |path: &PathBuf, error: &dyn std::fmt::Display| {
-        let why = format!("{} cannot be used for TLS: {error}", path.display());
-        io::Error::new(ErrorKind::InvalidInput, why)
-    };
-    let certs = CertificateDer::pem_file_iter(&tls.cert).and_then(Iterator::collect);
-    let certs: Vec<_> = certs.map_err(|error| unfit(&tls.cert, &error))?;
-    let key = PrivateKeyDer::from_pem_file(&tls.key);
-    let key = key.map_err(|error| unfit(&tls.key, &error))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(|config| config.with_no_client_auth().with_single_cert(certs, key));
-    let mut config = config.map_err(|error| unfit(&tls.cert, &error))?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
 /// Checks what addresses are to begin with.

@@ -9,7 +9,7 @@ use rusty_s3::actions::{
     CreateBucket, CreateMultipartUpload, DeleteObject, ListObjectsV2, S3Action,
 };
 use rusty_s3::{Bucket, Credentials, UrlStyle};
-use wharf_artifacts::{Endpoint, EndpointOptions, FileObjects, S3Objects, S3Options, Tls};
+use wharf_artifacts::{CertFiles, Endpoint, EndpointOptions, FileObjects, S3Objects, S3Options};
 use wharf_contract::objects::{Answer, PlainClient as _, Request};
 use wharf_ports::{Method, ObjectStore as _};
 
@@ -168,7 +168,7 @@ async fn t029_tls_is_spoken_and_an_own_authority_is_trusted() {
     let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
     std::fs::write(&cert, made.cert.pem()).expect("written");
     std::fs::write(&key, made.signing_key.serialize_pem()).expect("written");
-    let tls = Some(Tls { cert: cert.clone(), key });
+    let tls = Some(CertFiles { cert: cert.clone(), key });
     let store = Embedded::start_with(EndpointOptions { tls, ..support::options() }).await;
     assert!(store.objects.origin().starts_with("https://127.0.0.1:"));
     let port = store.serving.addr().port();

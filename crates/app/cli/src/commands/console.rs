@@ -37,8 +37,12 @@ pub(crate) struct ConsoleArgs {
 pub(crate) async fn run(args: ConsoleArgs, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let link = client.tokens().create_console_link().await?;
-    // The core does not know by which name it is called from here.
-    let url = format!("{}/#link={}", client.base_url().trim_end_matches('/'), link.code);
+    // The core does not know by which name it is called from here, except that with TLS it knows
+    // for which names its certificate is.
+    let url = match client.base_url().starts_with("https://") && link.url.starts_with("https://") {
+        true => link.url,
+        false => format!("{}/#link={}", client.base_url().trim_end_matches('/'), link.code),
+    };
     if args.print {
         let shown = json!({"url": url, "expires_at": link.expires_at});
         return match context.output.is_json() {

@@ -11,7 +11,7 @@ use serde_json::json;
 use tracing_subscriber::{EnvFilter, fmt};
 use wharf_server::Signals;
 use wharf_toolserver::Handler;
-use wharf_toolserver::server::{Error, Listen, Options, Profile, Server, Tls};
+use wharf_toolserver::server::{CertFiles, Error, Listen, Options, Profile, Server};
 use wharf_toolserver::transfer::Policy;
 use wharf_toolserver::worker::{Apart, ExecHandler, PythonHandler, WorkerSettings};
 use wharf_vocab::{Code, ToolId};
@@ -231,7 +231,7 @@ fn options(args: ServeArgs) -> Options {
             Dialect::Upstream => Profile::Upstream,
         },
         token_file: args.token_file,
-        tls: args.tls_cert.zip(args.tls_key).map(|(cert, key)| Tls { cert, key }),
+        tls: args.tls_cert.zip(args.tls_key).map(|(cert, key)| CertFiles { cert, key }),
         files,
         tool: args.tool.map(|tool| ToolName { reference: tool.to_string(), digest: None }),
         digest: args.digest,
@@ -259,9 +259,11 @@ fn greet(output: Output, address: &Listen, digest: &str) -> Result<()> {
 
 fn refused(error: &Error) -> CliError {
     match error {
-        Error::Address(_) | Error::Open(_) | Error::File { .. } | Error::Files(_) => {
-            CliError::usage(error.to_string())
-        }
+        Error::Address(_)
+        | Error::Open(_)
+        | Error::File { .. }
+        | Error::Files(_)
+        | Error::Tls(_) => CliError::usage(error.to_string()),
         Error::Bind { .. } | Error::Handler(_) => {
             CliError::failed(Code::ConfigInvalid, error.to_string())
         }

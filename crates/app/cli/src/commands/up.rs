@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use wharf_server::{Ready, UpOptions};
+use wharf_server::{CertFiles, Ready, UpOptions};
 
 use crate::commands::{Context, Exit, Output, Result};
 use crate::plain;
@@ -15,12 +15,20 @@ Examples:
   wharf up
   wharf up --listen 127.0.0.1:0      let the system pick a port
   wharf up --home ./my-home --demo   a separate home, with the example providers
+  wharf up --listen 0.0.0.0:7420 --tls-cert cert.pem --tls-key key.pem
+                                     let other machines in, over TLS
   wharf up --allow-origin http://localhost:5173
                                      let pages of a development server connect")]
 pub(crate) struct UpArgs {
     /// Where to listen; port 0 lets the system pick one
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
+    /// Speak TLS with this certificate: PEM, followed by those that vouch for it
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's key: PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Listen beyond this machine without TLS, behind a proxy that provides it
     #[arg(long)]
     behind_proxy: bool,
@@ -37,14 +45,15 @@ pub(crate) struct UpArgs {
 
 /// Runs the core until it is told to stop.
 pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit> {
-    let UpArgs { listen, behind_proxy, allow_origin: origins, console_dir, demo } = args;
+    let UpArgs { listen, behind_proxy, allow_origin: origins, console_dir, demo, .. } = args;
+    let tls = args.tls_cert.zip(args.tls_key).map(|(cert, key)| CertFiles { cert, key });
     let output = context.output;
     let needs_home = context.locator.home.is_some();
     let home = context.home()?;
     // A link is for somebody who sees it now, and not for a log.
     let console_link = output.out_is_terminal() && !output.is_json();
     let options =
-        UpOptions { home, listen, behind_proxy, origins, console_dir, demo, console_link };
+        UpOptions { home, listen, tls, behind_proxy, origins, console_dir, demo, console_link };
     let ready = move |ready: &Ready| {
         // A core goes on even when nobody reads what it prints.
         let _ = greet(output, ready, needs_home);

@@ -4,6 +4,7 @@ mod agents;
 mod backups;
 mod canary;
 mod children;
+mod completions;
 mod console;
 mod costs;
 mod data_faults;
@@ -30,7 +31,9 @@ mod rust_client;
 mod rust_sdk;
 #[cfg(target_os = "linux")]
 mod security_page;
+mod service;
 mod support;
+mod tls;
 mod tokens;
 mod tool_servers;
 #[cfg(target_os = "linux")]

@@ -31,7 +31,7 @@ impl TestHome {
     pub(crate) fn wharf(&self, arguments: &[&str]) -> Command {
         let mut command = children::command(env!("CARGO_BIN_EXE_wharf"));
         command.args(arguments).env("WHARF_HOME", self.path()).env("HOME", self.dir.path());
-        let others = ["WHARF_URL", "WHARF_TOKEN", "WHARF_LISTEN", "WHARF_LOG"];
+        let others = ["WHARF_URL", "WHARF_TOKEN", "WHARF_CA", "WHARF_LISTEN", "WHARF_LOG"];
         for name in others.into_iter().chain(["XDG_DATA_HOME", "XDG_CACHE_HOME"]) {
             command.env_remove(name);
         }

@@ -18,6 +18,9 @@ const DISK_BYTES_MIN: u64 = 64 * MIB;
 /// Below this somebody should look.
 const DISK_BYTES_WISE: u64 = 1024 * MIB;
 
+/// A certificate that ends within so many days should be renewed.
+const CERTIFICATE_DAYS_WISE: i64 = 14;
+
 pub(super) fn home(home: &Home) -> Check {
     let (name, path) = ("home", home.path());
     let shown = path.display();
@@ -37,6 +40,23 @@ pub(super) fn home(home: &Home) -> Check {
         return Check::fail(name, text);
     }
     Check::ok(name, format!("{shown}"))
+}
+
+/// The certificate, if the core speaks TLS.
+pub(super) fn certificate(settings: &Settings) -> Option<Check> {
+    let name = "certificate";
+    let certificate = match settings.tls.as_ref()?.read() {
+        Ok(certificate) => certificate,
+        Err(error) => return Some(Check::fail(name, error.to_string())),
+    };
+    let until = certificate.until();
+    let names = certificate.names().collect::<Vec<_>>().join(", ");
+    let text = format!("good until {until}, for {names}");
+    let left = until.duration_since(jiff::Timestamp::now());
+    Some(match left < jiff::SignedDuration::from_hours(24 * CERTIFICATE_DAYS_WISE) {
+        true => Check::warn(name, format!("{text}; renew it soon, the core takes it on by itself")),
+        false => Check::ok(name, text),
+    })
 }
 
 pub(super) fn permissions(home: &Home) -> Check {

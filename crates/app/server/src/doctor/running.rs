@@ -1,7 +1,8 @@
 //! The core that uses the home, if one does: whether it answers, and is of this version.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::sync::Arc;
 use std::time::Duration;
 
 use wharf_client::Holder;
@@ -21,13 +22,13 @@ pub(super) fn checks(home: &Home) -> Vec<Check> {
             vec![Check::warn(name, "a core uses the home and is not ready, or is stopping")]
         }
         (_, Ok(None)) => vec![Check::ok(name, "none is running; start one with: wharf up")],
-        (_, Ok(Some(info))) => vec![liveness(&info), version(&info), token(home)],
+        (_, Ok(Some(info))) => vec![liveness(home, &info), version(&info), token(home)],
     }
 }
 
-fn liveness(info: &CoreInfo) -> Check {
+fn liveness(home: &Home, info: &CoreInfo) -> Check {
     let (name, url, pid) = ("core", &info.http, info.pid);
-    match healthy(url) {
+    match healthy(home, url) {
         Some(true) => Check::ok(name, format!("answers at {url} (process {pid})")),
         Some(false) => Check::fail(name, format!("what answers at {url} is not the core")),
         None => Check::fail(
@@ -54,16 +55,31 @@ fn token(home: &Home) -> Check {
 }
 
 /// Whether a core answers there; `None` if nobody does.
-fn healthy(url: &str) -> Option<bool> {
-    let addr: SocketAddr = url.strip_prefix("http://")?.parse().ok()?;
-    let ask = || {
-        let mut stream = TcpStream::connect_timeout(&addr, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        write!(stream, "GET /healthz HTTP/1.1\r\nhost: {addr}\r\nconnection: close\r\n\r\n")?;
-        let mut answer = Vec::new();
-        stream.take(64 * 1024).read_to_end(&mut answer)?;
-        std::io::Result::Ok(answer)
+fn healthy(home: &Home, url: &str) -> Option<bool> {
+    let (scheme, host) = url.split_once("://")?;
+    let addr = host.to_socket_addrs().ok()?.next()?;
+    let stream = TcpStream::connect_timeout(&addr, PATIENCE).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_write_timeout(Some(PATIENCE)).ok()?;
+    let answer = match scheme {
+        "https" => {
+            // Whoever does not have the key of the home's certificate is not its core.
+            let config = Arc::new(home.tls_config().ok()?);
+            let connection = rustls::ClientConnection::new(config, addr.ip().into()).ok()?;
+            ask(rustls::StreamOwned::new(connection, stream), host)
+        }
+        _ => ask(stream, host),
     };
-    Some(ask().ok()?.starts_with(b"HTTP/1.1 200 "))
+    Some(answer.ok()?.starts_with(b"HTTP/1.1 200 "))
+}
+
+fn ask(mut stream: impl Read + Write, host: &str) -> io::Result<Vec<u8>> {
+    write!(stream, "GET /healthz HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n")?;
+    stream.flush()?;
+    let mut answer = Vec::new();
+    match stream.take(64 * 1024).read_to_end(&mut answer) {
+        // The answer says itself how long it is; how the connection ends does not matter.
+        Err(error) if answer.is_empty() => Err(error),
+        _ => Ok(answer),
+    }
 }

@@ -5,9 +5,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use wharf_tls::CertFiles;
 use wharf_vocab::Fault;
 
 use super::invalid;
+use super::tables::pair;
 
 const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
@@ -30,7 +32,7 @@ pub(crate) enum Location {
         /// Where it listens; port 0 for one that is picked once and kept.
         listen: SocketAddr,
         /// Certificate and key, both as PEM files.
-        tls: Option<(PathBuf, PathBuf)>,
+        tls: Option<CertFiles>,
     },
     /// In an S3.
     S3(S3),
@@ -67,7 +69,7 @@ impl Artifacts {
                 Err(invalid(format!(
                     "[artifacts] listen {listen} can be reached from other machines; set tls_cert \
                      and tls_key, or start with --behind-proxy if something in front provides \
-                     of TLS."
+                     TLS."
                 )))
             }
             _ => Ok(()),
@@ -144,11 +146,7 @@ impl File {
             let message = format!("[artifacts] {name} needs kind = \"s3\".");
             return Err(invalid(message));
         }
-        let tls = match (self.tls_cert, self.tls_key) {
-            (Some(cert), Some(key)) => Some((home.join(cert), home.join(key))),
-            (None, None) => None,
-            _ => return Err(invalid("[artifacts] needs tls_cert and tls_key together.")),
-        };
+        let tls = pair("artifacts", home, self.tls_cert, self.tls_key)?;
         Ok(Location::Files { listen: self.listen.unwrap_or(LISTEN_DEFAULT), tls })
     }
 

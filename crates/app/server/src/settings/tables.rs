@@ -1,10 +1,32 @@
-//! The short tables of `wharf.toml`: `[runs]`, `[tools]` and `[redaction]`, and the
-//! origins of `[http]`.
+//! The short tables of `wharf.toml`: `[runs]`, `[tools]` and `[redaction]`, the origins of
+//! `[http]`, and certificates.
+
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use wharf_tls::CertFiles;
 use wharf_vocab::limits::{HELD_BYTES_MAX, HELD_BYTES_MIN};
 use wharf_vocab::quantity;
 use wharf_vocab::{Code, Fault};
+
+/// The certificate and the key of a table, relative to the home or absolute.
+pub(super) fn pair(
+    table: &str,
+    home: &Path,
+    cert: Option<PathBuf>,
+    key: Option<PathBuf>,
+) -> Result<Option<CertFiles>, Fault> {
+    match (cert, key) {
+        (Some(cert), Some(key)) => {
+            Ok(Some(CertFiles { cert: home.join(cert), key: home.join(key) }))
+        }
+        (None, None) => Ok(None),
+        _ => {
+            let message = format!("[{table}] needs tls_cert and tls_key together.");
+            Err(Fault::new(Code::ConfigInvalid, message))
+        }
+    }
+}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -23,9 +23,10 @@ mod metered;
 mod options;
 mod service;
 
-pub use options::{Listen, Options, Tls};
+pub use options::{Listen, Options};
 pub use service::Server;
 pub use wharf_protocol::run::server::{Limits, Profile};
+pub use wharf_tls::CertFiles;
 
 use std::io;
 use std::path::PathBuf;
@@ -57,6 +58,9 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// The certificate or its key cannot be used.
+    #[error("{0}")]
+    Tls(#[from] wharf_tls::Error),
     /// The settings for files do not fit.
     #[error("{}", .0.message)]
     Files(Failure),

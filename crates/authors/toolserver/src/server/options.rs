@@ -2,15 +2,12 @@
 
 use std::fmt;
 use std::os::fd::RawFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::TlsAcceptor;
 use wharf_protocol::run::server::{Limits, Profile};
+use wharf_tls::CertFiles;
 use wharf_wire::run_v1::ToolName;
 
 use super::Error;
@@ -27,7 +24,7 @@ pub struct Options {
     /// machine can connect.
     pub token_file: Option<PathBuf>,
     /// The certificate and key, for callers who connect encrypted.
-    pub tls: Option<Tls>,
+    pub tls: Option<CertFiles>,
     /// Which files runs may fetch and write.
     pub files: Policy,
     /// The tool that is served. A request that names another one is refused; without it none is.
@@ -72,36 +69,6 @@ impl Default for Options {
             drain: Duration::from_secs(30),
             limits: Limits::default(),
         }
-    }
-}
-
-/// The PEM files of a certificate chain and its key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tls {
-    /// The certificate and those that vouch for it.
-    pub cert: PathBuf,
-    /// The key.
-    pub key: PathBuf,
-}
-
-impl Tls {
-    /// Reads the files.
-    pub(super) fn acceptor(&self) -> Result<TlsAcceptor, Error> {
-        let unfit = |path: &Path, why: &dyn std::fmt::Display| Error::File {
-            path: path.to_owned(),
-            why: why.to_string(),
-        };
-        let certs = CertificateDer::pem_file_iter(&self.cert).and_then(Iterator::collect);
-        let certs: Vec<_> = certs.map_err(|error| unfit(&self.cert, &error))?;
-        let key = PrivateKeyDer::from_pem_file(&self.key);
-        let key = key.map_err(|error| unfit(&self.key, &error))?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .and_then(|config| config.with_no_client_auth().with_single_cert(certs, key));
-        let mut config = config.map_err(|error| unfit(&self.cert, &error))?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(TlsAcceptor::from(Arc::new(config)))
     }
 }
 

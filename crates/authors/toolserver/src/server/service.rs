@@ -13,17 +13,17 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
+use wharf_tls::Acceptor;
 use wharf_wire::run_v1::Handover;
 
 use super::access::Tokens;
 use super::http::HttpService;
 use super::hub::Hub;
 use super::listener::{ClientStream, ServerListener};
-use super::{Error, Listen, Options, Profile, Tls};
+use super::{Error, Listen, Options, Profile};
 use crate::Handler;
 use crate::transfer::Transfer;
 
@@ -43,7 +43,7 @@ pub struct Server {
     options: Options,
     listener: ServerListener,
     tokens: Option<Tokens>,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Acceptor>,
     transfer: Transfer,
 }
 
@@ -51,7 +51,7 @@ impl Server {
     /// Reads the files that the options name and begins to listen.
     pub async fn bind(mut options: Options) -> Result<Self, Error> {
         let mut tokens = options.token_file.as_deref().map(Tokens::read).transpose()?;
-        let tls = options.tls.as_ref().map(Tls::acceptor).transpose()?;
+        let tls = options.tls.clone().map(Acceptor::open).transpose()?;
         let mut files = options.files.clone();
         // The control plane of that wire resolves paths itself and lists no references.
         files.any_run |= options.profile == Profile::Upstream;
@@ -97,6 +97,7 @@ impl Server {
             sockets: sockets.clone(),
             over: over.clone(),
         };
+        let renewing = follow(tls.clone());
         let accepting = accept_all(listener, tls, Arc::new(front));
         let working = async {
             stop.await;
@@ -112,6 +113,7 @@ impl Server {
         tokio::select! {
             () = accepting => {}
             () = tick(&hub) => {}
+            () = renewing => {}
             () = working => {}
         }
         over.cancel();
@@ -133,10 +135,18 @@ async fn tick(hub: &Hub) {
     }
 }
 
+/// Takes on a new certificate when its files change; without TLS there is nothing to wait for.
+async fn follow(tls: Option<Acceptor>) {
+    match tls {
+        Some(tls) => tls.follow(|_| {}).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Accepts connections for as long as it is polled. When all places are taken, a new connection
 /// gets the place of the oldest that has not said what it wants: who means well needs no long time
 /// for that.
-async fn accept_all(listener: ServerListener, tls: Option<TlsAcceptor>, front: Arc<HttpService>) {
+async fn accept_all(listener: ServerListener, tls: Option<Acceptor>, front: Arc<HttpService>) {
     let max = front.hub.options.connections_max + SPARE_CONNECTIONS;
     let places = Arc::new(Semaphore::new(max));
     // Connections that have not become a WebSocket yet, which end with this; the oldest first.
@@ -167,13 +177,12 @@ async fn accept_all(listener: ServerListener, tls: Option<TlsAcceptor>, front: A
     }
 }
 
-async fn greet(stream: ClientStream, tls: Option<TlsAcceptor>, front: Arc<HttpService>) {
+async fn greet(stream: ClientStream, tls: Option<Acceptor>, front: Arc<HttpService>) {
     match tls {
         None => speak(stream, front).await,
-        Some(tls) => match timeout(HEAD_TIMEOUT, tls.accept(stream)).await {
-            Ok(Ok(stream)) => speak(stream, front).await,
-            Ok(Err(error)) => debug!(%error, "a peer does not speak TLS"),
-            Err(_) => debug!("a peer was too slow with TLS"),
+        Some(tls) => match tls.accept(stream, HEAD_TIMEOUT).await {
+            Ok(stream) => speak(stream, front).await,
+            Err(error) => debug!(%error, "a peer does not speak TLS"),
         },
     }
 }

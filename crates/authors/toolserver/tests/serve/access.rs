@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::net::UnixStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
-use wharf_toolserver::server::{Error, Listen, Server, Tls};
+use wharf_toolserver::server::{CertFiles, Error, Listen, Server};
 use wharf_wire::run_v1::{Handover, ToolName};
 
 use super::kit::{Stage, done, echo, options, request, wait};
@@ -111,7 +111,7 @@ async fn t042_runs_work_over_tls() {
     let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
     std::fs::write(&cert, made.cert.pem()).expect("written");
     std::fs::write(&key, made.signing_key.serialize_pem()).expect("written");
-    let tls = Tls { cert, key };
+    let tls = CertFiles { cert, key };
     let stage =
         Stage::with(|_, _| async { done(json!({"x": 1})) }, |options| options.tls = Some(tls))
             .await;
@@ -147,7 +147,7 @@ async fn what_cannot_be_used_is_named() {
     let error = Server::bind(one).await.expect_err("refused").to_string();
     assert!(error.contains("missing"), "{error}");
     let mut two = options(&folder);
-    two.tls = Some(Tls { cert: missing.clone(), key: missing });
+    two.tls = Some(CertFiles { cert: missing.clone(), key: missing });
     assert!(Server::bind(two).await.is_err());
 }
 

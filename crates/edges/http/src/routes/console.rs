@@ -78,10 +78,9 @@ async fn link(
     let bearer = app.bearer(caller, token).map_err(FaultResponse::denied)?;
     let (code, until) = app.console.links.make(bearer, app.handle.now())?;
     let host = headers.get(axum::http::header::HOST).and_then(|host| host.to_str().ok());
-    let url = match host {
-        Some(host) => format!("http://{host}/#link={code}"),
-        None => format!("http://{}/#link={code}", ends.local),
-    };
+    let host = host.map_or_else(|| ends.local.to_string(), str::to_owned);
+    let host = app.browsable(host, ends.local.port());
+    let url = format!("{}{host}/#link={code}", app.hosts.scheme());
     let link = ConsoleLink { code, url, expires_at: DateTime(until) };
     Ok(answer::json(StatusCode::CREATED, &link))
 }

@@ -28,6 +28,7 @@ mod status;
 mod stop;
 mod support;
 mod tickets;
+mod tls;
 mod tokens;
 mod tool_servers;
 mod transfers;

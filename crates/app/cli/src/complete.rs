@@ -1,0 +1,164 @@
+//! What a shell offers when a key is pressed: names of what the core has, and words of the command
+//! line.
+//!
+//! What an argument takes is read off its value's name, so that every command that takes a `TOOL`
+//! offers tools. Where no core runs, or it does not answer at once, nothing is offered and nothing
+//! is said.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Arg, Command};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use serde_json::Value;
+use wharf_client::{Client, Locator, RunFilter};
+
+use crate::plain;
+
+/// How long whoever pressed the key is kept waiting.
+const PATIENCE: Duration = Duration::from_millis(800);
+/// How many names are offered; of runs they are the newest.
+const CANDIDATES_MAX: usize = 200;
+
+/// A name, and what it is.
+type Candidate = (String, Option<String>);
+
+/// The command line with what its arguments can be.
+pub(crate) fn with_values(command: Command) -> Command {
+    let is_ask = matches!(command.get_name(), "answer" | "approve" | "deny");
+    let names: Vec<_> = command.get_arguments().map(|arg| arg.get_id().clone()).collect();
+    let command = names
+        .into_iter()
+        .fold(command, |command, id| command.mut_arg(id, |arg| with_completer(arg, is_ask)));
+    let below: Vec<_> =
+        command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    below.into_iter().fold(command, |command, name| command.mut_subcommand(name, with_values))
+}
+
+fn with_completer(arg: Arg, is_ask: bool) -> Arg {
+    let value = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
+    let completer = match value.as_deref() {
+        Some("TOOL") => ArgValueCompleter::new(|typed: &OsStr| offered(typed, What::Tools)),
+        Some("AGENT") => ArgValueCompleter::new(|typed: &OsStr| offered(typed, What::Agents)),
+        Some("SERVER") => ArgValueCompleter::new(|typed: &OsStr| offered(typed, What::McpServers)),
+        Some("RUN") => ArgValueCompleter::new(|typed: &OsStr| offered(typed, What::Runs)),
+        Some("WORLD") => ArgValueCompleter::new(|typed: &OsStr| offered(typed, What::Worlds)),
+        Some("ID") if is_ask => ArgValueCompleter::new(|typed: &OsStr| offered(typed, What::Asks)),
+        _ => return arg,
+    };
+    arg.add(completer)
+}
+
+/// What an argument can be.
+#[derive(Debug, Clone, Copy)]
+enum What {
+    Tools,
+    Agents,
+    McpServers,
+    Runs,
+    Worlds,
+    Asks,
+}
+
+fn offered(typed: &OsStr, what: What) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    let found = ask(what, &locator(std::env::args_os())).unwrap_or_default();
+    let fitting = found.into_iter().filter(|(name, _)| name.starts_with(&*typed));
+    fitting
+        .map(|(name, help)| {
+            CompletionCandidate::new(name).help(help.map(|help| plain::line(&help).into()))
+        })
+        .collect()
+}
+
+/// Asks the core, at once or not at all.
+fn ask(what: What, locator: &Locator) -> Option<Vec<Candidate>> {
+    let client = Client::new(locator.clone()).ok()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    runtime.block_on(async { tokio::time::timeout(PATIENCE, list(&client, what)).await.ok()? })
+}
+
+async fn list(client: &Client, what: What) -> Option<Vec<Candidate>> {
+    let (list, name, help) = match what {
+        What::Tools => (client.tools().list().raw(), "tool_id", "description"),
+        What::Agents => (client.agents().list().raw(), "agent_id", "state"),
+        What::McpServers => (client.mcp_servers().list().raw(), "server_id", "state"),
+        What::Worlds => (client.worlds().list().raw(), "world", ""),
+        What::Runs => (client.runs().list(&RunFilter::default()).raw(), "run_id", "tool"),
+        What::Asks => (client.inbox().list().raw(), "ask_id", "title"),
+    };
+    let (found, _) = list.first(CANDIDATES_MAX).await.ok()?;
+    let text = |item: &Value, field: &str| item.get(field)?.as_str().map(str::to_owned);
+    Some(found.iter().filter_map(|item| Some((text(item, name)?, text(item, help)))).collect())
+}
+
+/// The core that the words of the command line name, as far as they are typed.
+fn locator(words: impl Iterator<Item = OsString>) -> Locator {
+    let words: Vec<String> = words.filter_map(|word| word.into_string().ok()).collect();
+    let option = |name: &str| {
+        words.iter().enumerate().find_map(|(at, word)| match word.strip_prefix(name)? {
+            "" => words.get(at + 1).cloned(),
+            rest => rest.strip_prefix('=').map(str::to_owned),
+        })
+    };
+    let env = Locator::from_env();
+    Locator {
+        url: option("--url"),
+        token: option("--token"),
+        home: option("--home").map(PathBuf::from),
+        ca: option("--ca").map(PathBuf::from).or_else(|| env.ca.clone()),
+        ..env
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_stays_sound_with_what_is_offered() {
+        with_values(Cli::command()).debug_assert();
+    }
+
+    #[test]
+    fn whatever_takes_a_name_of_the_core_offers_names() {
+        fn count(command: &Command) -> usize {
+            let offers = |arg: &&Arg| arg.get::<ArgValueCompleter>().is_some();
+            let own = command.get_arguments().filter(offers).count();
+            own + command.get_subcommands().map(count).sum::<usize>()
+        }
+        assert_eq!(count(&Cli::command()), 0);
+        let command = with_values(Cli::command());
+        assert!(count(&command) > 50, "{}", count(&command));
+        for path in [["runs", "show"], ["tools", "logs"], ["agents", "stop"], ["worlds", "ls"]] {
+            let command = path.iter().try_fold(&command, |at, name| at.find_subcommand(name));
+            assert!(count(command.expect("a command")) > 0, "{path:?}");
+        }
+        for name in ["run", "answer", "approve", "deny"] {
+            assert!(count(command.find_subcommand(name).expect(name)) > 0, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_core_is_the_one_that_was_typed() {
+        let of = |line: &str| locator(line.split(' ').map(OsString::from));
+        let typed = of("wharf -- wharf --home /h runs show --url=https://x --ca c.pem --token");
+        assert_eq!(typed.home.as_deref(), Some(std::path::Path::new("/h")));
+        assert_eq!(typed.url.as_deref(), Some("https://x"));
+        assert_eq!(typed.ca.as_deref(), Some(std::path::Path::new("c.pem")));
+        assert_eq!(typed.token, None);
+        assert_eq!(of("wharf -- wharf --homes /h").home, None);
+    }
+
+    #[test]
+    fn without_a_core_nothing_is_offered() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let nobody = Locator { home: Some(dir.path().to_owned()), ..Locator::default() };
+        assert!(ask(What::Tools, &nobody).is_none());
+        let away = Locator::at("http://127.0.0.1:1", "t");
+        assert!(ask(What::Runs, &away).is_none());
+    }
+}
