@@ -5,6 +5,7 @@ SEED ?= 1
 STEPS ?= 10000
 FRAMES ?= 1000000
 KILLS ?= 40
+PROFILE ?= release
 
 # The crates that have fuzz targets.
 FUZZED := -p wharf-fuzz -p wharf-sdk -p wharf-egress -p wharf-graphql -p wharf-http
@@ -13,7 +14,7 @@ FUZZED := -p wharf-fuzz -p wharf-sdk -p wharf-egress -p wharf-graphql -p wharf-h
 SKIPPED := $(CURDIR)/target/skipped-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help up docs console console-check console-e2e console-pictures build release test check fmt-check clippy tidy specs unit skipped bench sim fuzz torture security-page
+.PHONY: help up docs console console-check console-e2e console-pictures build release dist test check fmt-check clippy tidy specs unit skipped bench sim fuzz torture security-page
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +50,9 @@ release: console-if-node ## build the wharf binary as fast as it gets, for use: 
 	@scripts/setup.sh build
 	@echo "==> building wharf"
 	@$(CARGO) build --release --locked -p wharf-cli -p hello-agent
+
+dist: ## pack what is handed out, into target/dist: make dist PROFILE=quick, or WHARF_BIN=PROGRAM
+	@PROFILE="$(PROFILE)" WHARF_BIN="$(WHARF_BIN)" scripts/dist.sh $(ONLY)
 
 test: unit console-e2e skipped ## everything, cheap checks first; lints come with building the tests
 	@echo "==> all good"

@@ -4,6 +4,7 @@
 
 mod measure;
 mod repo;
+mod sbom;
 mod security_page;
 mod skipped;
 mod specs;
@@ -26,6 +27,7 @@ usage: cargo xtask <chore>
   tidy                                    check the rules of the repository
   coverage-of-specs [--json] [--require LETTER ...]
                                           say which numbered requirements have a test
+  sbom                                    list what is linked into wharf, as CycloneDX
   security-page                           put docs/security.md together from the last hostile run
   skipped-tests                           say which tests of the last `make test` were left out
 ";
@@ -58,6 +60,7 @@ fn run(args: &[String]) -> Result<ExitCode> {
         ["coverage-of-specs", options @ ..] => specs::run(&Repo::open()?, options, &mut out)?,
         ["measure", options @ ..] => measure::run(&Repo::open()?, options, &mut out)?,
         ["security-page"] => security_page::run(&Repo::open()?, &mut out)?,
+        ["sbom"] => sbom::run(&Repo::open()?, &mut out)?,
         ["test"] => tests::run(&Repo::open()?, &mut out)?,
         ["skipped-tests"] => skipped::run(&mut out)?,
         ["help" | "--help" | "-h"] => {
