@@ -2,7 +2,8 @@
 //!
 //! A block of `sh run` is run and must succeed, one of `sh run fails` must not, and every line of a
 //! block of `text shown` must be among what the last of them said; `…` stands for anything. A block
-//! such as `python file a/b.py` is written to that file. `sh kills the core` and `sh starts the core`
+//! such as `python file a/b.py` is written to that file. `sh run until shown` is run again until it
+//! says what is shown. `sh kills the core` and `sh starts the core`
 //! show what a reader types; the test does the same to its own core. A block of `console` shows what
 //! cannot be run here.
 
@@ -12,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::agents::example;
 use crate::children::{Finish as _, command};
-use crate::support::{Core, TestHome};
+use crate::support::{Core, TestHome, wait_for};
 
 /// What came of a page.
 pub(crate) struct Followed {
@@ -43,7 +44,7 @@ fn followed(home: &TestHome, core: Option<Core>, name: &str) -> Followed {
     let page = std::fs::read_to_string(page).expect("the page is there");
     let folder = tempfile::tempdir().expect("a folder");
     let mut followed = Followed { ran: 0, checked: 0, folder, core };
-    let mut said = String::new();
+    let (mut said, mut awaited) = (String::new(), None);
     for block in blocks(&page) {
         let words: Vec<&str> = block.kind.split(' ').collect();
         match words[..] {
@@ -51,12 +52,22 @@ fn followed(home: &TestHome, core: Option<Core>, name: &str) -> Followed {
                 said = run(home, followed.folder.path(), &block);
                 followed.ran += 1;
             }
+            ["sh", "run", "until", "shown"] => {
+                awaited = Some(block);
+                followed.ran += 1;
+            }
             ["text", "shown"] => {
-                for shown in block.text.lines() {
-                    let found = said.lines().any(|line| fits(line, shown));
-                    assert!(found, "line {}: {shown:?} is not in\n{said}", block.line);
-                    followed.checked += 1;
+                if let Some(asked) = awaited.take() {
+                    let shows = |said: &String| missing(&block, said).is_none();
+                    let what = format!("what line {} shows", block.line);
+                    said = wait_for(&what, || {
+                        Some(run(home, followed.folder.path(), &asked)).filter(shows)
+                    });
                 }
+                if let Some(shown) = missing(&block, &said) {
+                    panic!("line {}: {shown:?} is not in\n{said}", block.line);
+                }
+                followed.checked += block.text.lines().count();
             }
             [_, "file", path] => {
                 let path = followed.folder.path().join(path);
@@ -101,6 +112,11 @@ fn blocks(page: &str) -> Vec<Block> {
     }
     assert!(open.is_none(), "the last block is not closed");
     blocks
+}
+
+/// The first line that a block shows and that was not said.
+fn missing<'a>(block: &'a Block, said: &str) -> Option<&'a str> {
+    block.text.lines().find(|shown| !said.lines().any(|line| fits(line, shown)))
 }
 
 /// Whether a line is one that the page shows; `…` stands for anything.
