@@ -129,6 +129,9 @@ const ONLY_REST: &[&str] = &[
     "ProviderUsage",
     "ProviderUsagePoint",
     "ToolServer",
+    // What the interpreter of a handler has concerns whoever approves it.
+    "ToolEnvironment",
+    "LockedPackage",
     "ToolDiff",
     // Bytes of files go over plain HTTP.
     "Upload",
