@@ -69,7 +69,8 @@ archive() {
     local name="wharf-$version-$machine" stage
     stage="$(mktemp -d)"
     furnish "$stage/$name" /usr/bin
-    # An archive is unpacked into any folder, such as /usr/local.
+    # An archive is unpacked into /usr/local; `wharf service` writes units for any other place.
+    sed -i 's#^ExecStart=/usr/bin/#ExecStart=/usr/local/bin/#' "$stage/$name"/usr/lib/systemd/*/wharf.service
     mv "$stage/$name/usr"/* "$stage/$name/" && rmdir "$stage/$name/usr"
     install -D -m 644 -t "$stage/$name/share/doc/wharf" README.md LICENSE-APACHE LICENSE-MIT CHANGELOG.md
     steady_tar "$stage" | gzip -n >"$out/$name.tar.gz"
