@@ -15,6 +15,10 @@ class Counted:
 
 @tool
 def count(text: str, context: Context) -> Counted:
-    "Counts the words and lines of a text."
+    """Counts the words and lines of a text.
+
+    Args:
+        text: the text, or a reference to a file with it
+    """
     context.progress(0.5, "counting")
     return Counted(words=len(text.split()), lines=len(text.splitlines()))
