@@ -38,15 +38,15 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
     let other = round(scale.readers / 10, OTHER).await?;
     let readers = scale.readers / 10;
     let name = format!("processor time per socket and second, {readers} sockets, own frames");
-    report.floor(&name, other.cpu_us(readers), "µs");
+    report.floor(&name, other.cpu_us(readers, alone.cpu), "µs");
     let told = round(scale.readers, QUERY).await?;
     let name = format!("runs/s that were reached with {} sockets", scale.readers);
     report.figure(&name, told.rate, "runs/s", Some((alone.rate, "unwatched")), "1,000");
     let name = format!("from commit to a page, p50 of {} sockets", scale.readers);
     report.figure(&name, told.late_us / 1e3, "ms", None, "frames are 250 ms apart");
     let name = format!("processor time per socket and second, {} sockets", scale.readers);
-    let of = Some((other.cpu_us(readers), "own frames"));
-    report.figure(&name, told.cpu_us(scale.readers), "µs", of, "");
+    let of = Some((other.cpu_us(readers, alone.cpu), "own frames"));
+    report.figure(&name, told.cpu_us(scale.readers, alone.cpu), "µs", of, "");
     Ok(())
 }
 
@@ -61,8 +61,10 @@ struct Round {
 }
 
 impl Round {
-    fn cpu_us(&self, sockets: usize) -> f64 {
-        self.cpu.as_secs_f64() * 1e6 / sockets.max(1) as f64 / self.took.as_secs_f64()
+    /// What each socket adds to what the runs take by themselves.
+    fn cpu_us(&self, sockets: usize, load: Duration) -> f64 {
+        let added = self.cpu.saturating_sub(load).as_secs_f64();
+        added * 1e6 / sockets.max(1) as f64 / self.took.as_secs_f64()
     }
 }
 
