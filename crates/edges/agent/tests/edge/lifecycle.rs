@@ -47,8 +47,8 @@ async fn c015_a_drained_agent_finishes_what_it_has_takes_nothing_new_and_stops()
     assert_eq!(drained.state, ProviderState::Draining);
     assert!(!drained.provider.wanted, "another core does not start it again");
     assert!(drained.reason.is_some_and(|why| why.contains("then stops")));
-    let fault = stage.edge.control().add(owner(), stage.folder()).await.expect_err("it runs");
-    assert!(fault.is(Code::AgentRunning));
+    let added = stage.edge.control().add(owner(), stage.folder()).await.expect("added again");
+    assert_eq!(added.state, ProviderState::Draining, "that does not take it back");
     let refused = stage.run("echo", json!({})).await.expect("accepted");
     let refused = stage.end_of(&refused.key).await;
     assert!(stage.failure_of(&refused).await.is(Code::ToolUnavailable));
