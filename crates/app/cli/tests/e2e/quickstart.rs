@@ -23,7 +23,7 @@ fn a_first_run_streams_and_ends_with_one_json_object() {
     assert_eq!(home.run(&["runs", "show", id, "--json"]).code(0).json()["outputs"]["n"], 20);
     let tools = home.run(&["tools", "list", "--json"]).code(0).json();
     let names: Vec<_> = tools.as_array().expect("a list").iter().map(|t| &t["tool_id"]).collect();
-    assert_eq!(names.len(), 8, "{names:?}");
+    assert_eq!(names.len(), 10, "{names:?}");
     core.stop().code(0);
 }
 

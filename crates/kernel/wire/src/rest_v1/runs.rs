@@ -261,7 +261,7 @@ mod tests {
                 other => panic!("{other} is no message"),
             }
         }
-        assert_eq!(names.len(), 15, "each message has an example");
+        assert_eq!(names.len(), 17, "each message has an example");
     }
 
     #[test]

@@ -81,7 +81,6 @@ fn a_tool_has_the_packages_it_names_from_a_folder_of_wheels() {
     assert_eq!(environments(&home), [first["key"].as_str().expect("a key")]);
 
     write(folder, "requirements.txt", "greeting\n");
-    home.run(&["tools", "disable", TOOL]).code(0);
     add(&home, folder);
     assert_eq!(greets(&home)["version"], "2.0");
     let second = show(&home, TOOL)["server"]["environment"].clone();
@@ -97,7 +96,7 @@ fn a_tool_has_the_packages_it_names_from_a_folder_of_wheels() {
     assert!(refused.stderr.contains("its environment"), "{refused:#?}");
     home.run(&["tools", "approve", TOOL]).code(0);
     assert_eq!(greets(&home)["version"], "2.0", "it is made again when it is approved");
-    home.run(&["tools", "remove", TOOL]).code(0);
+    home.run(&["tools", "remove", TOOL, "--yes"]).code(0);
     assert!(environments(&home).is_empty());
 }
 
