@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::kinds::{Kind, cost};
 use super::load::Load;
-use super::place::{Place, text};
+use super::place::{ACTS, COPIES, Place, text};
 use crate::support::{Api, Core, TestHome};
 
 /// How long runs may take to end once nothing is killed any more.
@@ -45,8 +45,9 @@ impl fmt::Display for Found {
     }
 }
 
-/// Waits until everything that was accepted is over.
-pub(super) fn until_over(load: &Load, core: &Core) {
+/// Waits until everything that was accepted is over. What is not over in time is shown with all
+/// that says why.
+pub(super) fn until_over(load: &Load, core: &Core, home: &TestHome) {
     let api = Api::of(core);
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -59,7 +60,19 @@ pub(super) fn until_over(load: &Load, core: &Core) {
         if open.is_empty() {
             return;
         }
-        assert!(Instant::now() < deadline, "these do not end: {open:?}");
+        if Instant::now() >= deadline {
+            let id = open[0];
+            let world = all[id].kind.world();
+            let told = [
+                home.run(&["runs", "show", id, "--world", world, "--json"]),
+                home.run(&["tools", "list", "--json"]),
+                home.run(&["tools", "logs", COPIES]),
+                home.run(&["tools", "logs", ACTS]),
+            ]
+            .map(|told| format!("{}\n{}", told.stdout, told.stderr))
+            .join("\n");
+            panic!("these do not end: {open:?}\n{told}\nthe core says:\n{}", home.log());
+        }
         std::thread::sleep(Duration::from_millis(50));
     }
 }

@@ -67,7 +67,7 @@ fn kill_9_under_mixed_load_loses_nothing_and_acts_once() {
     }
     load.is_up(client(&core), core.url());
     load.stop_asking();
-    check::until_over(&load, &core);
+    check::until_over(&load, &core, &home);
     load.stop(&runtime, workers);
     let found = check::all(&home, &core, &load, &place);
     assert_eq!(check::lacks(&home), before, "the doctor finds what it did not find before");
