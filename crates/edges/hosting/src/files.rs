@@ -158,8 +158,7 @@ fn digest(path: &Path, left: &mut u64) -> Result<Digest, &'static str> {
         *left = left.checked_sub(count as u64).ok_or("is too large to be pinned")?;
         hash.update(&chunk[..count]);
     }
-    let hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    serde_json::from_value(hex.into()).map_err(|_| "cannot be read")
+    serde_json::from_value(hex::encode(hash.finalize()).into()).map_err(|_| "cannot be read")
 }
 
 /// How an agent's files differ from what was approved, one line each, and not too many of them.

@@ -3,9 +3,9 @@
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::process::Stdio;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::json;
@@ -96,8 +96,8 @@ impl CoreDoor {
         }
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Option<Client>> {
-        self.client.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, Option<Client>> {
+        self.client.lock()
     }
 
     /// Makes a request, and tells all that comes of it.
@@ -158,7 +158,7 @@ impl CoreDoor {
     /// Starts a core for the home, unless that was done a moment ago. It outlives this program.
     fn start_core(&self) {
         let Ok(home) = self.locator.home() else { return };
-        let mut started = self.started.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut started = self.started.lock();
         if self.locator.url.is_some() || started.is_some_and(|at| at.elapsed() < START_AGAIN) {
             return;
         }
