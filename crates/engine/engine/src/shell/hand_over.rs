@@ -122,7 +122,9 @@ impl Shell {
         let called = turns.call(now, |turn, called| {
             let provider = turn.spec.provider();
             let wanted = RoomFor { run: &turn.run, spec: &turn.spec, called };
-            catalog.availability(&provider) == Some(Availability::Up)
+            // As the runs themselves know it. The catalog may know better already, and a run that
+            // is called by that goes back in line at once, to be called again without an end.
+            self.providers.availability(&provider) == Availability::Up
                 && self.would_hold(&turn.run, &turn.spec)
                 && catalog
                     .sink(&provider)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures::FutureExt as _;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use wharf_domain::{Availability, Caller, Resolution, Rights, Run};
@@ -191,6 +192,42 @@ async fn a_run_in_line_can_be_canceled_and_does_not_wait_for_ever() {
     acme.succeed(busy).await;
     let next = bench.start("acme/work", json!({})).await.expect("accepted");
     assert_eq!(acme.next().await.dispatch().run, next.key, "nothing of them is left in line");
+}
+
+/// A provider says that it is there while the core has more to read than it takes in one go, so
+/// that it calls runs before it has read of it. A core that is caught by that never lets go of its
+/// thread, so somebody on another one waits for the end.
+#[test]
+fn a_provider_that_comes_back_unheard_does_not_stop_the_core() {
+    let (done, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(comes_back_unheard());
+        done.send(()).expect("somebody waits");
+    });
+    ended.recv_timeout(LONG).expect("the core goes on");
+}
+
+async fn comes_back_unheard() {
+    let bench = Bench::new().await;
+    let mut acme = Narrow::join(&bench.handle, 1).await;
+    bench.start("acme/work", json!({})).await.expect("accepted");
+    let first = acme.next().await;
+    let waits = bench.start("acme/work", json!({})).await.expect("accepted").key.clone();
+    bench.until(&waits, is_in_line).await;
+    let says = |id: &str, availability| {
+        let id = ProviderId::new(id).expect("valid");
+        bench.handle.providers().set_availability(id, availability)
+    };
+    says("acme", Availability::Coming).await.expect("heard");
+    bench.until(&waits, is_in_line).await;
+    acme.succeed(first).await;
+    // Another one talks until nobody can say anything more before it is read.
+    while says("other", Availability::Up).now_or_never().is_some() {}
+    let mut unheard = std::pin::pin!(says("acme", Availability::Up));
+    assert!(unheard.as_mut().now_or_never().is_none(), "it has to wait");
+    unheard.await.expect("the core reads on");
+    assert_eq!(acme.next().await.dispatch().run, waits);
 }
 
 #[tokio::test]
