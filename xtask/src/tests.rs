@@ -72,6 +72,17 @@ fn cargo(repo: &Repo, what: &[&str]) -> Command {
     if std::env::var_os("CI").is_some() && std::env::var_os("CARGO_INCREMENTAL").is_none() {
         command.env("CARGO_INCREMENTAL", "0");
     }
+    // What `cargo xtask` says of this program would be taken for its own by a build script of another
+    // that looks at it, and everything above that one would be built again by the next plain build.
+    let of_this_program = |name: &str| {
+        name.starts_with("CARGO_PKG_")
+            || matches!(name, "CARGO_MANIFEST_DIR" | "CARGO_MANIFEST_PATH")
+    };
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(of_this_program) {
+            command.env_remove(name);
+        }
+    }
     command.current_dir(repo.path(""));
     command
 }
