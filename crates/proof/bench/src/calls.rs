@@ -8,6 +8,7 @@ use wharf_domain::Caller;
 use wharf_engine::Handle;
 use wharf_vocab::{Durability, RunStatus};
 
+use crate::cpu::cpu_us;
 use crate::report::{Report, median_us, per_second};
 use crate::{Scale, core, raw};
 
@@ -23,43 +24,56 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
     let handle = core.handle().clone();
     one_caller(&handle, scale.singles / 10, Durability::Journal).await?;
 
-    let p50 = one_caller(&handle, scale.singles, Durability::Journal).await?;
+    let (p50, cpu) = one_caller(&handle, scale.singles, Durability::Journal).await?;
     let floor = 2.0 * raw::single_commit_us(scale.singles)?;
     let of = Some((floor, "two raw commits"));
-    report.figure("durable run p50, 1 caller, handle", p50, "µs", of, "≤ 2 ×");
+    report.figure("durable run p50, 1 caller, handle", p50, "µs", of, "≤ 1.6 ×");
+    report.cpu(cpu);
 
-    let rate = many_callers(&handle, scale.many, CALLERS, Durability::Journal).await?;
+    let (rate, cpu) = many_callers(&handle, scale.many, CALLERS, Durability::Journal).await?;
     let floor = raw::batched_rows_per_second(scale.many)? / ROWS_PER_RUN;
     let of = Some((floor, "raw batched rows/s ÷ 6"));
-    report.figure("durable runs, 64 callers, handle", rate, "runs/s", of, "≥ 10,000");
+    report.figure("durable runs, 64 callers, handle", rate, "runs/s", of, "≥ 25,000");
+    report.cpu(cpu);
 
     let floor = channel_echo_us(scale.singles).await?;
     report.floor("echo over two channels between two tasks, p50", floor, "µs");
-    let p50 = one_caller(&handle, scale.singles, Durability::Memory).await?;
+    let (p50, cpu) = one_caller(&handle, scale.singles, Durability::Memory).await?;
     let of = Some((floor, "channel echo"));
     report.figure("memory run p50, 1 caller, handle", p50, "µs", of, "");
-    let rate = many_callers(&handle, scale.many, MEMORY_CALLERS, Durability::Memory).await?;
+    report.cpu(cpu);
+    let (rate, cpu) = many_callers(&handle, scale.many, MEMORY_CALLERS, Durability::Memory).await?;
     report.figure("memory runs, 32 callers, handle", rate, "runs/s", None, "≥ 30,000");
+    report.cpu(cpu);
     core.stop().await?;
     Ok(())
 }
 
-async fn one_caller(handle: &Handle, count: usize, durability: Durability) -> anyhow::Result<f64> {
+/// The middle of so many calls, and the processor time of each.
+async fn one_caller(
+    handle: &Handle,
+    count: usize,
+    durability: Durability,
+) -> anyhow::Result<(f64, f64)> {
     let mut durations = Vec::with_capacity(count);
+    let cpu = cpu_us()?;
     for n in 0..count {
         let started = Instant::now();
         call(handle, n, durability).await?;
         durations.push(started.elapsed());
     }
-    Ok(median_us(durations))
+    let cpu = (cpu_us()? - cpu) / count as f64;
+    Ok((median_us(durations), cpu))
 }
 
+/// Calls a second, and the processor time of each.
 async fn many_callers(
     handle: &Handle,
     count: usize,
     callers: usize,
     durability: Durability,
-) -> anyhow::Result<f64> {
+) -> anyhow::Result<(f64, f64)> {
+    let cpu = cpu_us()?;
     let started = Instant::now();
     let tasks: Vec<_> = (0..callers)
         .map(|caller| {
@@ -75,7 +89,8 @@ async fn many_callers(
     for task in tasks {
         task.await??;
     }
-    Ok(per_second(count / callers * callers, started.elapsed()))
+    let (made, took) = (count / callers * callers, started.elapsed());
+    Ok((per_second(made, took), (cpu_us()? - cpu) / made as f64))
 }
 
 async fn call(handle: &Handle, n: usize, durability: Durability) -> anyhow::Result<()> {

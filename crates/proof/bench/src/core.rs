@@ -10,8 +10,12 @@ use wharf_vocab::{Object, ToolId, WorldId};
 
 /// A folder on the disk the benchmark was built on, since a memory file system never syncs.
 pub(crate) fn scratch() -> anyhow::Result<tempfile::TempDir> {
-    let here = std::env::current_exe()?.parent().map(PathBuf::from).context("no folder")?;
-    Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(here)?)
+    Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(beside()?)?)
+}
+
+/// The folder that the benchmark was built into.
+pub(crate) fn beside() -> anyhow::Result<PathBuf> {
+    std::env::current_exe()?.parent().map(PathBuf::from).context("no folder")
 }
 
 /// Any free loopback port.

@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
+use crate::cpu::cpu_us;
 use crate::report::{Report, median_us, per_second};
 use crate::{Scale, core, raw};
 
@@ -20,54 +21,77 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
     let in_memory = r#"{"tool":"wharf/echo","inputs":{"text":"hello"},"durability":"memory"}"#;
 
     let mut client = Client::connect(addr, &token).await?;
-    let health = one_caller(&mut client, "GET", "/healthz", "", scale.singles).await?;
+    let (health, cpu) = one_caller(&mut client, "GET", "/healthz", "", scale.singles).await?;
     report.floor("HTTP GET /healthz p50, 1 caller", health, "µs");
-    let p50 = one_caller(&mut client, "POST", "/v1/runs?wait=30s", body, scale.singles).await?;
+    report.cpu(cpu);
+    let (p50, cpu) =
+        one_caller(&mut client, "POST", "/v1/runs?wait=30s", body, scale.singles).await?;
     let floor = 2.0 * raw::single_commit_us(scale.singles)? + health;
     let of = Some((floor, "two raw commits + GET"));
     report.figure("durable run p50, 1 caller, HTTP", p50, "µs", of, "");
-    let p50 =
+    report.cpu(cpu);
+    let (p50, cpu) =
         one_caller(&mut client, "POST", "/v1/runs?wait=30s", in_memory, scale.singles).await?;
     report.figure("memory run p50, 1 caller, HTTP", p50, "µs", Some((health, "GET")), "");
+    report.cpu(cpu);
 
-    let gets = many_callers(addr, &token, "GET", "/healthz", "", scale.many).await?;
+    let door = Door { addr, token };
+    let (gets, cpu) = many_callers(&door, "GET", "/healthz", "", scale.many).await?;
     report.floor("HTTP GET /healthz, 64 callers", gets, "req/s");
-    let runs =
-        many_callers(addr, &token, "POST", "/v1/runs?wait=30s", body, scale.many / 2).await?;
-    report.figure("durable runs, 64 callers, HTTP", runs, "runs/s", Some((gets, "GETs")), "");
+    report.cpu(cpu);
+    let count = scale.many / 2;
+    let (runs, cpu) = many_callers(&door, "POST", "/v1/runs?wait=30s", body, count).await?;
+    report.figure(
+        "durable runs, 64 callers, HTTP",
+        runs,
+        "runs/s",
+        Some((gets, "GETs")),
+        "≥ 12,000",
+    );
+    report.cpu(cpu);
     core.stop().await?;
     Ok(())
 }
 
+/// The way to a core.
+struct Door {
+    addr: SocketAddr,
+    token: String,
+}
+
+/// The middle of so many requests, and the processor time of each, at both ends together.
 async fn one_caller(
     client: &mut Client,
     method: &str,
     path: &str,
     body: &str,
     count: usize,
-) -> anyhow::Result<f64> {
+) -> anyhow::Result<(f64, f64)> {
     let mut durations = Vec::with_capacity(count);
+    let cpu = cpu_us()?;
     for _ in 0..count {
         let started = Instant::now();
         let (status, _) = client.request(method, path, body).await?;
         ensure!(status == 200, "{path} answered {status}");
         durations.push(started.elapsed());
     }
-    Ok(median_us(durations))
+    let cpu = (cpu_us()? - cpu) / count as f64;
+    Ok((median_us(durations), cpu))
 }
 
+/// Requests a second, and the processor time of each, at both ends together.
 async fn many_callers(
-    addr: SocketAddr,
-    token: &str,
+    door: &Door,
     method: &'static str,
     path: &'static str,
     body: &'static str,
     count: usize,
-) -> anyhow::Result<f64> {
+) -> anyhow::Result<(f64, f64)> {
     let mut clients = Vec::new();
     for _ in 0..CALLERS {
-        clients.push(Client::connect(addr, token).await?);
+        clients.push(Client::connect(door.addr, &door.token).await?);
     }
+    let cpu = cpu_us()?;
     let started = Instant::now();
     let tasks: Vec<_> = clients
         .into_iter()
@@ -84,7 +108,8 @@ async fn many_callers(
     for task in tasks {
         task.await??;
     }
-    Ok(per_second(count / CALLERS * CALLERS, started.elapsed()))
+    let (made, took) = (count / CALLERS * CALLERS, started.elapsed());
+    Ok((per_second(made, took), (cpu_us()? - cpu) / made as f64))
 }
 
 /// The least HTTP client that can keep a connection open.

@@ -1,8 +1,7 @@
-//! Benchmarks of Wharf. Every figure stands beside something measured in the same run, because
+//! Benchmarks of Wharf. Every figure stands beside something measured in the same round, because
 //! machines differ and are noisy: read the ratios.
 //!
-//! `cargo run --release -p wharf-bench [-- --quick] [--only PART] [--json FILE]`; with
-//! `--against COMMIT [--rounds N]` another commit is built and both are measured in turns.
+//! `wharf-bench --help` says what can be measured, and how.
 
 mod against;
 mod agents;
@@ -11,6 +10,7 @@ mod books;
 mod calls;
 mod changes;
 mod core;
+mod cpu;
 mod fence;
 mod files;
 mod http;
@@ -18,20 +18,27 @@ mod idle;
 mod lists;
 mod mcp;
 mod operators;
+mod page;
+mod parts;
 mod played;
 mod process;
 mod raw;
 mod report;
+mod rounds;
 mod sdk;
 mod served_files;
 mod toolserver;
+mod turns;
 mod watch;
 
 use std::path::PathBuf;
 
-use against::{Comparison, ROUNDS_MIN};
+use against::Comparison;
 use anyhow::{Context as _, bail};
+use parts::{PARTS, Part};
 use report::Report;
+use rounds::Plan;
+use turns::ROUNDS_MIN;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -67,6 +74,17 @@ const FULL: Scale = Scale {
     runs: 1_000_000,
     file_mib: &[1_024, 10_240],
 };
+/// What one of many rounds measures.
+const ROUND: Scale = Scale {
+    singles: 1_000,
+    many: 12_000,
+    readers: 300,
+    open_runs: 1_000,
+    idle_agents: 1_000,
+    files: 10_000,
+    runs: 100_000,
+    file_mib: &[256],
+};
 const QUICK: Scale = Scale {
     singles: 300,
     many: 4_000,
@@ -91,133 +109,108 @@ fn main() -> anyhow::Result<()> {
     if std::env::args().nth(1).as_deref() == Some(mcp::echo::WORD) {
         return mcp::echo::serve();
     }
-    let Wanted { scale, json, only, against } = arguments()?;
-    if let Some(comparison) = against {
-        return against::compare(&comparison);
+    if std::env::args().nth(1).as_deref() == Some(rounds::WORD) {
+        return one_part(std::env::args().skip(2));
     }
-    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let mut report = Report::new();
-    if wanted("raw") {
-        raw::measure(scale, &mut report)?;
+    match arguments()? {
+        Wanted::Help => {
+            report::say(HELP);
+            Ok(())
+        }
+        Wanted::Rounds(plan) => rounds::measure(&plan),
+        Wanted::Against(comparison) => against::compare(&comparison),
     }
-    runtime.block_on(async {
-        if wanted("calls") {
-            calls::measure(scale, &mut report).await?;
-        }
-        if wanted("http") {
-            http::measure(scale, &mut report).await?;
-        }
-        if wanted("agents") {
-            agents::measure(scale, &mut report).await?;
-        }
-        if wanted("fence") {
-            fence::measure(scale, &mut report).await?;
-            bombs::measure(&mut report).await?;
-        }
-        if wanted("books") {
-            books::measure(scale, &mut report).await?;
-        }
-        if wanted("watch") {
-            watch::measure(scale, &mut report).await?;
-        }
-        if wanted("changes") {
-            changes::measure(scale, &mut report).await?;
-        }
-        if wanted("lists") {
-            lists::measure(scale, &mut report).await?;
-        }
-        if wanted("idle") {
-            idle::measure(scale, &mut report).await?;
-        }
-        if wanted("toolserver") {
-            toolserver::measure(scale, &mut report).await?;
-        }
-        if wanted("operators") {
-            operators::measure(scale, &mut report).await?;
-        }
-        if wanted("mcp") {
-            mcp::measure(scale, &mut report).await?;
-        }
-        anyhow::Ok(())
-    })?;
-    drop(runtime);
-    if wanted("sdk") {
-        sdk::measure(scale, &mut report)?;
-    }
-    if wanted("toolserver") {
-        served_files::measure(scale, &mut report)?;
-    }
-    if wanted("files") {
-        files::measure(scale, &mut report)?;
-    }
-    if wanted("process") {
-        process::measure(scale, &mut report)?;
-    }
-    report.print();
-    report.write(&json).with_context(|| format!("failed to write {}", json.display()))
 }
+
+/// Measures a part once and writes its figures into a file.
+fn one_part(mut words: impl Iterator<Item = String>) -> anyhow::Result<()> {
+    let mut next = || words.next().context("a round needs a part, a scale and a file");
+    let (part, scale, file) = (next()?, next()?, next()?);
+    let scale = match scale.as_str() {
+        "full" => FULL,
+        "round" => ROUND,
+        "quick" => QUICK,
+        other => bail!("there is no scale {other}"),
+    };
+    let mut report = Report::default();
+    parts::measure(&part, scale, &mut report)?;
+    report.write(&PathBuf::from(file))
+}
+
+const HELP: &str = "\
+usage: wharf-bench [options]
+
+Measures Wharf beside what the machine can do, in rounds, and prints for every figure the middle of
+its ratio and the interval that holds the true one with a confidence of 95 %.
+
+  --quick            little of everything, once
+  --only PART        one part alone: raw, calls, http, agents, fence, books, watch, changes, lists,
+                     idle, toolserver, operators, mcp, sdk, files, process; may be said several times
+  --rounds N         so many rounds of each part that is short enough; 10, or 1 with --quick
+  --pin CORES        use these processors only: 0 or 0,1
+  --json FILE        where the figures go; target/bench.json
+  --page FILE        write the tables of this page anew: docs/benchmarks.md
+  --against COMMIT   build another commit and measure both in turns; or the path of its wharf-bench
+
+Examples:
+  make bench ARGS=\"--quick --only agents\"
+  make bench ARGS=\"--only calls --only http --page docs/benchmarks.md\"
+  make bench ARGS=\"--quick --only agents --against HEAD~1\"
+";
 
 /// What the command line asks for.
-struct Wanted {
-    scale: Scale,
-    json: PathBuf,
-    only: Option<String>,
-    against: Option<Comparison>,
+enum Wanted {
+    Help,
+    Rounds(Plan),
+    Against(Comparison),
 }
 
-const PARTS: [&str; 16] = [
-    "raw",
-    "calls",
-    "http",
-    "agents",
-    "fence",
-    "books",
-    "watch",
-    "changes",
-    "lists",
-    "idle",
-    "toolserver",
-    "operators",
-    "mcp",
-    "sdk",
-    "files",
-    "process",
-];
-
 fn arguments() -> anyhow::Result<Wanted> {
-    let mut scale = FULL;
+    let mut quick = false;
     let mut json = PathBuf::from("target/bench.json");
-    let mut only = None;
-    let (mut against, mut rounds) = (None, 10);
+    let (mut only, mut page, mut pinned) = (Vec::new(), None, None);
+    let (mut against, mut rounds) = (None, None);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
+        let mut value =
+            |what: &str| arguments.next().with_context(|| format!("{argument} needs {what}"));
         match argument.as_str() {
-            "--quick" => scale = QUICK,
-            "--json" => json = arguments.next().context("--json needs a file")?.into(),
-            "--only" => {
-                let part = arguments.next().filter(|part| PARTS.contains(&part.as_str()));
-                only = Some(part.with_context(|| format!("--only needs one of {PARTS:?}"))?);
-            }
-            "--against" => {
-                against = Some(arguments.next().context("--against needs a commit or a program")?);
-            }
-            "--rounds" => {
-                let text = arguments.next().context("--rounds needs a number")?;
-                rounds = text.parse().ok().filter(|rounds| *rounds >= ROUNDS_MIN).with_context(
-                    || format!("--rounds needs a number of at least {ROUNDS_MIN}, not {text}"),
-                )?;
-            }
-            other => bail!(
-                "unknown argument {other}; known are --quick, --only PART, --json FILE, \
-                 --against COMMIT, --rounds N"
-            ),
+            "--help" | "-h" => return Ok(Wanted::Help),
+            "--quick" => quick = true,
+            "--json" => json = value("a file")?.into(),
+            "--page" => page = Some(value("a file")?.into()),
+            "--pin" => pinned = Some(value("processors")?),
+            "--only" => only.push(named(&value("a part")?)?),
+            "--against" => against = Some(value("a commit or a program")?),
+            "--rounds" => rounds = Some(number(&value("a number")?)?),
+            other => bail!("unknown argument {other}\n\n{HELP}"),
         }
     }
-    let against = against.map(|other| {
-        let quick = (scale.singles == QUICK.singles).then(|| "--quick".to_owned());
-        let part = only.iter().flat_map(|part: &String| ["--only".to_owned(), part.clone()]);
-        Comparison { other, rounds, words: quick.into_iter().chain(part).collect() }
-    });
-    Ok(Wanted { scale, json, only, against })
+    if let Some(cores) = &pinned {
+        cpu::pin(cores)?;
+    }
+    if let Some(other) = against {
+        let rounds = rounds.unwrap_or(10);
+        anyhow::ensure!(rounds >= ROUNDS_MIN, "--against needs at least {ROUNDS_MIN} rounds");
+        let quick = quick.then(|| "--quick".to_owned());
+        let parts = only.iter().flat_map(|part| ["--only".to_owned(), part.name.to_owned()]);
+        let words = quick.into_iter().chain(parts).collect();
+        return Ok(Wanted::Against(Comparison { other, rounds, words }));
+    }
+    // Whoever compares this program with another makes the rounds itself.
+    let told = std::env::var(rounds::ROUNDS_VARIABLE).ok().map(|text| number(&text)).transpose()?;
+    let rounds = told.or(rounds).unwrap_or(if quick { 1 } else { 10 });
+    let parts = if only.is_empty() { PARTS.iter().collect() } else { only };
+    Ok(Wanted::Rounds(Plan { parts, rounds, quick, json, page, pinned }))
+}
+
+fn named(name: &str) -> anyhow::Result<&'static Part> {
+    let names = || PARTS.each_ref().map(|part| part.name).join(", ");
+    let found = PARTS.iter().find(|part| part.name == name);
+    found.with_context(|| format!("there is no part {name}; there are {}", names()))
+}
+
+fn number(text: &str) -> anyhow::Result<usize> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.with_context(|| format!("{text} is no number of rounds"))
 }

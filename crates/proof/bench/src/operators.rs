@@ -16,7 +16,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
-use crate::agents::cpu_us;
+use crate::cpu::cpu_us;
 use crate::http::Client;
 use crate::process::resident_mib;
 use crate::report::{Report, median_us, per_second};

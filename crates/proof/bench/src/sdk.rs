@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::Scale;
-use crate::agents::cpu_us;
+use crate::cpu::cpu_us;
 use crate::report::{Report, per_second};
 
 #[path = "sdk/scene.rs"]

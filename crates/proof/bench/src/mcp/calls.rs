@@ -10,7 +10,7 @@ use super::client::{Endpoint, McpClient, Prepared, at_once, one_by_one};
 use super::echo::{EchoServer, TOOL};
 use super::era::Era;
 use super::stage::{FastMcp, Stage};
-use crate::agents::cpu_us_of;
+use crate::cpu::cpu_us_of;
 use crate::report::{Report, median_us};
 use crate::{Scale, raw};
 
@@ -145,7 +145,7 @@ async fn many_callers(
         report.figure(&title, load.rate(), "calls/s", Some((direct, "direct")), goal);
         if load.way.durability.is_some() {
             let each = load.cpu / (load.count * TURNS_OF_MANY) as f64;
-            report.figure("  CPU of the core per call", each, "µs", None, "");
+            report.cpu(each);
         }
     }
     Ok(())
