@@ -24,6 +24,7 @@ use crate::RunEdgeOptions;
 use crate::environment;
 use crate::folder;
 use crate::link::ServerAddress;
+use crate::runtime::{self, Runtime};
 
 /// Tells a program which storage it may reach.
 const ORIGINS: &str = "WHARF_ALLOW_ORIGINS";
@@ -78,6 +79,9 @@ pub(crate) fn equip(
             }
             if *cold {
                 spec.args.push("--cold".to_owned());
+            }
+            if Runtime::of(file) == Some(Runtime::Node) {
+                spec.args.extend(["--node".to_owned(), runtime::node(options, spec)?]);
             }
             if let Some(made) = environment::made_of(agent) {
                 let python = environment::equip(&options.environments, made, spec);
