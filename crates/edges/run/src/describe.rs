@@ -108,7 +108,8 @@ async fn asked(
     errand.args.push(folder.join(file).display().to_string());
     errand.args.extend(["--out".to_owned(), answer.display().to_string()]);
     if Runtime::of(file) == Some(Runtime::Node) {
-        errand.args.extend(["--node".to_owned(), runtime::node_for(servers, &mut errand)?]);
+        let node = runtime::node_for(servers, &mut errand)?;
+        errand.args.extend(["--node".to_owned(), node]);
     }
     if let Some(made) = made {
         let python = environment::equip_errand(&servers.options.environments, made, &mut errand)?;

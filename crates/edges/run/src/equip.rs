@@ -81,7 +81,8 @@ pub(crate) fn equip(
                 spec.args.push("--cold".to_owned());
             }
             if Runtime::of(file) == Some(Runtime::Node) {
-                spec.args.extend(["--node".to_owned(), runtime::node(options, spec)?]);
+                let node = runtime::node(options, spec)?;
+                spec.args.extend(["--node".to_owned(), node]);
             }
             if let Some(made) = environment::made_of(agent) {
                 let python = environment::equip(&options.environments, made, spec);

@@ -45,8 +45,8 @@ test("k033_every_exported_tool_is_described_once_by_its_code", async () => {
   assert.deepEqual(tools[1].output_schema.properties, { value: { type: "number" } });
   const alone = await described(`import { tool } from "#wharf"; export default tool({ input: {}, run: () => 1 });`);
   assert.equal(alone.tools[0].name, "handler");
-  const common = await described(`module.exports = { a: 1 };`, {}, "handler.cjs");
-  assert.match(common.error.message, /exports no tool/);
+  const common = await described(`const { tool } = require("wharf-sdk"); module.exports = { a: tool({ input: {}, run: () => 1 }) };`, {}, "handler.cjs");
+  assert.deepEqual(common.tools.map((one: any) => one.name), ["a"], JSON.stringify(common));
 });
 
 test("k033_what_is_wrong_with_a_file_is_one_sentence_with_its_line", async () => {

@@ -94,7 +94,7 @@ export default tool({
     assert_eq!(written("out.bin"), b"bytes".map(|byte| byte ^ 1));
     assert_eq!(written("long.txt").len(), 100_000);
 
-    let inline = tool.run(json!({"document": "hello"})).await;
+    let inline = tool.start(&json!({"document": "hello"}), &outputs).end().await;
     assert_eq!(inline.outputs()["size"], 5, "what is given as it is, is a file, too");
 }
 
@@ -123,11 +123,10 @@ export const wait = tool({
     assert!(outcome.lines().contains(&"cleaned up"), "{outcome:?}");
 
     // One that does not listen is ended.
-    let deaf = text.replace("cx.signal.addEventListener(\"abort\", resolve)", "setTimeout(resolve, 600_000)");
-    let settings = WorkerSettings {
-        cancel_grace: Duration::from_millis(400),
-        ..WorkerSettings::default()
-    };
+    let deaf = text
+        .replace("cx.signal.addEventListener(\"abort\", resolve)", "setTimeout(resolve, 600_000)");
+    let settings =
+        WorkerSettings { cancel_grace: Duration::from_millis(400), ..WorkerSettings::default() };
     let tool = Tool::node(&[("handler.ts", &deaf)], settings);
     let mut running = tool.start(&json!({}), &json!({}));
     running.line("waiting").await;
@@ -179,12 +178,20 @@ async fn k033_what_cannot_be_imported_is_told_before_the_first_run() {
     let tool = "import { tool } from \"wharf-sdk\";\n";
     for (text, expected) in [
         (format!("{tool}enum Color {{ Red }}\n"), "line 2: an enum makes code"),
-        (format!("{tool}import {{ z }} from \"zzod/v4\";\n"), "line 2: the package zzod is not installed"),
-        (format!("{tool}export const a = tool({{ input: {{}} ;\n"), "SyntaxError in handler.ts, line 2"),
+        (
+            format!("{tool}import {{ z }} from \"zzod/v4\";\n"),
+            "line 2: the package zzod is not installed",
+        ),
+        (
+            format!("{tool}export const a = tool({{ input: {{}} ;\n"),
+            "SyntaxError in handler.ts, line 2",
+        ),
         (format!("{tool}const x: any = 1;\nx.y.z;\n"), "TypeError in handler.ts, line 3"),
         ("export const a = 1;\n".to_owned(), "exports no tool"),
         (
-            format!("{tool}export const a = tool({{ input: {{}}, run: () => 1 }}), b = tool({{ input: {{}}, run: () => 1 }});\n"),
+            format!(
+                "{tool}export const a = tool({{ input: {{}}, run: () => 1 }}), b = tool({{ input: {{}}, run: () => 1 }});\n"
+            ),
             "several tools; name the one to serve. It has `a`, `b`.",
         ),
     ] {
@@ -198,13 +205,13 @@ async fn k033_what_cannot_be_imported_is_told_before_the_first_run() {
 
 #[tokio::test]
 async fn k033_files_beside_the_handler_are_found_as_a_compiler_finds_them() {
-    let text = r#"
+    let text = r##"
 import { one } from "./lib/one.js";
 import { two } from "./lib/two.ts";
 import three from "./three";
 import { tool } from "#wharf";
 export const sum = tool({ input: {}, run: async () => ({ sum: one + two + three + (await import("./lib/two.js")).two }) });
-"#;
+"##;
     if wharf_skips::lacks("node") {
         return;
     }

@@ -141,7 +141,8 @@ export class Run {
     const onProgress = (data: unknown): void => this.#partial(data);
     const call = scope.start(tool, unpack(tool.schemas.input, inputs), { onProgress }, this.#task);
     try {
-      return { ...this.#growing.outputs, ...pack(tool.schemas.output, await call) };
+      const given = pack(tool.schemas.output, await call);
+      return { ...this.#growing.outputs, ...given };
     } finally {
       await call.worked;
     }

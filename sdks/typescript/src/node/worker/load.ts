@@ -70,13 +70,33 @@ function hook(known: string, place: Place): void {
   const { registerHooks } = nodeModule as unknown as { registerHooks?: (hooks: object) => void };
   if (registerHooks === undefined) {
     nodeModule.register("./hooks.js", { parentURL: import.meta.url, data: known });
-    return;
+    return hookRequire(place);
   }
   type Next = (to: string, context: unknown) => unknown;
   registerHooks({
     resolve: (specifier: string, context: { parentURL?: string }, next: Next) => next(mapped(specifier, context.parentURL) ?? specifier, context),
     load: (url: string, context: unknown, next: Next) => loaded(place, url) ?? next(url, context),
   });
+}
+
+/** The same for `require`, which asks no hooks in older Nodes. */
+function hookRequire(place: Place): void {
+  type Loading = { filename?: string; _compile(source: string, filename: string): void };
+  const modules = nodeModule.Module as unknown as {
+    _resolveFilename: (request: string, parent: Loading | undefined, ...rest: unknown[]) => string;
+    _extensions: Record<string, (module: Loading, filename: string) => void>;
+  };
+  const usual = modules._resolveFilename;
+  modules._resolveFilename = (request, parent, ...rest) => {
+    const found = parent?.filename === undefined ? undefined : mapped(request, pathToFileURL(parent.filename).href);
+    return found === undefined ? usual.call(modules, request, parent, ...rest) : fileURLToPath(found);
+  };
+  for (const ending of [".ts", ".cts"]) {
+    modules._extensions[ending] = (module, filename) => {
+      const known = loaded(place, pathToFileURL(filename).href);
+      module._compile(known?.source ?? readFileSync(filename, "utf8"), filename);
+    };
+  }
 }
 
 async function collect(handler: Handler, file: string, exported: Record<string, unknown>): Promise<void> {
@@ -160,7 +180,7 @@ function explained(error: unknown, file: string, place: Place, tracer: Tracer): 
     const at = from === undefined ? own : tracer.named(from);
     const line = from === undefined ? undefined : lineOf(from, name);
     const message = `${at}${line === undefined ? "" : `, line ${line}`}: the package ${name} is not installed; run \`npm install ${name}\` in the folder of ${own}`;
-    return new Unusable(message, [message]);
+    return new Unusable(message);
   }
   const line = tracer.lineIn(error, own);
   const hint = /does not provide an export named/.test(messageOf(error)) ? "; a type is imported with `import type`" : "";

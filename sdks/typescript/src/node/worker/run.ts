@@ -68,7 +68,8 @@ export class WorkerRun {
     const onProgress = (data: unknown): void => this.#emit("Response", { outputs: pack({ type: "object" }, data) }, { final: false });
     const call = new Scope().start(tool, unpack(input, inputs), { onProgress }, this.#task);
     try {
-      return { ...this.#growing.outputs, ...pack(output, await call) };
+      const given = pack(output, await call);
+      return { ...this.#growing.outputs, ...given };
     } finally {
       await call.worked;
     }

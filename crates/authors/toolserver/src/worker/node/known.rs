@@ -25,7 +25,6 @@ struct Known {
 }
 
 #[derive(Debug, Default, Serialize)]
-#[serde(default)]
 struct KnownFile {
     /// The file with its text without types.
     #[serde(skip_serializing_if = "Option::is_none")]
