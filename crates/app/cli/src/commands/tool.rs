@@ -26,6 +26,10 @@ use crate::{amount, plain};
 /// Tells a handler which of its functions is served.
 const FUNCTION: &str = "WHARF_FUNCTION";
 
+/// Runs in Node that go on at once when nothing else is said: each is a process with a dozen
+/// threads, and a sandbox has room for so many.
+const NODE_RUNS: usize = 16;
+
 /// What `wharf tool` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -167,7 +171,8 @@ struct FileArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 struct Bounds {
-    /// How many runs are executed at once [default: 8 for each core, at least 16]
+    /// How many runs are executed at once [default: 8 for each core, at least 16; 16 in
+    /// Node]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     concurrency: Option<u32>,
     /// How many runs may wait; more are refused as busy
@@ -297,6 +302,8 @@ fn options(args: ServeArgs) -> Options {
         ..files
     };
     let number = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+    let is_node = args.what.handler.as_deref().is_some_and(is_for_node);
+    let at_once = if is_node { NODE_RUNS } else { usual.concurrency };
     Options {
         listen: args.listen,
         profile: match args.profile {
@@ -308,7 +315,7 @@ fn options(args: ServeArgs) -> Options {
         files,
         tool: args.tool.map(|tool| ToolName { reference: tool.to_string(), digest: None }),
         digest: args.digest,
-        concurrency: args.bounds.concurrency.map_or(usual.concurrency, number),
+        concurrency: args.bounds.concurrency.map_or(at_once, number),
         queue: number(args.bounds.queue),
         timeout: args.bounds.timeout,
         ..usual

@@ -21,7 +21,7 @@ pub use self::sources::SOURCES as TYPESCRIPT_SOURCES;
 
 use self::describe::{Question, ask};
 use super::exec::ExecHandler;
-use super::settings::WorkerSettings;
+use super::settings::{WorkerSettings, private_folder};
 use super::traceback;
 use crate::{Call, Done, Failure, Handler, Reporter};
 
@@ -131,15 +131,7 @@ impl Question {
 /// Puts the runtime, and what is left of the handler's files without their types, into a folder that
 /// goes with the handler.
 fn unpack(place: Option<&Path>, file: &Path) -> std::io::Result<TempDir> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix("wharf-node-");
-    let folder = match place {
-        Some(place) => {
-            std::fs::create_dir_all(place)?;
-            builder.tempdir_in(place)?
-        }
-        None => builder.tempdir()?,
-    };
+    let folder = private_folder(place, "wharf-node-")?;
     let runtime = folder.path().join("runtime");
     for (path, text) in sources::SOURCES {
         let path = Path::new(path);
