@@ -5,7 +5,7 @@ import { Caller } from "./caller.js";
 import { Fault } from "./fault.js";
 import type { Schema, Taken } from "./schema.js";
 import type { Scope } from "./scope.js";
-import type { Task } from "./task.js";
+import type { Level, Task } from "./task.js";
 import type { AnyTool, InputOf, OutputOf, ProgressOf } from "./tool.js";
 
 /**
@@ -43,6 +43,43 @@ export class Cx<P = unknown> extends Caller {
   /** Tells the caller how it goes. It costs nothing when nobody listens. */
   progress(progress: P): void {
     this.#tell(progress);
+  }
+
+  /**
+   * Says what it is doing, and how far it is: from 0 to 1. Only the latest counts, and it is no line
+   * of a log.
+   */
+  status(text: string, fraction?: number): void {
+    const { host } = this.#task;
+    const far = fraction === undefined || Number.isNaN(fraction) ? undefined : Math.min(Math.max(fraction, 0), 1);
+    if (host) return host.status(text, far);
+    void this.notify(text, far === undefined ? {} : { progress: far });
+  }
+
+  /** Writes a line to the run's log. */
+  log(text: string, level: Level = "info"): void {
+    const { host } = this.#task;
+    if (host) return host.log(text, level);
+    void this.notify(text, { level: level === "warn" ? "warning" : level });
+  }
+
+  /** Adds text to an output that grows while others watch; without another value it is the output at the end. */
+  text(piece: string, output = "text"): void {
+    this.#task.host?.text(piece, output);
+  }
+
+  /** The outputs that are wanted as files. */
+  get outputs(): readonly string[] {
+    return this.#task.host?.outputs ?? [];
+  }
+
+  /**
+   * Writes an output to its file at once: text, bytes, a `Blob`, a stream of bytes, or JSON. What it
+   * gives stands for the output; where nobody wants a file that is what was given.
+   */
+  async write(output: string, data: unknown): Promise<unknown> {
+    const { host } = this.#task;
+    return host?.outputs.includes(output) ? host.write(output, data) : data;
   }
 
   /**

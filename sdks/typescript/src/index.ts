@@ -15,6 +15,8 @@ export { Progress } from "./progress.js";
 export { jsonSchema, type FromJsonSchema, type Given, type Schema, type StandardSchema, type Taken } from "./schema.js";
 export { scope, type AgentLayers, type Scope } from "./scope.js";
 export { serve, type CloseOptions, type Servable, type Served, type ServeOptions } from "./serve.js";
+export type { Level } from "./task.js";
 export { tool, type AnyTool, type Definition, type ImplementedTool, type InputOf, type OutputOf, type ProgressOf, type Run, type RunOf, type Tool, type ToolOptions, type ToolSchemas } from "./tool.js";
+export { tryTool, type Trial, type TrialOptions } from "./trial.js";
 export { Transport, type Counters, type Link, type LinkEvents, type TransportLimits } from "./transport.js";
 export type { Offer, Outcome } from "./wire.js";

@@ -44,6 +44,8 @@ class Check {
     if (typeof keywords["$ref"] === "string") {
       value = this.value(this.#lookUp(keywords["$ref"]), value, path, depth + 1);
     }
+    // A file stands where JSON has no form for it.
+    if (keywords["format"] === "binary" && value instanceof Blob) return value;
     if (!this.#kind(keywords, value, path)) return value;
     this.#scalars(keywords, value, path);
     this.#combined(keywords, value, path, depth);

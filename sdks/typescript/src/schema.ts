@@ -50,7 +50,9 @@ export type FromJsonSchema<S> = S extends { readonly const: infer Value }
   ? Value
   : S extends { readonly enum: readonly (infer Value)[] }
     ? Value
-    : S extends { readonly type: "string" }
+    : S extends { readonly type: "string"; readonly format: "binary" }
+      ? File
+      : S extends { readonly type: "string" }
       ? string
       : S extends { readonly type: "number" | "integer" }
         ? number

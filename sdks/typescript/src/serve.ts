@@ -3,7 +3,7 @@
 import type { AgentInstance } from "./agent.js";
 import { Fault } from "./fault.js";
 import { Scope } from "./scope.js";
-import { keyOf, type AnyTool } from "./tool.js";
+import { keyOf, UNNAMED, type AnyTool } from "./tool.js";
 import type { Answering, Transport } from "./transport.js";
 import type { Offer, Outcome, Request } from "./wire.js";
 
@@ -88,6 +88,7 @@ export class Desk {
 
   #place(tool: AnyTool, scope: Scope): void {
     if (!scope.isLocal(tool)) throw new Fault("tool.not_found", `${tool.name} cannot be served: it has no implementation.`);
+    if (tool.name === UNNAMED) throw new Fault("tool.schema_invalid", "A tool that is served needs a name.");
     if (keyOf(tool) !== tool.name) throw new Fault("tool.conflict", `${tool.name} is built in; a scope that provides it serves it.`);
     if (this.#places.has(tool.name)) throw new Fault("tool.conflict", `Two tools with the name ${tool.name} were given to be served.`);
     this.#places.set(tool.name, { tool, scope });

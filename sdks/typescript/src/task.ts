@@ -10,6 +10,20 @@ export interface Cancellation {
   onCancel(stop: (fault: Fault) => void): () => void;
 }
 
+/** How grave a line of a log is. */
+export type Level = "debug" | "info" | "warn" | "error";
+
+/** @internal What hears of a call beside its progress: whoever serves it. */
+export interface Host {
+  /** Outputs that are wanted as files. */
+  readonly outputs: readonly string[];
+  status(text: string, fraction: number | undefined): void;
+  log(text: string, level: Level): void;
+  text(piece: string, output: string): void;
+  /** Writes an output to where it goes; gives what stands for it. */
+  write(output: string, data: unknown): Promise<string>;
+}
+
 /** @internal One piece of work. */
 export class Task implements Cancellation {
   #canceled: Fault | undefined;
@@ -20,6 +34,7 @@ export class Task implements Cancellation {
   readonly #parent: Task | undefined;
   #spent = 0;
   #isMock = false;
+  #host: Host | undefined;
   /** Told what it has cost so far, each time that grows. */
   onSpend: ((spent: number) => void) | undefined;
   /** What each request that was made for it has cost at the other side. */
@@ -51,6 +66,15 @@ export class Task implements Cancellation {
 
   pretend(): void {
     this.#isMock = true;
+  }
+
+  /** Who hears of it, or of what it is inside of. */
+  get host(): Host | undefined {
+    return this.#host ?? this.#parent?.host;
+  }
+
+  serveBy(host: Host): void {
+    this.#host = host;
   }
 
   /** What it and everything inside it has cost, in millionths of a dollar. */

@@ -33,6 +33,8 @@ export interface Definition<
   readonly schemas: ToolSchemas;
   /** @internal How the tool looks on a wire. */
   readonly [WIRE]: WireForm;
+  /** @internal The same tool with other words about it. */
+  readonly [REMADE]: (more: { name?: string; schemas?: Partial<ToolSchemas> }) => AnyTool;
 }
 
 /** A definition without an implementation: one may be given to it, or calls go to a transport. */
@@ -76,14 +78,14 @@ export interface ToolSchemas {
 
 /** What a tool is made of. */
 export interface ToolOptions<I extends Schema, O extends Schema, P extends Schema | undefined> {
-  /** Its name, as callers write it. */
-  name: string;
+  /** Its name, as callers write it. In a handler's file it may be left out: it is the name under which the tool is exported. */
+  name?: string;
   /** What it does, in a sentence for people and models. */
-  description: string;
+  description?: string;
   /** What it takes. */
   input: I;
-  /** What it gives. */
-  output: O;
+  /** What it gives; anything if it is left out. */
+  output?: O;
   /** What it tells on its way. */
   progress?: P;
   /** Whether it acts on the world. Wharf repeats a call that was lost only if this is `false`. */
@@ -100,6 +102,11 @@ export interface ToolOptions<I extends Schema, O extends Schema, P extends Schem
 
 /** @internal */
 export const WIRE: unique symbol = Symbol("wharf.wire");
+/** @internal */
+export const REMADE: unique symbol = Symbol("wharf.remade");
+
+/** @internal What a tool is called that was given no name. */
+export const UNNAMED = "unnamed";
 
 /** @internal How calls of a tool are written, and how answers are read. */
 export interface WireForm {
@@ -131,24 +138,24 @@ const NAME_CHARACTERS_MAX = 200;
  * });
  * ```
  */
-export function tool<const I extends Schema, const O extends Schema, const P extends Schema | undefined = undefined>(
+export function tool<const I extends Schema, const O extends Schema = JsonSchema, const P extends Schema | undefined = undefined>(
   options: ToolOptions<I, O, P> & { run: Run<I, O, P> },
 ): ImplementedTool<I, O, P>;
-export function tool<const I extends Schema, const O extends Schema, const P extends Schema | undefined = undefined>(
+export function tool<const I extends Schema, const O extends Schema = JsonSchema, const P extends Schema | undefined = undefined>(
   options: ToolOptions<I, O, P> & { run?: undefined },
 ): Tool<I, O, P>;
 export function tool(options: ToolOptions<Schema, Schema, Schema | undefined>): AnyTool {
-  const { name } = options;
+  const { name = UNNAMED } = options;
   if (typeof name !== "string" || name === "" || name.length > NAME_CHARACTERS_MAX || /[\s\p{Cc}]/u.test(name)) {
     throw new Fault("tool.schema_invalid", "A tool needs a name without spaces.");
   }
   if (RESERVED.has(name)) throw new Fault("tool.conflict", `The name ${name} is reserved.`);
-  return define(options, ordinary(name));
+  return define({ ...options, name }, ordinary(name));
 }
 
 /** @internal Makes a definition of any kind. */
-export function define(options: ToolOptions<any, any, any>, wire: WireForm): AnyTool {
-  const { name, description, input, output, progress, sideEffects, mock = false, free = false, run } = options;
+export function define(options: ToolOptions<any, any, any> & { name: string }, wire: WireForm): AnyTool {
+  const { name, description = "", input, output = {}, progress, sideEffects, mock = false, free = false, run } = options;
   let schemas: ToolSchemas | undefined;
   const base = {
     name,
@@ -163,13 +170,15 @@ export function define(options: ToolOptions<any, any, any>, wire: WireForm): Any
       return (schemas ??= schemasOf(options));
     },
     [WIRE]: wire,
+    [REMADE]: (more: { name?: string; schemas?: Partial<ToolSchemas> }): AnyTool =>
+      define({ ...options, ...more }, more.name === undefined ? wire : ordinary(more.name)),
   };
   if (run) return Object.freeze(Object.defineProperty(base, "run", { value: run, enumerable: true })) as AnyTool;
   const implement = (given: Run<any, any, any>): AnyTool => define({ ...options, run: given }, wire);
   return Object.freeze(Object.defineProperty(base, "implement", { value: implement })) as unknown as AnyTool;
 }
 
-function schemasOf({ input, output, progress, schemas }: ToolOptions<any, any, any>): ToolSchemas {
+function schemasOf({ input, output = {}, progress, schemas }: ToolOptions<any, any, any>): ToolSchemas {
   const told = {
     input: schemas?.input ?? jsonSchemaOf(input, "input"),
     output: schemas?.output ?? jsonSchemaOf(output, "output"),

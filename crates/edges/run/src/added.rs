@@ -14,12 +14,14 @@ use wharf_vocab::{Code, Fault};
 use crate::describe::{DescribeError, describe};
 use crate::environment::{self, Needs};
 use crate::manifest::{self, FILE_NAME, ManifestSource};
+use crate::runtime::Runtime;
 use crate::tools::ToolServers;
 
 /// The namespace of tools that nobody gave one.
 const NAMESPACE: &str = "local";
-/// The handler of a folder that has no manifest.
-const HANDLER: &str = "handler.py";
+/// The handlers of a folder that has no manifest, the first that is there.
+const HANDLERS: [&str; 5] =
+    ["handler.py", "handler.ts", "handler.mts", "handler.js", "handler.mjs"];
 
 /// Reads what is to be added, and asks its handler for what stands in no manifest.
 pub(crate) async fn read(servers: &Arc<ToolServers>, new: NewFolder) -> Result<ReadFolder, Fault> {
@@ -121,22 +123,35 @@ fn source(servers: &ToolServers, new: &NewFolder) -> Result<ManifestSource, Faul
         }
     }
     let file = match file {
-        Some(file) if file.ends_with(".py") => file,
+        Some(file) if Runtime::of(&file).is_some() => file,
         Some(file) => {
             let message = format!(
-                "{file} is no Python file; other programs need a {FILE_NAME}, see wharf new tool."
+                "{file} is no file of Python, TypeScript or JavaScript; other programs need a \
+                 {FILE_NAME}, see wharf new tool."
             );
             return Err(invalid(message));
         }
-        None if folder.join(HANDLER).is_file() => HANDLER.to_owned(),
-        None => {
-            let path = folder.display();
-            return Err(invalid(format!("{path} has neither a {FILE_NAME} nor a {HANDLER}.")));
-        }
+        None => handler_in(&folder)?,
     };
     check_folder(servers, &folder, &file)?;
     let namespace = new.namespace.as_deref().unwrap_or(NAMESPACE);
     Ok(ManifestSource::of_file(&folder, &file, namespace))
+}
+
+fn handler_in(folder: &Path) -> Result<String, Fault> {
+    let mut there = HANDLERS.iter().filter(|name| folder.join(name).is_file());
+    match (there.next(), there.next()) {
+        (Some(one), None) => Ok((*one).to_owned()),
+        (Some(one), Some(other)) => {
+            let path = folder.display();
+            Err(invalid(format!("{path} has a {one} and a {other}; name the file.")))
+        }
+        (None, _) => {
+            let path = folder.display();
+            let names = "handler.py, handler.ts or handler.js";
+            Err(invalid(format!("{path} has neither a {FILE_NAME} nor a {names}.")))
+        }
+    }
 }
 
 /// A tool may read the folder of its handler. Whoever names a file alone may not think of that.

@@ -13,6 +13,7 @@ use wharf_vocab::{Code, Fault, ProviderId, shown};
 
 use crate::environment;
 use crate::manifest::DescribedTool;
+use crate::runtime::{self, Runtime};
 use crate::tools::ToolServers;
 
 /// How long the import may take.
@@ -106,6 +107,10 @@ async fn asked(
     errand.args = ["tool", "describe", "--handler"].map(str::to_owned).into();
     errand.args.push(folder.join(file).display().to_string());
     errand.args.extend(["--out".to_owned(), answer.display().to_string()]);
+    if Runtime::of(file) == Some(Runtime::Node) {
+        let node = runtime::node_for(servers, &mut errand)?;
+        errand.args.extend(["--node".to_owned(), node]);
+    }
     if let Some(made) = made {
         let python = environment::equip_errand(&servers.options.environments, made, &mut errand)?;
         errand.args.extend(["--python".to_owned(), python.display().to_string()]);

@@ -24,6 +24,7 @@ use crate::RunEdgeOptions;
 use crate::environment;
 use crate::folder;
 use crate::link::ServerAddress;
+use crate::runtime::{self, Runtime};
 
 /// Tells a program which storage it may reach.
 const ORIGINS: &str = "WHARF_ALLOW_ORIGINS";
@@ -78,6 +79,10 @@ pub(crate) fn equip(
             }
             if *cold {
                 spec.args.push("--cold".to_owned());
+            }
+            if Runtime::of(file) == Some(Runtime::Node) {
+                let node = runtime::node(options, spec)?;
+                spec.args.extend(["--node".to_owned(), node]);
             }
             if let Some(made) = environment::made_of(agent) {
                 let python = environment::equip(&options.environments, made, spec);

@@ -9,6 +9,7 @@ mod equip;
 mod folder;
 pub mod link;
 mod manifest;
+mod runtime;
 mod station;
 mod tools;
 

@@ -310,9 +310,23 @@ fn reference_of(
     let version = fields.whole("version", 1, COUNT)?.unwrap_or(1);
     let name = described.and_then(|tool| tool.name.clone());
     let name = name.unwrap_or_else(|| name_of(folder, &file));
-    let reference = format!("{namespace}/{}@{version}", name.to_lowercase());
+    let reference = format!("{namespace}/{}@{version}", in_small_letters(&name));
     let why = format!("{reference} is no name of a tool; it must be like llm/chat@1");
     checked(fields, "namespace", &reference, &why)
+}
+
+/// A name as references have it: `countWords` is `count-words`.
+fn in_small_letters(name: &str) -> String {
+    let mut small = String::with_capacity(name.len());
+    let mut after_small = false;
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && after_small {
+            small.push('-');
+        }
+        after_small = letter.is_ascii_lowercase() || letter.is_ascii_digit();
+        small.extend(letter.to_lowercase());
+    }
+    small
 }
 
 /// What a handler without a function's name is called: like its file, or its folder.

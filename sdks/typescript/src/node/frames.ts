@@ -14,11 +14,11 @@ const PINGS_MS = 10_000;
 
 /** What is wrong with what came: a close code and a few words. */
 export class FrameError extends Error {
-  constructor(
-    readonly code: number,
-    message: string,
-  ) {
+  readonly code: number;
+
+  constructor(code: number, message: string) {
     super(message);
+    this.code = code;
   }
 }
 

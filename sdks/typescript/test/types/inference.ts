@@ -43,6 +43,12 @@ export function inputsAndOutputs(): void {
   scope().call(Locate, { accuracy: "best" });
 }
 
+export function whatIsLeftOutAllowsAnything(): void {
+  const Plain = tool({ input: { type: "object", properties: { document: { type: "string", format: "binary" } }, required: ["document"] }, run: ({ document }) => document.size });
+  holds<Same<InputOf<typeof Plain>, { document: File }>>();
+  holds<Same<OutputOf<typeof Plain>, unknown>>();
+}
+
 export function outputsOfImplementations(): void {
   // @ts-expect-error the output has a type
   Locate.implement(() => "here");

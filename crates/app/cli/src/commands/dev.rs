@@ -32,6 +32,7 @@ const ANY_PORT: &str = "127.0.0.1:0";
 #[command(after_help = "\
 Examples:
   wharf dev shout.py                 every function under @tool, as local/NAME@1
+  wharf dev shout.ts                 every tool that it exports, as local/NAME@1
   wharf dev ./shout                  a folder with wharf.tool.toml or opensentience.agent.json
   wharf dev shout.py --run 'shout text=hello'
   wharf dev ./shout --keep           leave it added and approved afterwards
@@ -42,7 +43,7 @@ for your own code only. In a terminal there is a prompt to call its tools: shout
 A core is started if none is running, and stopped at the end. Ctrl-C ends it and removes what it
 added.")]
 pub(crate) struct DevArgs {
-    /// The provider's folder, or a Python file
+    /// The provider's folder, or a file of Python, TypeScript or JavaScript
     #[arg(value_name = "DIR|FILE")]
     path: PathBuf,
     /// The namespace of tools that have no manifest [default: local]

@@ -14,7 +14,8 @@ use wharf_toolserver::Handler;
 use wharf_toolserver::server::{CertFiles, Error, Listen, Options, Profile, Server};
 use wharf_toolserver::transfer::Policy;
 use wharf_toolserver::worker::{
-    Apart, ExecHandler, PythonHandler, WorkerSettings, describe_python,
+    Apart, ExecHandler, NodeHandler, PythonHandler, WorkerSettings, describe_node, describe_python,
+    is_for_node,
 };
 use wharf_vocab::{Code, ToolId};
 use wharf_wire::run_v1::{ToolName, code};
@@ -22,14 +23,19 @@ use wharf_wire::run_v1::{ToolName, code};
 use crate::commands::{CliError, Context, Exit, Output, Result};
 use crate::{amount, plain};
 
-/// Tells a Python handler which of its functions is served.
+/// Tells a handler which of its functions is served.
 const FUNCTION: &str = "WHARF_FUNCTION";
+
+/// Runs in Node that go on at once when nothing else is said: each is a process with a dozen
+/// threads, and a sandbox has room for so many.
+const NODE_RUNS: usize = 16;
 
 /// What `wharf tool` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   wharf tool serve --handler handler.py
+  wharf tool serve --handler handler.ts
   wharf tool serve --exec ./resize --listen 127.0.0.1:0")]
 pub(crate) struct ToolArgs {
     #[command(subcommand)]
@@ -44,6 +50,7 @@ enum ToolCommand {
     #[command(after_help = "\
 Examples:
   wharf tool describe --handler handler.py
+  wharf tool describe --handler handler.ts
 
 Prints one JSON object: the tools with their schemas, or why the handler cannot be imported. The
 handler is imported with your own rights; a core does this in a sandbox.")]
@@ -53,12 +60,16 @@ handler is imported with your own rights; a core does this in a sandbox.")]
 /// What `wharf tool describe` takes.
 #[derive(Debug, clap::Args)]
 struct DescribeArgs {
-    /// A Python file with functions under `@tool`, or with an `entry`
-    #[arg(long, value_name = "FILE.py")]
+    /// A Python file with functions under `@tool`, or with an `entry`; or a TypeScript or JavaScript
+    /// file that exports tools
+    #[arg(long, value_name = "FILE")]
     handler: PathBuf,
-    /// The interpreter
+    /// The interpreter of a Python handler
     #[arg(long, value_name = "PATH", default_value = "python3")]
     python: PathBuf,
+    /// The Node of a handler in TypeScript or JavaScript
+    #[arg(long, value_name = "PATH", default_value = "node")]
+    node: PathBuf,
     /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -70,6 +81,7 @@ struct DescribeArgs {
 Examples:
   wharf tool serve --handler handler.py
   wharf tool serve --handler handler.py --function shout
+  wharf tool serve --handler handler.ts --function shout
   wharf tool serve --exec './resize --fast' --listen 127.0.0.1:0
   wharf tool serve --handler handler.py --listen 0.0.0.0:8000 --token-file tokens \\
       --tls-cert cert.pem --tls-key key.pem --allow-origin https://s3.example.com
@@ -119,8 +131,9 @@ struct ServeArgs {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct ServedToolArgs {
-    /// A Python file with an `entry` function, run in a process of its own for each run
-    #[arg(long, value_name = "FILE.py")]
+    /// A Python file, or one in TypeScript or JavaScript for Node 20.11 or later; each run gets a
+    /// process of its own
+    #[arg(long, value_name = "FILE")]
     handler: Option<PathBuf>,
     /// A program to start for each run
     #[arg(long, value_name = "CMD")]
@@ -158,7 +171,8 @@ struct FileArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 struct Bounds {
-    /// How many runs are executed at once [default: 8 for each core, at least 16]
+    /// How many runs are executed at once [default: 8 for each core, at least 16; 16 in
+    /// Node]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     concurrency: Option<u32>,
     /// How many runs may wait; more are refused as busy
@@ -170,7 +184,7 @@ struct Bounds {
     /// How much memory the processes of one run may use [default: 4Gi]
     #[arg(long, value_name = "SIZE", value_parser = amount::bytes)]
     memory: Option<u64>,
-    /// The function under `@tool` that is served, where a Python handler has several
+    /// The tool that is served, where a handler has several: a function under `@tool`, or an export
     #[arg(long, value_name = "NAME", requires = "handler")]
     function: Option<String>,
     /// Start a new interpreter for each run of a Python handler
@@ -179,6 +193,9 @@ struct Bounds {
     /// The interpreter of a Python handler
     #[arg(long, value_name = "PATH", default_value = "python3", requires = "handler")]
     python: PathBuf,
+    /// The Node of a handler in TypeScript or JavaScript
+    #[arg(long, value_name = "PATH", default_value = "node", requires = "handler")]
+    node: PathBuf,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -222,7 +239,11 @@ pub(crate) async fn run(args: ToolArgs, context: &Context) -> Result<Exit> {
 /// Prints what tools a handler has.
 async fn describe(args: DescribeArgs, context: &Context) -> Result<Exit> {
     let settings = WorkerSettings::default();
-    let said = describe_python(&args.handler, &args.python, &settings).await;
+    let said = if is_for_node(&args.handler) {
+        describe_node(&args.handler, &args.node, &settings).await
+    } else {
+        describe_python(&args.handler, &args.python, &settings).await
+    };
     let said = said.map_err(|failure| CliError::failed(Code::ConfigInvalid, failure.message))?;
     let failed = said.get("error").is_some();
     match args.out {
@@ -245,6 +266,10 @@ fn handler(args: &ServeArgs) -> Result<Arc<dyn Handler>> {
     settings.environment = args.environment.iter().filter_map(given).collect();
     if let Some(function) = &args.bounds.function {
         settings.environment.push((FUNCTION.into(), function.into()));
+    }
+    if let Some(file) = args.what.handler.as_ref().filter(|file| is_for_node(file)) {
+        let handler = NodeHandler::new(file, &args.bounds.node, settings);
+        return Ok(Arc::new(handler.map_err(|failure| refused(&Error::Handler(failure)))?));
     }
     if let Some(file) = &args.what.handler {
         let (python, cold) = (&args.bounds.python, args.bounds.cold);
@@ -277,6 +302,8 @@ fn options(args: ServeArgs) -> Options {
         ..files
     };
     let number = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+    let is_node = args.what.handler.as_deref().is_some_and(is_for_node);
+    let at_once = if is_node { NODE_RUNS } else { usual.concurrency };
     Options {
         listen: args.listen,
         profile: match args.profile {
@@ -288,7 +315,7 @@ fn options(args: ServeArgs) -> Options {
         files,
         tool: args.tool.map(|tool| ToolName { reference: tool.to_string(), digest: None }),
         digest: args.digest,
-        concurrency: args.bounds.concurrency.map_or(usual.concurrency, number),
+        concurrency: args.bounds.concurrency.map_or(at_once, number),
         queue: number(args.bounds.queue),
         timeout: args.bounds.timeout,
         ..usual

@@ -268,8 +268,13 @@ fn the_guide_goes_from_an_empty_folder_to_a_first_run() {
     let guide = include_str!("../../../../../docs/dev.md");
     let home = TestHome::new();
     let folder = tempfile::tempdir().expect("a folder");
-    std::fs::create_dir(folder.path().join("words")).expect("made");
-    write(&folder.path().join("words"), "words.py", &blocks(guide, "python")[0]);
+    let files = ["words/words.py", "sizes/sizes.py", "words/test_words.py"];
+    for (name, text) in files.into_iter().zip(blocks(guide, "python")) {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        std::fs::write(path, text).expect("written");
+    }
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../sdks/python/src");
     let mut core = None;
     let program = Path::new(env!("CARGO_BIN_EXE_wharf"));
     let search = std::env::var("PATH").unwrap_or_default();
@@ -290,6 +295,8 @@ fn the_guide_goes_from_an_empty_folder_to_a_first_run() {
                 .current_dir(folder.path())
                 .env("PATH", &search)
                 .env("WHARF_HOME", home.path())
+                .env("PYTHONPATH", &package)
+                .env("PYTHONDONTWRITEBYTECODE", "1")
                 .output()
                 .expect("a shell");
             said = format!(

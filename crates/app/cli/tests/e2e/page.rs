@@ -5,7 +5,7 @@
 //! such as `python file a/b.py` is written to that file. `sh run until shown` is run again until it
 //! says what is shown. `sh kills the core` and `sh starts the core`
 //! show what a reader types; the test does the same to its own core. A block of `console` shows what
-//! cannot be run here.
+//! cannot be run here, one of `ts` or `toml` a piece of a file.
 
 use std::path::{Path, PathBuf};
 
@@ -76,7 +76,7 @@ fn followed(home: &TestHome, core: Option<Core>, name: &str) -> Followed {
             }
             ["sh", "kills", "the", "core"] => followed.core.take().expect("a core").kill(),
             ["sh", "starts", "the", "core"] => followed.core = Some(home.up()),
-            ["console"] => {}
+            ["console" | "ts" | "toml"] => {}
             _ => panic!("line {}: nobody runs a block of {:?}", block.line, block.kind),
         }
     }

@@ -1,8 +1,8 @@
 //! Handlers in other languages: a process for each run.
 //!
 //! [`ExecHandler`] starts any program once per run. [`PythonHandler`] imports a handler file once
-//! and forks for each run. Both speak the same lines with the run's process, over a socket that is
-//! its descriptor 3 (docs/workers.md), and both put a keeper above it: a small process that inherits
+//! and forks for each run; `NodeHandler` (feature `node`) starts a Node for each. All speak the same lines with the run's process, over a socket that is
+//! its descriptor 3 (docs/workers.md), and all put a keeper above it: a small process that inherits
 //! every orphan of the run and leaves none behind, whatever ends first.
 //!
 //! Invariants:
@@ -24,6 +24,8 @@ mod lines;
 mod logs;
 mod memory;
 mod message;
+#[cfg(feature = "node")]
+mod node;
 mod python;
 mod settings;
 mod traceback;
@@ -34,6 +36,8 @@ pub const TRACEBACK: &str = "wharf_toolserver::traceback";
 
 pub use exec::ExecHandler;
 pub(crate) use frames::other_phase;
+#[cfg(feature = "node")]
+pub use node::{NodeHandler, TYPESCRIPT_SOURCES, describe_node, is_for_node};
 pub use python::{PYTHON_SOURCES, PythonHandler, describe_python};
 pub use settings::{Apart, WorkerSettings};
 pub(crate) use ways::receive_with;

@@ -2,8 +2,11 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use tempfile::TempDir;
 
 /// What workers see of the server's own environment. Everything else is kept from them.
 const PASSED_ON: [&str; 6] = ["PATH", "HOME", "TMPDIR", "LANG", "TZ", "WHARF_SECRETS_DIR"];
@@ -89,5 +92,18 @@ impl WorkerSettings {
         let names = PASSED_ON.iter().chain(&WAY_OUT);
         let passed = names.filter_map(|name| Some(((*name).into(), env::var_os(name)?)));
         passed.chain(self.environment.iter().cloned()).collect()
+    }
+}
+
+/// A folder that only this user can read, for what workers need; it goes with what it is for.
+pub(super) fn private_folder(place: Option<&Path>, prefix: &str) -> io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(prefix);
+    match place {
+        Some(place) => {
+            std::fs::create_dir_all(place)?;
+            builder.tempdir_in(place)
+        }
+        None => builder.tempdir(),
     }
 }

@@ -68,6 +68,21 @@ impl Tool {
         Self::of_file(folder, file, cold, settings)
     }
 
+    /// A TypeScript handler, with the files beside it, whose runs are kept apart.
+    #[cfg(feature = "node")]
+    pub(crate) fn node(files: &[(&str, &str)], mut settings: WorkerSettings) -> Self {
+        let (folder, kept_apart) = apart();
+        settings.apart = kept_apart.apart;
+        for (name, text) in files {
+            write(&folder.path().join("tool"), name, text);
+        }
+        let file = folder.path().join("tool").join(files[0].0);
+        let handler = wharf_toolserver::worker::NodeHandler::new(file, "node", settings)
+            .expect("a handler")
+            .with_keeper(env!("CARGO_BIN_EXE_wharf-toolserver-keeper"));
+        Self::of(folder, Arc::new(handler))
+    }
+
     /// A program whose runs are kept apart.
     pub(crate) fn program_apart(text: &str) -> Self {
         let (folder, settings) = apart();

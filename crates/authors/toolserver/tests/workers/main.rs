@@ -9,5 +9,7 @@ mod exec;
 mod files;
 mod kit;
 mod leftovers;
+#[cfg(feature = "node")]
+mod node;
 mod start;
 mod streams;

@@ -184,6 +184,13 @@ export class Session {
     const running: Running = { message, task, asking, seq: 0 };
     this.#calls.set(id, running);
     task.onSpend = (spent) => this.#cost(id, running, spent);
+    task.serveBy({
+      outputs: [],
+      status: (text, fraction) => this.#tellOf(id, running, "status", { text, fraction: fraction ?? 0 }),
+      log: (text) => this.#tellOf(id, running, "log", { text }),
+      text: (text) => this.#tellOf(id, running, "stdout", { text }),
+      write: () => Promise.reject(new Fault("tool.unavailable", "An agent in TypeScript writes no files of runs.")),
+    });
     void this.#work(id, tool_id, input as Record<string, unknown>).then((outcome) => {
       task.end();
       this.#finish(id, message, outcome);
@@ -215,9 +222,13 @@ export class Session {
 
   /** One piece of progress. One that is too large, or that the core does not take, is left out. */
   #stream(id: string, running: Running, data: unknown): void {
-    if (!this.#calls.has(id) || this.#connection.unsent > UNSENT_BYTES_MAX) return;
     const json = typeof data === "object" && data !== null && !Array.isArray(data) ? data : { value: data ?? null };
-    const payload = { call_id: id, seq: running.seq + 1, channel: "partial_result", data: { json } };
+    this.#tellOf(id, running, "partial_result", { json });
+  }
+
+  #tellOf(id: string, running: Running, channel: string, data: Record<string, unknown>): void {
+    if (!this.#calls.has(id) || this.#connection.unsent > UNSENT_BYTES_MAX) return;
+    const payload = { call_id: id, seq: running.seq + 1, channel, data };
     if (this.#connection.send("agent.tool.stream", payload, { about: running.message })) running.seq += 1;
   }
 

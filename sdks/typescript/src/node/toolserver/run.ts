@@ -6,8 +6,9 @@ import type { Scope } from "../../scope.js";
 import { Task } from "../../task.js";
 import type { AnyTool } from "../../tool.js";
 import { pack, unpack, valueOfFile } from "../values.js";
+import { Growing, Pace } from "../growing.js";
 import { readEnvelope } from "./envelope.js";
-import { RunError } from "./error.js";
+import { CODES, RunError } from "./error.js";
 import { checkDestinations, looksLikeReference, readReference, write, type Reach } from "./files.js";
 
 const LOG_BYTES_MAX = 4 * 1024 * 1024;
@@ -41,15 +42,6 @@ export interface Work {
   log(id: string, error: unknown): void;
 }
 
-const CODES: Record<string, string> = {
-  "tool.invalid_input": "ERR_INPUTS",
-  "tool.busy": "ERR_BUSY",
-  "tool.limit": "ERR_LIMIT",
-  "tool.canceled": "ERR_CANCELED",
-  "tool.timeout": "ERR_TIMEOUT",
-  "tool.internal": "ERR_HANDLER",
-};
-
 /** One run. */
 export class Run {
   readonly id: string;
@@ -67,12 +59,23 @@ export class Run {
   #grace: NodeJS.Timeout | undefined;
   #life: NodeJS.Timeout | undefined;
   #late: NodeJS.Timeout | undefined;
+  readonly #pace = new Pace();
+  readonly #growing = new Growing((outputs) => this.#partial(outputs));
 
   constructor(id: string, digest: string, work: Work) {
     this.id = id;
     this.digest = digest;
     this.#work = work;
     this.#task.onSpend = (spent) => this.#spent(spent);
+    this.#task.serveBy({
+      outputs: [],
+      status: (text, progress) => {
+        if (this.#pace.hasRoom() || progress === 1) this.#say("Event", { data: { phase: text || "checkpoint", progress } });
+      },
+      log: (text, level) => this.#logged(level, text),
+      text: (piece, output) => this.#growing.add(output, piece),
+      write: () => Promise.reject(new Fault("tool.unavailable", "Outputs of this server are written when the tool has ended.")),
+    });
   }
 
   /** Sends what was said behind `after`, then what will be said. */
@@ -138,7 +141,8 @@ export class Run {
     const onProgress = (data: unknown): void => this.#partial(data);
     const call = scope.start(tool, unpack(tool.schemas.input, inputs), { onProgress }, this.#task);
     try {
-      return pack(tool.schemas.output, await call);
+      const given = pack(tool.schemas.output, await call);
+      return { ...this.#growing.outputs, ...given };
     } finally {
       await call.worked;
     }

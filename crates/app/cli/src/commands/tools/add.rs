@@ -18,15 +18,15 @@ Examples:
   wharf tools add ./shout
   wharf tools add ./shout --approve
   wharf tools add shout.py --approve               every function under @tool, as local/NAME@1
-  wharf tools add shout.py --approve --namespace acme
+  wharf tools add shout.ts --approve --namespace acme     every exported tool
   wharf tools add ./shout --approve --permission network:egress:api.example.dev --sandbox strict
 
-The folder holds wharf.tool.toml, or a handler.py alone. A handler is imported once, in a sandbox
+The folder holds wharf.tool.toml, or a handler.py, handler.ts or handler.js alone. A handler is imported once, in a sandbox
 without network, secrets or permissions, to see which tools it has; --approve also approves what
 it asks for. Add it again after a change: what is under way ends on the old process, and new runs
 go to the new one.")]
 pub(crate) struct ToolsAddArgs {
-    /// The folder with the tool server's manifest, or a Python file, on the core's machine
+    /// The folder with the tool server's manifest, or a file of Python, TypeScript or JavaScript, on the core's machine
     #[arg(value_name = "DIR|FILE")]
     folder: PathBuf,
     /// The namespace of tools that have no manifest [default: local]

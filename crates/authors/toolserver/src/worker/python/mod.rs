@@ -16,7 +16,7 @@ pub use self::sources::SOURCES as PYTHON_SOURCES;
 
 use self::parent::{Mode, Parent, ParentError, Recipe};
 use super::drive::drive;
-use super::settings::WorkerSettings;
+use super::settings::{WorkerSettings, private_folder};
 use crate::{Call, Done, Failure, Handler, Reporter};
 
 /// Runs the `entry` of a Python file, each time in a process of its own.
@@ -73,15 +73,7 @@ impl Handler for PythonHandler {
 
 /// Puts the runtime into a folder that only this user can read, and which goes with the handler.
 fn unpack(place: Option<&Path>) -> std::io::Result<TempDir> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix("wharf-python-");
-    let folder = match place {
-        Some(place) => {
-            std::fs::create_dir_all(place)?;
-            builder.tempdir_in(place)?
-        }
-        None => builder.tempdir()?,
-    };
+    let folder = private_folder(place, "wharf-python-")?;
     for (path, text) in sources::SOURCES {
         let path = folder.path().join("runtime").join(path);
         if let Some(parent) = path.parent() {

@@ -1,9 +1,8 @@
-/** The tool: counts what a text has. */
+/** The tool {{id}}: counts what a text has. */
 
 import { tool } from "#wharf";
 
-export const Count = tool({
-  name: "{{name}}",
+export const count = tool({
   description: "Counts the words and lines of a text.",
   input: {
     type: "object",
@@ -17,10 +16,8 @@ export const Count = tool({
     required: ["words", "lines"],
     additionalProperties: false,
   },
-  progress: { type: "string" },
-  sideEffects: false,
   run({ text }, cx) {
-    cx.progress("counting");
+    cx.status("counting", 0.5);
     const words = text.split(/\s+/).filter((word) => word !== "").length;
     const lines = text === "" ? 0 : text.replace(/\r?\n$/, "").split(/\r?\n/).length;
     return { words, lines };
