@@ -60,10 +60,10 @@ export default function Audit() {
   const rows = list.rows.value;
   const columns: Column<AuditRecord>[] = [
     { name: "When", width: "118px", cell: (a) => <Time at={a.at} plain /> },
-    { name: "Event", width: "30%", cell: (a) => <button type="button" class="btn quiet small" onClick={() => setShown(a)}><code>{a.event}</code></button> },
+    { name: "Event", width: "22%", grow: true, cell: (a) => <button type="button" class="btn quiet small" onClick={() => setShown(a)}><code>{a.event}</code></button> },
     { name: "Who", drop: 1, width: "20%", cell: (a) => <Foreign text={a.actor} max={80} /> },
     { name: "About", cell: (a) => <Foreign text={a.subject} max={120} /> },
-    { name: "Weight", width: "110px", drop: 3, cell: (a) => (a.severity === "info" ? <span class="muted">info</span> : <Badge tone={a.severity === "warn" ? "warn" : "bad"}>{a.severity}</Badge>) },
+    { name: "Severity", width: "110px", drop: 3, cell: (a) => (a.severity === "info" ? <span class="muted">info</span> : <Badge tone={a.severity === "warn" ? "warn" : "bad"}>{a.severity}</Badge>) },
     { name: "Facts", drop: 3, cell: (a) => <code class="muted"><Foreign text={a.facts && Object.keys(a.facts).length ? JSON.stringify(a.facts) : ""} max={120} /></code> },
   ];
   const verify = async () => {

@@ -14,12 +14,12 @@ export default function Operators() {
   const list = useResource<Seat[]>("operators", async (s) => (await get<Page<Seat>>("/v1/operators", {}, s)).items, { kinds: ["ASK", "PROVIDER"], every: 5000 });
   const shown = place.value.query.get("seat");
   return (
-    <Screen title="Operators" of={list}>
+    <Screen title="Operators" of={list} lead={<>An operator is a person's program or a supervising model that answers, approves and does tasks. Its <Word name="Seat">seat</Word> keeps what waits for it.</>}>
       <Loaded of={list}>
         {(rows) => rows.length === 0 ? (
           <Card>
             <Empty icon="seat" title="Nobody has taken a seat">
-              <p>An operator is a person's program or a supervising model that answers, approves and does tasks. Its <Word name="Seat">seat</Word> keeps what waits for it. To take one, type</p>
+              <p>Who takes one is shown here, with what waits there. To take one, type</p>
               <Command text='wharf operator --desc "night shift" --person' />
             </Empty>
           </Card>

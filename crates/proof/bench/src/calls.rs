@@ -8,6 +8,7 @@ use wharf_domain::Caller;
 use wharf_engine::Handle;
 use wharf_vocab::{Durability, RunStatus};
 
+use crate::agents::cpu_us;
 use crate::report::{Report, median_us, per_second};
 use crate::{Scale, core, raw};
 
@@ -23,12 +24,18 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
     let handle = core.handle().clone();
     one_caller(&handle, scale.singles / 10, Durability::Journal).await?;
 
+    let cpu = cpu_us()?;
     let p50 = one_caller(&handle, scale.singles, Durability::Journal).await?;
+    let each = (cpu_us()? - cpu) / scale.singles as f64;
+    report.figure("durable run, 1 caller: processor time", each, "µs", None, "");
     let floor = 2.0 * raw::single_commit_us(scale.singles)?;
     let of = Some((floor, "two raw commits"));
     report.figure("durable run p50, 1 caller, handle", p50, "µs", of, "≤ 2 ×");
 
+    let cpu = cpu_us()?;
     let rate = many_callers(&handle, scale.many, CALLERS, Durability::Journal).await?;
+    let each = (cpu_us()? - cpu) / scale.many as f64;
+    report.figure("durable run, 64 callers: processor time", each, "µs", None, "");
     let floor = raw::batched_rows_per_second(scale.many)? / ROWS_PER_RUN;
     let of = Some((floor, "raw batched rows/s ÷ 6"));
     report.figure("durable runs, 64 callers, handle", rate, "runs/s", of, "≥ 10,000");
