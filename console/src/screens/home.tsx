@@ -65,7 +65,7 @@ export default function Home() {
       {ran && ran.length < 6 && may("run") && <Card title="Things to try"><Trials stay /></Card>}
       <div class="figures">
         <Figure href={link("/runs", { since: "1h" })} name="Runs in the last hour" value={hour.data.value && f.short(hour.data.value.runs)} under={hour.data.value && `${f.plural(hour.data.value.failed, "went wrong", "went wrong")}`} />
-        <Figure href={link("/runs", { status: "queued,waiting,running" })} name="In progress" value={open.data.value && `${f.short(open.data.value.all)}${open.data.value.exact ? "" : "+"}`} under={open.data.value && `${f.count(open.data.value.running)} running`} />
+        <Figure href={link("/runs", { status: "queued,waiting,running" })} name="In progress" value={open.data.value && `${f.short(open.data.value.all)}${open.data.value.exact ? "" : "+"}`} under={open.data.value && `${f.count(open.data.value.running)} running, ${f.count(open.data.value.all - open.data.value.running)} waiting`} />
         <Figure href={link("/inbox")} name="Waits for you" value={inbox.data.value && f.short(inbox.data.value.items.length)} under={inbox.data.value?.items[0] ? `the oldest for ${f.span(now.value - (f.at(inbox.data.value.items[0].created_at) ?? now.value))}` : "nothing"} />
         <Figure href={link("/providers")} name="Providers in trouble" value={list.data.value && String(unwell.length)} under={list.data.value && `of ${list.data.value.length}`} />
         <Figure href={link("/money")} name="Spent today, UTC" value={today.data.value && f.money(today.data.value.total_micro)} under="in all worlds" />
@@ -151,6 +151,7 @@ function Fresh() {
           <Command text="wharf run wharf/count n=20" />
           <Command text='wharf run wharf/ask question="Which color?" --detach' />
           <Command text="wharf new tool my-tool --lang python" />
+          <p>What ran stands under <a href={link("/runs")}>Runs</a>, what waits for you in the <a href={link("/inbox")}>Inbox</a>, what it cost under <a href={link("/money")}>Money</a>, and all that can be run under <a href={link("/tools")}>Tools</a>.</p>
         </Empty>
       </Card>
     </Screen>
