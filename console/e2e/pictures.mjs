@@ -2,7 +2,7 @@
 import { mkdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { goto, launch, newPage, signIn } from "./browser.mjs";
-import { dirname } from "node:path";
+import { dirname, resolve } from "node:path";
 import { BIN, Core, until } from "./core.mjs";
 import { seed, seedDemo } from "./seed.mjs";
 
@@ -48,7 +48,7 @@ try {
         await page.waitForLoadState("networkidle").catch(() => {});
         await page.locator(".beat", { hasText: "Live" }).waitFor({ state: "attached", timeout: 3000 }).catch(() => {});
         await page.evaluate(() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go))));
-        await page.evaluate(neutral, [[core.home, "/srv/wharf"], [dirname(BIN), "/usr/local/bin"]]);
+        await page.evaluate(neutral, [[core.home, "/srv/wharf"], [dirname(resolve(BIN)), "/usr/local/bin"]]);
         await page.screenshot({ path: `${OUT}${name}-${size}-${scheme}.png` });
       }
       if (page.faults.length) throw new Error(page.faults.join("\n"));

@@ -317,3 +317,22 @@ test("c012_run_again_and_copy_as_a_command", async () => {
   await page.goto(`${page.url().split("?")[0]}?tab=output`);
   await page.locator(".json", { hasText: "sum: 10" }).waitFor();
 });
+
+test("c012_what_was_not_stored_whole_is_marked_and_demanded", async () => {
+  const page = await newPage(browser);
+  await core.run("wharf/echo", { text: "https://a.example/x?key=c4nary", note: "stays" }, { run_id: "stripped-1", wait: "10s", timeout_ms: 77_000 });
+  await signIn(page, core, "/runs/default/stripped-1");
+  await page.getByRole("button", { name: "Run again", exact: true }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("have to be given again: text").waitFor();
+  assert.ok(!(await dialog.innerText()).includes("a.example"), "what is left of it is not offered");
+  await dialog.getByRole("button", { name: "Run", exact: true }).click();
+  await dialog.getByText("text was not stored whole. Give it again.").first().waitFor();
+  const field = dialog.locator("textarea").first();
+  await field.fill('{ "note": "stays", "text": "plain now" }');
+  await dialog.getByRole("button", { name: "Run", exact: true }).click();
+  await page.waitForURL((url) => /^\/runs\/default\//.test(url.pathname) && !url.pathname.endsWith("stripped-1"));
+  const made = await ended(new URL(page.url()).pathname.split("/").at(-1));
+  assert.deepEqual(made.outputs, { note: "stays", text: "plain now" });
+  assert.deepEqual(page.faults, []);
+});

@@ -26,7 +26,7 @@ export default function Operators() {
         ) : (
           <Card flush>
             <Table label="Seats" rows={rows} keyOf={(s) => s.sid} columns={[
-              { name: "Seat", tall: true, cell: (s) => <><a href={link("/operators", { seat: s.sid })}><Foreign text={s.desc || s.sid} max={100} /></a><div class="muted id"><Foreign text={s.sid} /></div></> },
+              { name: "Seat", tall: true, cell: (s) => <><a href={link("/operators", { seat: s.sid })}><Foreign text={s.desc || s.sid} max={100} /></a><div class="muted id break"><Foreign text={s.sid} /></div></> },
               { name: "Who", cell: (s) => <><Status state={s.connected ? "connected" : "away"} /> {s.person && <Badge tone="run">person</Badge>}</> },
               { name: "Waits", num: true, cell: (s) => (s.pending.length ? <Badge tone="warn">{s.pending.length}</Badge> : <span class="muted">–</span>) },
               { name: "Roles", drop: 2, cell: (s) => (s.roles?.length ? s.roles.join(", ") : <span class="muted">–</span>) },
