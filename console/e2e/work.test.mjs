@@ -250,6 +250,20 @@ test("c040_a_hostile_tool_is_only_text", async (t) => {
   assert.deepEqual([...page.hosts], [new URL(core.url).host]);
 });
 
+test("c040_very_many_values_are_drawn_as_far_as_one_looks", async () => {
+  const page = await newPage(browser);
+  await core.run("wharf/echo", { flat: Array(100_000).fill(1), cube: Array(50).fill(Array(50).fill(Array(50).fill(2))) }, { run_id: "million", wait: "60s" });
+  await signIn(page, core, "/runs/default/million?tab=output");
+  await page.getByRole("button", { name: "49: [ 50 items ]" }).first().waitFor();
+  await page.getByRole("button", { name: "flat: [ 100,000 items ]" }).click();
+  await page.getByRole("button", { name: "… 99,900 more" }).waitFor();
+  assert.ok((await page.locator(".json *").count()) < 2_000, "only what is open is drawn");
+  await goto(page, core, "/runs/default/million?tab=inputs");
+  await page.getByRole("group", { name: "Inputs" }).waitFor();
+  assert.ok((await page.locator(".json *").count()) < 2_000);
+  assert.deepEqual(page.faults, []);
+});
+
 test("c011_lists_do_not_jump_and_bulk_cancel_names_what_it_does", async () => {
   const page = await newPage(browser);
   for (let i = 0; i < 3; i += 1) await core.run("wharf/sleep", { ms: 600_000 }, { run_id: `sleep-${i}` });
