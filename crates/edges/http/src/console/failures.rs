@@ -17,13 +17,14 @@ const ADDRESSES_MAX: usize = 4_096;
 /// Only what the proxy itself has added counts, which is the last name; those before it were sent
 /// by anybody.
 pub(crate) fn address_of(parts: &Parts, peer: SocketAddr, behind_proxy: bool) -> IpAddr {
-    let named = || {
-        let last = parts.headers.get_all("x-forwarded-for").iter().next_back()?;
-        let last = last.to_str().ok()?.rsplit(',').next()?.trim();
-        let with_port = |_| last.parse::<SocketAddr>().map(|addr| addr.ip());
-        last.parse().or_else(with_port).ok()
-    };
-    behind_proxy.then(named).flatten().unwrap_or(peer.ip())
+    if !behind_proxy {
+        return peer.ip();
+    }
+    let last = parts.headers.get_all("x-forwarded-for").iter().next_back();
+    let name = last.and_then(|all| all.to_str().ok()).and_then(|all| all.rsplit(',').next());
+    let name = name.unwrap_or_default().trim();
+    let with_port = name.parse::<SocketAddr>().map(|named| named.ip());
+    name.parse::<IpAddr>().or(with_port).unwrap_or(peer.ip())
 }
 
 /// The failures of the last minute.
