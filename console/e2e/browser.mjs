@@ -6,10 +6,10 @@ import { chromium } from "playwright-core";
 const require = createRequire(import.meta.url);
 const AXE = await readFile(require.resolve("axe-core/axe.min.js"), "utf8");
 
-export async function launch() {
+export async function launch(more = []) {
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"],
+    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run", ...more],
   });
 }
 

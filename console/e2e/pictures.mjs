@@ -1,8 +1,8 @@
-// Pictures of every screen, light and dark, wide and narrow, into docs/console/.
+// Pictures of every screen, light and dark, wide and narrow, into docs/console/; of some, if they are named.
 import { mkdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { goto, launch, newPage, signIn } from "./browser.mjs";
-import { dirname } from "node:path";
+import { dirname, resolve } from "node:path";
 import { BIN, Core, until } from "./core.mjs";
 import { seed, seedDemo } from "./seed.mjs";
 
@@ -13,6 +13,7 @@ function neutral(pairs) {
 }
 
 const OUT = fileURLToPath(new URL("../../docs/console/", import.meta.url));
+const only = process.argv.slice(2);
 await mkdir(OUT, { recursive: true });
 const core = await Core.start({ demo: process.env.WHARF_DEMO !== "no" });
 const browser = await launch();
@@ -41,14 +42,14 @@ try {
       const page = await newPage(browser, { viewport, colorScheme: scheme, reducedMotion: "reduce" });
       await page.goto(core.url);
       await page.getByRole("heading", { name: "Sign in to Wharf" }).waitFor();
-      await page.screenshot({ path: `${OUT}sign-in-${size}-${scheme}.png` });
+      if (only.length === 0 || only.includes("sign-in")) await page.screenshot({ path: `${OUT}sign-in-${size}-${scheme}.png` });
       await signIn(page, core);
-      for (const [name, path] of screens) {
+      for (const [name, path] of screens.filter(([name]) => only.length === 0 || only.includes(name))) {
         await goto(page, core, path);
         await page.waitForLoadState("networkidle").catch(() => {});
         await page.locator(".beat", { hasText: "Live" }).waitFor({ state: "attached", timeout: 3000 }).catch(() => {});
         await page.evaluate(() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go))));
-        await page.evaluate(neutral, [[core.home, "/srv/wharf"], [dirname(BIN), "/usr/local/bin"]]);
+        await page.evaluate(neutral, [[core.home, "/srv/wharf"], [dirname(resolve(BIN)), "/usr/local/bin"]]);
         await page.screenshot({ path: `${OUT}${name}-${size}-${scheme}.png` });
       }
       if (page.faults.length) throw new Error(page.faults.join("\n"));

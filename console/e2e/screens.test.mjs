@@ -63,6 +63,28 @@ test("c031_every_screen_says_something_when_it_is_empty", async () => {
   assert.deepEqual(page.faults, []);
 });
 
+test("c031_a_slow_core_shows_the_last_data_with_its_age", async () => {
+  const page = await newPage(browser);
+  await signIn(page, core, "/tools");
+  await page.getByRole("link", { name: "wharf/count" }).waitFor();
+  let answer;
+  const hold = new Promise((go) => (answer = go));
+  await page.route("**/v1/**", async (route) => {
+    await hold;
+    await route.continue().catch(() => {});
+  });
+  // What was never read is a skeleton, after a moment.
+  await page.getByRole("link", { name: "Tokens", exact: true }).click();
+  await page.getByRole("heading", { name: "Tokens and secrets", level: 1 }).waitFor();
+  await page.locator(".skeleton").first().waitFor();
+  await page.getByRole("link", { name: "Tools", exact: true }).click();
+  await page.getByRole("link", { name: "wharf/count" }).waitFor();
+  await page.getByText(/The core answers slowly\. What you see is \d+(\.\d)? s old\./).waitFor();
+  answer();
+  await page.getByText("The core answers slowly").waitFor({ state: "detached" });
+  await page.context().close();
+});
+
 test("c010_the_first_run_is_one_click_away", async () => {
   const fresh = await Core.start();
   try {

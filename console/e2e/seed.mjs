@@ -21,6 +21,7 @@ export async function seed(core) {
   await core.run("wharf/sleep", { ms: 3_000_000 }, { run_id: "nap", world: "lab" }).catch(() => {});
   await core.api("/v1/tokens", { body: { label: "ci", verbs: ["run", "read"], worlds: ["lab"], tools: ["wharf/*"], ttl_ms: 28_800_000 } });
   await core.api("/v1/tokens", { body: { label: "night shift", verbs: ["read", "answer", "approve"], person: true } });
+  await core.api("/v1/operators", { body: { desc: "Night shift", roles: ["reviewer"], person: true } });
   await core.api("/v1/secrets/MAIL_KEY", { method: "PUT", body: "not-a-real-key", type: "text/plain" });
 }
 

@@ -122,10 +122,53 @@ test("c009_a_page_on_another_port_gets_nothing", async () => {
       return [...out, inside];
     }, core.url);
     assert.deepEqual(got, Array(got.length).fill("refused"));
+    const framed = other.frames().find((frame) => frame.parentFrame());
+    assert.match(framed.url(), /^chrome-error:/, "the frame shows no page of the core");
     const origin = await other.evaluate(() => location.origin);
     const answer = await fetch(`${core.url}/v1/console/session`, { method: "POST", headers: { origin, "content-type": "application/json" }, body: JSON.stringify({ token: core.token }) });
     assert.equal(answer.status, 403, "the exchange demands the core's own origin");
   } finally {
+    server.close();
+  }
+});
+
+test("c009_a_listed_origin_a_null_origin_and_a_rebound_name_get_nothing", async () => {
+  const server = createServer((_q, answer) => answer.setHeader("content-type", "text/html").end("<h1>other</h1>"));
+  await new Promise((go) => server.listen(0, "127.0.0.1", go));
+  const listed = `http://127.0.0.1:${server.address().port}`;
+  const own = await Core.start({ args: ["--allow-origin", listed] });
+  // A name of somebody else that leads to this machine, as a rebound one does.
+  const rebound = await launch(["--host-resolver-rules=MAP rebound.test 127.0.0.1"]);
+  try {
+    const page = await newPage(rebound);
+    await signIn(page, own);
+    const other = await page.context().newPage();
+    const asks = (from) => from.evaluate(async (url) => {
+      const out = [];
+      for (const path of ["/v1/runs", "/v1/console/session", "/v1/tool/operatives"]) out.push(await fetch(url + path, { credentials: "include" }).then((a) => (a.ok ? a.text() : "refused"), () => "refused"));
+      out.push(await fetch(`${url}/v1/console/session`, { method: "POST", headers: { "content-type": "application/json" }, body: '{"token":"x"}' }).then((a) => (a.ok ? a.text() : "refused"), () => "refused"));
+      out.push(await new Promise((done) => {
+        const s = new WebSocket(`${url.replace("http", "ws")}/graphql`, ["graphql-transport-ws"]);
+        s.onopen = () => s.send('{"type":"connection_init"}');
+        s.onmessage = (m) => done(m.data);
+        s.onclose = () => done("refused");
+      }));
+      return out;
+    }, own.url);
+    const nothing = Array(5).fill("refused");
+    await other.goto(`${listed}/`);
+    assert.deepEqual(await asks(other), nothing, "the cookie of a session is worth nothing to a listed origin");
+    await other.setContent('<iframe sandbox="allow-scripts" srcdoc="<h1>nobody</h1>"></iframe>');
+    const nobody = other.frames().find((frame) => frame.parentFrame());
+    assert.equal(await nobody.evaluate(() => origin), "null");
+    assert.deepEqual(await asks(nobody), nothing, "nor to nobody's page");
+    const answer = await other.goto(own.url.replace("127.0.0.1", "rebound.test"));
+    assert.equal(answer.status(), 421);
+    assert.equal(await other.getByText("Sign in to Wharf").count(), 0);
+    assert.equal((await own.api("/v1/runs")).items.length, 0, "the core is well");
+  } finally {
+    await rebound.close();
+    await own.stop();
     server.close();
   }
 });

@@ -250,6 +250,20 @@ test("c040_a_hostile_tool_is_only_text", async (t) => {
   assert.deepEqual([...page.hosts], [new URL(core.url).host]);
 });
 
+test("c040_very_many_values_are_drawn_as_far_as_one_looks", async () => {
+  const page = await newPage(browser);
+  await core.run("wharf/echo", { flat: Array(100_000).fill(1), cube: Array(50).fill(Array(50).fill(Array(50).fill(2))) }, { run_id: "million", wait: "60s" });
+  await signIn(page, core, "/runs/default/million?tab=output");
+  await page.getByRole("button", { name: "49: [ 50 items ]" }).first().waitFor();
+  await page.getByRole("button", { name: "flat: [ 100,000 items ]" }).click();
+  await page.getByRole("button", { name: "… 99,900 more" }).waitFor();
+  assert.ok((await page.locator(".json *").count()) < 2_000, "only what is open is drawn");
+  await goto(page, core, "/runs/default/million?tab=inputs");
+  await page.getByRole("group", { name: "Inputs" }).waitFor();
+  assert.ok((await page.locator(".json *").count()) < 2_000);
+  assert.deepEqual(page.faults, []);
+});
+
 test("c011_lists_do_not_jump_and_bulk_cancel_names_what_it_does", async () => {
   const page = await newPage(browser);
   for (let i = 0; i < 3; i += 1) await core.run("wharf/sleep", { ms: 600_000 }, { run_id: `sleep-${i}` });
@@ -259,14 +273,20 @@ test("c011_lists_do_not_jump_and_bulk_cancel_names_what_it_does", async () => {
   await core.run("wharf/sleep", { ms: 600_000 }, { run_id: "sleep-new" });
   await page.getByRole("button", { name: "1 new" }).click();
   await page.getByRole("link", { name: "sleep-new" }).waitFor();
-  const hasBulk = await core.api("/v1/runs/cancel", { body: { until: new Date().toISOString(), dry: true, tool: "wharf/sleep" } }).then((d) => d.matched === 4, () => false);
-  if (hasBulk) {
-    await page.getByRole("button", { name: "Cancel these" }).click();
-    await page.getByRole("heading", { name: "Cancel 4 open runs?" }).waitFor();
-    await page.getByText("tool: wharf/sleep").waitFor();
-    await page.getByRole("button", { name: "Cancel 4 runs" }).click();
-    assert.equal((await ended("sleep-new")).status, "canceled");
+  const dry = { until: new Date().toISOString(), dry: true, tool: "wharf/sleep" };
+  assert.equal((await core.api("/v1/runs/cancel", { body: dry })).matched, 4);
+  // What is over, or cannot be named to the core, is not offered: a cancel never takes more than the list shows.
+  for (const query of ["status=succeeded", "status=failed,refused", "over_hold=true"]) {
+    await goto(page, core, `/runs?${query}`);
+    await page.getByRole("heading", { name: "Runs", level: 1 }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Cancel these" }).count(), 0, query);
   }
+  await goto(page, core, "/runs?tool=wharf/sleep&since=24h&status=running,succeeded");
+  await page.getByRole("button", { name: "Cancel these" }).click();
+  await page.getByRole("heading", { name: "Cancel 4 open runs?" }).waitFor();
+  await page.getByText("tool: wharf/sleep").waitFor();
+  await page.getByRole("button", { name: "Cancel 4 runs" }).click();
+  assert.equal((await ended("sleep-new")).status, "canceled");
 });
 
 test("c011_thousands_of_runs_are_scrolled_in_windows", async () => {
@@ -310,4 +330,23 @@ test("c012_run_again_and_copy_as_a_command", async () => {
   await page.waitForURL((url) => url.href !== before);
   await page.goto(`${page.url().split("?")[0]}?tab=output`);
   await page.locator(".json", { hasText: "sum: 10" }).waitFor();
+});
+
+test("c012_what_was_not_stored_whole_is_marked_and_demanded", async () => {
+  const page = await newPage(browser);
+  await core.run("wharf/echo", { text: "https://a.example/x?key=c4nary", note: "stays" }, { run_id: "stripped-1", wait: "10s", timeout_ms: 77_000 });
+  await signIn(page, core, "/runs/default/stripped-1");
+  await page.getByRole("button", { name: "Run again", exact: true }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("have to be given again: text").waitFor();
+  assert.ok(!(await dialog.innerText()).includes("a.example"), "what is left of it is not offered");
+  await dialog.getByRole("button", { name: "Run", exact: true }).click();
+  await dialog.getByText("text was not stored whole. Give it again.").first().waitFor();
+  const field = dialog.locator("textarea").first();
+  await field.fill('{ "note": "stays", "text": "plain now" }');
+  await dialog.getByRole("button", { name: "Run", exact: true }).click();
+  await page.waitForURL((url) => /^\/runs\/default\//.test(url.pathname) && !url.pathname.endsWith("stripped-1"));
+  const made = await ended(new URL(page.url()).pathname.split("/").at(-1));
+  assert.deepEqual(made.outputs, { note: "stays", text: "plain now" });
+  assert.deepEqual(page.faults, []);
 });

@@ -2,7 +2,7 @@
 import { effect, signal } from "@preact/signals";
 import { Component, type ComponentChildren, type ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { get, lastAnswer } from "./api/client";
+import { get, lastAnswer, waiting } from "./api/client";
 import { awaySince, feed, startLive, stopLive } from "./api/live";
 import { forgetAll, useResource } from "./api/resource";
 import { coreChanged, may, mayEverywhere, session, signOut } from "./api/session";
@@ -210,7 +210,15 @@ function notify(ask: Ask | undefined): void {
 /** Says when what is shown may be old. */
 function Away() {
   const since = awaySince.value;
-  if (since === undefined || now.value - since < 2000) return null;
+  const asked = waiting.value;
+  if (since === undefined || now.value - since < 2000) {
+    if (asked === undefined || now.value - asked < 3000) return null;
+    return (
+      <div class="banner" role="status">
+        The core answers slowly. What you see is {span(now.value - asked)} old.
+      </div>
+    );
+  }
   return (
     <div class="banner" role="status">
       Reconnecting. What you see is {span(Math.max(0, now.value - lastAnswer.value))} old.

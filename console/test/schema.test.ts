@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { fromJs, write } from "../src/lib/json";
-import { check, fieldOf, startOf, valueOf } from "../src/lib/schema";
+import { check, fieldOf, startOf, valueOf, type Field } from "../src/lib/schema";
 
 type Case = { name: string; schema: unknown; plan: string; good?: unknown[]; bad?: unknown[] };
 
@@ -61,6 +61,23 @@ describe("c042_forms", () => {
   test("defaults are filled in, what is optional is left out", () => {
     const field = fieldOf({ type: "object", properties: { a: { type: "integer", default: 5 }, b: { type: "string" } } });
     expect(write(valueOf(startOf(field)) ?? null, 0)).toBe('{"a":5}');
+  });
+  test("c040_a_schema_that_calls_itself_many_times_or_has_very_many_fields_is_bounded", () => {
+    const letters = [..."abcdefghijklmnop"];
+    const bush = { $ref: "#/$defs/t", $defs: { t: { type: "object", required: letters, properties: Object.fromEntries(letters.map((l) => [l, { $ref: "#/$defs/t" }])) } } };
+    const count = (f: Field): number => 1 + (f.plan.kind === "object" ? f.plan.fields.reduce((n, x) => n + count(x), 0) : f.plan.kind === "list" ? count(f.plan.item) : 0);
+    const field = fieldOf(bush);
+    expect(field.plan.kind).toBe("object");
+    expect(count(field)).toBeLessThan(400);
+    expect(JSON.stringify(valueOf(startOf(field)) ?? null).length).toBeLessThan(100_000);
+    const wide = fieldOf({ type: "object", properties: Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`p${i}`, { type: "string" }])) });
+    expect(wide.plan.kind).toBe("json");
+    expect(fieldOf({ $ref: "#", type: "object" }).plan.kind).toBe("json");
+  });
+  test.each([5, "x", [], null, { type: 7 }, { type: ["x", 3] }, { properties: "x", type: "object" }, { type: "object", required: 3, properties: { a: 1 } }, { enum: "x" }, { oneOf: [1, "x"] }, { $ref: "#/%zz" }, { $ref: 3 }, { items: 9, type: "array" }, { type: "string", pattern: 3, minLength: "x" }])("c040_a_wrong_schema_is_a_field_all_the_same: %j", (schema) => {
+    const field = fieldOf(schema);
+    expect(() => check(field, startOf(field))).not.toThrow();
+    expect(() => valueOf(startOf(field, fromJs({ a: [1] })))).not.toThrow();
   });
   test("required fields come first", () => {
     const field = fieldOf({ type: "object", required: ["z"], properties: { a: { type: "string" }, z: { type: "string" } } });

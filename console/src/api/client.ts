@@ -17,6 +17,18 @@ export class ApiError extends Error {
 /** When the core last answered, and whether it does. */
 export const lastAnswer = signal(Date.now());
 export const reachable = signal(true);
+/** Since when the oldest question is unanswered. */
+export const waiting = signal<number | undefined>(undefined);
+const asked = new Map<symbol, number>();
+
+/** Keeps in mind that something was asked; gives back what says that it was answered. */
+function asking(): () => void {
+  const id = Symbol();
+  const oldest = () => (waiting.value = asked.values().next().value);
+  asked.set(id, Date.now());
+  oldest();
+  return () => (asked.delete(id), oldest());
+}
 
 let onSignedOut: () => void = () => {};
 /** What happens when the core says that there is no session. */
@@ -56,6 +68,8 @@ export async function request(path: string, ask: Ask = {}): Promise<Response> {
   if (key) headers.set("wharf-session", key);
   if (ask.type) headers.set("content-type", ask.type);
   let answer: Response;
+  // What is sent takes as long as it is large; only what is read tells of a slow core.
+  const answered = ask.body == null ? asking() : undefined;
   try {
     const init: RequestInit = { method: ask.method ?? "GET", headers, credentials: "same-origin", cache: "no-store", redirect: "error" };
     if (ask.body !== undefined) init.body = ask.body;
@@ -65,6 +79,8 @@ export async function request(path: string, ask: Ask = {}): Promise<Response> {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     reachable.value = false;
     throw new ApiError(0, { code: "core.unreachable", message: "The core does not answer. It may be stopped or restarting.", retryable: true });
+  } finally {
+    answered?.();
   }
   lastAnswer.value = Date.now();
   reachable.value = true;

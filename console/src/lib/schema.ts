@@ -26,6 +26,11 @@ export type Val = Json | undefined | Draft | Val[] | Map<string, Val>;
 export type Fault = { path: string; message: string };
 
 const DEPTH_MAX = 8;
+/** More fields than anybody fills in; beyond them the rest is a field of JSON. */
+const FIELDS_MAX = 300;
+
+/** A document that fields are made of, and how many more may be. */
+type Making = { root: Schema; left: number };
 
 const isObject = (v: unknown): v is Schema => typeof v === "object" && v !== null && !Array.isArray(v);
 
@@ -39,7 +44,7 @@ function resolve(schema: unknown, root: Schema, depth = 0): Schema {
     if (!ref.startsWith("#")) return { "x-unknown": true };
     let at: unknown = root;
     for (const part of ref.slice(1).split("/").filter(Boolean)) {
-      const key = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
+      const key = decoded(part).replaceAll("~1", "/").replaceAll("~0", "~");
       at = isObject(at) || Array.isArray(at) ? (at as Record<string, unknown>)[key] : undefined;
     }
     const { $ref: _, ...rest } = s;
@@ -53,8 +58,18 @@ function resolve(schema: unknown, root: Schema, depth = 0): Schema {
   return s;
 }
 
-export function fieldOf(schema: unknown, name = "", required = true, root?: Schema, depth = 0): Field {
-  const top = root ?? (isObject(schema) ? schema : {});
+/** A part of a reference; what is not well encoded stands for itself. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+export function fieldOf(schema: unknown, name = "", required = true, making?: Making, depth = 0): Field {
+  const all = making ?? { root: isObject(schema) ? schema : {}, left: FIELDS_MAX };
+  const top = all.root;
   let s = resolve(schema, top);
   let nullable = false;
   for (const word of ["anyOf", "oneOf"]) {
@@ -79,7 +94,7 @@ export function fieldOf(schema: unknown, name = "", required = true, root?: Sche
     required,
     nullable,
     schema: s,
-    plan: planOf(s, top, depth),
+    plan: planOf(s, all, depth),
   };
 }
 
@@ -105,7 +120,8 @@ function toJson(v: unknown): Json {
   return new Obj(Object.entries(v as object).map(([k, e]) => [k, toJson(e)]));
 }
 
-function planOf(s: Schema, root: Schema, depth: number): Plan {
+function planOf(s: Schema, making: Making, depth: number): Plan {
+  const { root } = making;
   if (depth > DEPTH_MAX || s["x-unknown"]) return { kind: "json" };
   if ("const" in s) return { kind: "fixed", value: toJson(s["const"]) };
   const options = optionsOf(s, root);
@@ -126,7 +142,9 @@ function planOf(s: Schema, root: Schema, depth: number): Plan {
       return { kind: "boolean" };
     case "array": {
       if (Array.isArray(s["items"]) || "prefixItems" in s) return { kind: "json" };
-      const item = fieldOf(s["items"], "", true, root, depth + 1);
+      making.left -= 1;
+      if (making.left < 0) return { kind: "json" };
+      const item = fieldOf(s["items"], "", true, making, depth + 1);
       if (item.plan.kind === "choice" && s["uniqueItems"] === true) return { kind: "choices", options: item.plan.options };
       return { kind: "list", item };
     }
@@ -135,7 +153,10 @@ function planOf(s: Schema, root: Schema, depth: number): Plan {
       const must = Array.isArray(s["required"]) ? (s["required"] as string[]) : [];
       const names = Object.keys(props);
       if (names.length === 0 && s["additionalProperties"] !== false) return { kind: "json" };
-      return { kind: "object", open: s["additionalProperties"] !== false, fields: names.sort((a, b) => Number(must.includes(b)) - Number(must.includes(a))).map((n) => fieldOf(props[n], n, must.includes(n), root, depth + 1)) };
+      // Taken before those within, so that what lies above is a form in any case.
+      if (names.length > making.left) return { kind: "json" };
+      making.left -= names.length;
+      return { kind: "object", open: s["additionalProperties"] !== false, fields: names.sort((a, b) => Number(must.includes(b)) - Number(must.includes(a))).map((n) => fieldOf(props[n], n, must.includes(n), making, depth + 1)) };
     }
     default:
       return { kind: "json" };

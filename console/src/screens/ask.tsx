@@ -179,8 +179,9 @@ function Approval({ d, ask, decided, onDone }: { d: Detail; ask: Ask; decided: b
             ["Tool", <><a href={toolLink(ask.tool)}><Foreign text={ask.tool} /></a>{ask.tool_hash && <span class="muted"> · definition <code>{ask.tool_hash.slice(0, 16)}…</code></span>}</>],
             ["What it does", def?.description && <Foreign text={def.description} max={2000} />],
             ["Side effects", sideEffects == null ? "It does not say" : sideEffects ? <Badge tone="warn">it acts on the world outside</Badge> : "none"],
-            ["Price", def?.free ? "free" : def?.max_cost_micro != null && `up to ${money(def.max_cost_micro)}`],
+            ["Price", def?.free ? "free" : def?.max_cost_micro != null ? `up to ${money(def.max_cost_micro)}` : "It names none"],
             ["Its provider may", d.permissions?.length ? <ul>{d.permissions.filter((p) => p.approved).map((p) => <li><Foreign text={p.meaning} max={300} /></li>)}</ul> : undefined],
+            ["Decided before", d.previous.length === 0 && "never about this tool"],
           ]}
         />
         {def?.input_schema !== undefined && (

@@ -59,11 +59,11 @@ export default function Audit() {
   const [verdict, setVerdict] = useState<AuditVerdict>();
   const rows = list.rows.value;
   const columns: Column<AuditRecord>[] = [
-    { name: "When", width: "118px", cell: (a) => <Time at={a.at} plain /> },
-    { name: "Event", width: "30%", cell: (a) => <button type="button" class="btn quiet small" onClick={() => setShown(a)}><code>{a.event}</code></button> },
+    { name: "When", width: "108px", cell: (a) => <Time at={a.at} plain /> },
+    { name: "Event", width: "172px", cell: (a) => <button type="button" class="btn quiet small" onClick={() => setShown(a)}><code>{a.event}</code></button> },
     { name: "Who", drop: 1, width: "20%", cell: (a) => <Foreign text={a.actor} max={80} /> },
     { name: "About", cell: (a) => <Foreign text={a.subject} max={120} /> },
-    { name: "Weight", width: "110px", drop: 3, cell: (a) => (a.severity === "info" ? <span class="muted">info</span> : <Badge tone={a.severity === "warn" ? "warn" : "bad"}>{a.severity}</Badge>) },
+    { name: "Severity", width: "110px", drop: 3, cell: (a) => (a.severity === "info" ? <span class="muted">info</span> : <Badge tone={a.severity === "warn" ? "warn" : "bad"}>{a.severity}</Badge>) },
     { name: "Facts", drop: 3, cell: (a) => <code class="muted"><Foreign text={a.facts && Object.keys(a.facts).length ? JSON.stringify(a.facts) : ""} max={120} /></code> },
   ];
   const verify = async () => {

@@ -4,7 +4,7 @@ import { ApiError, get, isMissingRoute, path as encodePath, request, seg, send }
 import { useResource } from "../api/resource";
 import { may } from "../api/session";
 import type { Artifact, Lineage, Page, Trace } from "../api/types";
-import { bytes, plural } from "../lib/format";
+import { bytes, count, plural } from "../lib/format";
 import { safe } from "../lib/text";
 import { upload } from "../lib/upload";
 import { go, place, runLink, worldLink } from "../router";
@@ -157,7 +157,7 @@ function FileCard({ world, file, onGone }: { world: string; file: string; onGone
           return (
             <div class="col">
               <div class="grid2">
-                <Facts items={[["Path", <code class="break"><Foreign text={file} max={400} /></code>], ["Size", newest && bytes(newest.bytes)], ["Kind", newest && <Foreign text={newest.media_type} max={80} />], ["BLAKE3", newest?.b3 && <code class="break">{newest.b3}</code>], ["Written", newest && <Time at={newest.at} />], ["Versions", plural(t.written.length, "writing")], ["Gone", newest?.gone_at && <Time at={newest.gone_at} />]]} />
+                <Facts items={[["Path", <code class="break"><Foreign text={file} max={400} /></code>], ["Size", newest && bytes(newest.bytes)], ["Kind", newest && <Foreign text={newest.media_type} max={80} />], ["BLAKE3", newest?.b3 && <code class="break">{newest.b3}</code>], ["Written", newest && <Time at={newest.at} />], ["Versions", count(t.written.length)], ["Gone", newest?.gone_at && <Time at={newest.gone_at} />]]} />
                 {newest && !newest.gone_at && <Preview world={world} file={file} type={newest.media_type} size={newest.bytes} />}
               </div>
               <div class="row">

@@ -65,9 +65,9 @@ export default function Home() {
       {ran && ran.length < 6 && may("run") && <Card title="Things to try"><Trials stay /></Card>}
       <div class="figures">
         <Figure href={link("/runs", { since: "1h" })} name="Runs in the last hour" value={hour.data.value && f.short(hour.data.value.runs)} under={hour.data.value && `${f.plural(hour.data.value.failed, "went wrong", "went wrong")}`} />
-        <Figure href={link("/runs", { status: "queued,waiting,running" })} name="Open now" value={open.data.value && `${f.short(open.data.value.all)}${open.data.value.exact ? "" : "+"}`} under={open.data.value && `${f.count(open.data.value.running)} running`} />
-        <Figure href={link("/inbox")} name="Waits for an answer" value={inbox.data.value && f.short(inbox.data.value.items.length)} under={inbox.data.value?.items[0] ? `the oldest for ${f.span(now.value - (f.at(inbox.data.value.items[0].created_at) ?? now.value))}` : "nothing"} />
-        <Figure href={link("/providers")} name="Providers not well" value={list.data.value && String(unwell.length)} under={list.data.value && `of ${list.data.value.length}`} />
+        <Figure href={link("/runs", { status: "queued,waiting,running" })} name="In progress" value={open.data.value && `${f.short(open.data.value.all)}${open.data.value.exact ? "" : "+"}`} under={open.data.value && `${f.count(open.data.value.running)} running, ${f.count(open.data.value.all - open.data.value.running)} waiting`} />
+        <Figure href={link("/inbox")} name="Waits for you" value={inbox.data.value && f.short(inbox.data.value.items.length)} under={inbox.data.value?.items[0] ? `the oldest for ${f.span(now.value - (f.at(inbox.data.value.items[0].created_at) ?? now.value))}` : "nothing"} />
+        <Figure href={link("/providers")} name="Providers in trouble" value={list.data.value && String(unwell.length)} under={list.data.value && `of ${list.data.value.length}`} />
         <Figure href={link("/money")} name="Spent today, UTC" value={today.data.value && f.money(today.data.value.total_micro)} under="in all worlds" />
         {disk?.disk_free_bytes != null && <Figure href={link("/system")} name="Disk left" value={f.bytes(disk.disk_free_bytes)} under={disk.disk_total_bytes ? `of ${f.bytes(disk.disk_total_bytes)}` : ""} />}
       </div>
@@ -76,13 +76,13 @@ export default function Home() {
       </Card>
       <Card title="Latest runs" actions={<a href={link("/runs")}>All</a>} flush>
         <Loaded of={latest}>{(p) => (
-          <Table fixed label="Latest runs" rows={p.items} keyOf={(r) => r.world + r.run_id} hrefOf={(r) => runLink(r.world, r.run_id)} columns={[{ name: "Status", width: "128px", cell: (r) => <Status state={r.status} /> }, { name: "Tool", cell: (r) => <a href={runLink(r.world, r.run_id)}><Foreign text={r.tool} max={60} /></a> }, { name: "World", width: "18%", drop: 1, cell: (r) => <a href={worldLink(r.world)}><Foreign text={r.world} max={60} /></a> }, { name: "Accepted", width: "130px", drop: 2, cell: (r) => <Time at={r.created_at} plain /> }, { name: "Took", width: "84px", num: true, cell: (r) => <Took from={r.started_at ?? r.created_at} to={r.ended_at} /> }, { name: "Cost", width: "84px", num: true, drop: 1, cell: (r) => (r.cost_micro ? f.money(r.cost_micro) : <span class="muted">free</span>) }]} />
+          <Table fixed label="Latest runs" rows={p.items} keyOf={(r) => r.world + r.run_id} hrefOf={(r) => runLink(r.world, r.run_id)} columns={[{ name: "Status", width: "128px", cell: (r) => <Status state={r.status} /> }, { name: "Tool", cell: (r) => <a class="tail" href={runLink(r.world, r.run_id)}><Foreign text={r.tool} max={60} /></a> }, { name: "World", width: "18%", drop: 1, cell: (r) => <a href={worldLink(r.world)}><Foreign text={r.world} max={60} /></a> }, { name: "Accepted", width: "130px", drop: 2, cell: (r) => <Time at={r.created_at} plain /> }, { name: "Took", width: "84px", num: true, cell: (r) => <Took from={r.started_at ?? r.created_at} to={r.ended_at} /> }, { name: "Cost", width: "84px", num: true, drop: 1, cell: (r) => (r.cost_micro ? f.money(r.cost_micro) : <span class="muted">–</span>) }]} />
         )}</Loaded>
       </Card>
       <div class="grid2">
-        <Card title="Going on" actions={<a href={link("/runs", { status: "queued,waiting,running" })}>All</a>} flush>
+        <Card title="In progress" actions={<a href={link("/runs", { status: "queued,waiting,running" })}>All</a>} flush>
           <Loaded of={open}>{(p) => p.items.length === 0 ? <Empty level={3} icon="runs" title="Nothing runs"><p>Runs appear here while they are open.</p></Empty> : (
-            <Table fixed label="Open runs" rows={p.items} keyOf={(r) => r.world + r.run_id} hrefOf={(r) => runLink(r.world, r.run_id)} columns={[{ name: "Status", width: "128px", cell: (r) => <Status state={r.status} /> }, { name: "Tool", cell: (r) => <a href={runLink(r.world, r.run_id)}><Foreign text={r.tool} max={60} /></a> }, { name: "For", width: "100px", num: true, cell: (r) => <Took from={r.started_at ?? r.created_at} to={r.ended_at} /> }]} />
+            <Table fixed label="Open runs" rows={p.items} keyOf={(r) => r.world + r.run_id} hrefOf={(r) => runLink(r.world, r.run_id)} columns={[{ name: "Status", width: "128px", cell: (r) => <Status state={r.status} /> }, { name: "Tool", cell: (r) => <a class="tail" href={runLink(r.world, r.run_id)}><Foreign text={r.tool} max={60} /></a> }, { name: "For", width: "100px", num: true, cell: (r) => <Took from={r.started_at ?? r.created_at} to={r.ended_at} /> }]} />
           )}</Loaded>
         </Card>
         <Card title="Waits for you" actions={<a href={link("/inbox")}>Inbox</a>} flush>
@@ -150,7 +150,8 @@ function Fresh() {
           <p>or type one of these:</p>
           <Command text="wharf run wharf/count n=20" />
           <Command text='wharf run wharf/ask question="Which color?" --detach' />
-          <Command text="wharf agents add ./my-agent" />
+          <Command text="wharf new tool my-tool --lang python" />
+          <p>What ran stands under <a href={link("/runs")}>Runs</a>, what waits for you in the <a href={link("/inbox")}>Inbox</a>, what it cost under <a href={link("/money")}>Money</a>, and all that can be run under <a href={link("/tools")}>Tools</a>.</p>
         </Empty>
       </Card>
     </Screen>

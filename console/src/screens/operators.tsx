@@ -14,19 +14,19 @@ export default function Operators() {
   const list = useResource<Seat[]>("operators", async (s) => (await get<Page<Seat>>("/v1/operators", {}, s)).items, { kinds: ["ASK", "PROVIDER"], every: 5000 });
   const shown = place.value.query.get("seat");
   return (
-    <Screen title="Operators" of={list}>
+    <Screen title="Operators" of={list} lead={<>An operator is a person's program or a supervising model that answers, approves and does tasks. Its <Word name="Seat">seat</Word> keeps what waits for it.</>}>
       <Loaded of={list}>
         {(rows) => rows.length === 0 ? (
           <Card>
             <Empty icon="seat" title="Nobody has taken a seat">
-              <p>An operator is a person's program or a supervising model that answers, approves and does tasks. Its <Word name="Seat">seat</Word> keeps what waits for it. To take one, type</p>
+              <p>Who takes one is shown here, with what waits there. To take one, type</p>
               <Command text='wharf operator --desc "night shift" --person' />
             </Empty>
           </Card>
         ) : (
           <Card flush>
             <Table label="Seats" rows={rows} keyOf={(s) => s.sid} columns={[
-              { name: "Seat", tall: true, cell: (s) => <><a href={link("/operators", { seat: s.sid })}><Foreign text={s.desc || s.sid} max={100} /></a><div class="muted id"><Foreign text={s.sid} /></div></> },
+              { name: "Seat", tall: true, cell: (s) => <><a href={link("/operators", { seat: s.sid })}><Foreign text={s.desc || s.sid} max={100} /></a><div class="muted id break"><Foreign text={s.sid} /></div></> },
               { name: "Who", cell: (s) => <><Status state={s.connected ? "connected" : "away"} /> {s.person && <Badge tone="run">person</Badge>}</> },
               { name: "Waits", num: true, cell: (s) => (s.pending.length ? <Badge tone="warn">{s.pending.length}</Badge> : <span class="muted">–</span>) },
               { name: "Roles", drop: 2, cell: (s) => (s.roles?.length ? s.roles.join(", ") : <span class="muted">–</span>) },

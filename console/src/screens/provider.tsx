@@ -32,7 +32,7 @@ export default function ProviderScreen({ args }: { args: string[] }) {
             <div class="row wrap">
               <Status state={x.state} steady />
               <span class="muted">{KIND_NAMES[x.kind]}{x.version && ` · version ${x.version}`}</span>
-              {x.health && <Badge tone={x.health.status === "ok" ? "ok" : "warn"}>{x.health.status}</Badge>}
+              {x.health && <Badge tone={x.health.status === "ok" ? "ok" : "warn"}>says it is {x.health.status === "ok" ? "well" : <Foreign text={x.health.status} max={40} />}</Badge>}
             </div>
             {x.reason && <Note tone="warn"><Foreign text={x.reason} max={1000} /></Note>}
             {x.drift?.map((d) => <Note tone="warn"><Foreign text={d} max={300} /></Note>)}
@@ -103,7 +103,7 @@ function UsageCharts({ p }: { p: Provider }) {
     <Card title="Memory and processor" actions={<div class="choices" role="group" aria-label="Span">{[["1h", "Last hour"], ["24h", "Last day"]].map(([v, n]) => <button type="button" class="btn small" aria-pressed={range === v} onClick={() => setQuery({ range: v === "1h" ? undefined : v })}>{n}</button>)}</div>}>
       {!c ? <p class="muted">Nothing was measured yet. While a process of it runs, what it uses is shown here after {u.step_ms / 1000} seconds.</p> : (
         <>
-          <Chart label="Memory of its processes" times={c.times} lines={c.memory} format={bytes} height={110} />
+          <Chart label="Memory of its processes" times={c.times} lines={c.memory} format={bytes} binary height={110} />
           <Chart label="Processor time of its processes, 100 % is one processor" times={c.times} lines={c.cpu} format={percent} height={110} />
           <p class="muted">All its processes together. 100 % is one processor. Processes that lived less than two seconds may be missing.</p>
         </>

@@ -89,7 +89,7 @@ function rowsOf(run: Run, stream: RunStream, all: Run[], isOpened: (id: string) 
   const main: Bar[] = [];
   if (started !== undefined && started - begin > 0) main.push({ from: begin, to: started, cls: "queue", title: `in the queue for ${span(started - begin)}` });
   main.push({ from: started ?? begin, to: end, cls: started === undefined ? "queue" : segTone(run.status), title: `${run.status}, ${span(end - (started ?? begin))}` });
-  out.push({ key: "run", depth: 0, what: <strong><Foreign text={run.tool} max={80} /></strong>, bars: main, took: span(end - begin) });
+  out.push({ key: "run", depth: 0, what: <strong class="tail"><Foreign text={run.tool} max={80} /></strong>, bars: main, took: span(end - begin) });
   const attempts = run.attempts?.length
     ? run.attempts.map((a) => ({ attempt: a.attempt, from: a.started_at, to: a.ended_at ?? undefined, reason: a.error?.code, message: a.error?.message }))
     : stream.attempts.map((a) => ({ attempt: a.attempt, from: a.from, to: a.to, reason: a.reason, message: undefined as string | undefined }));
@@ -128,7 +128,7 @@ function rowsOf(run: Run, stream: RunStream, all: Run[], isOpened: (id: string) 
       const more = kids.get(key)?.length ?? 0;
       const from = at(r.started_at) ?? at(r.created_at) ?? begin;
       const to = at(r.ended_at) ?? (isOpen(r) ? now.value : from);
-      out.push({ key, depth, what: <><Status state={r.status} short /> <a href={runLink(r.world, r.run_id)}><Foreign text={r.tool} max={80} /></a>{more > 0 && <span class="muted"> · {plural(more, "run")}</span>}</>, bars: [{ from, to, cls: segTone(r.status), title: `${r.tool} ${r.status}, ${span(to - from)}` }], took: span(to - from), ...(more ? { toggle: { open: isOpened(key), act: () => toggle(key) } } : {}) });
+      out.push({ key, depth, what: <span class="kid"><Status state={r.status} short /><a class="tail" href={runLink(r.world, r.run_id)}><Foreign text={r.tool} max={80} /></a>{more > 0 && <span class="muted">· {plural(more, "run")}</span>}</span>, bars: [{ from, to, cls: segTone(r.status), title: `${r.tool} ${r.status}, ${span(to - from)}` }], took: span(to - from), ...(more ? { toggle: { open: isOpened(key), act: () => toggle(key) } } : {}) });
       if (more && isOpened(key)) add(key, depth + 1);
     }
     if (list.length > 200) out.push({ key: `${parent}-more`, depth, what: <a href={link("/runs", { parent })}>{count(list.length - 200)} more</a>, bars: [] });

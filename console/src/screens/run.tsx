@@ -41,7 +41,7 @@ export default function RunScreen({ args }: { args: string[] }) {
   const compare = place.value.query.get("compare");
   const data = run.data.value;
   const version = live.version.value;
-  const [again, setAgain] = useState(false);
+  const [again, setAgain] = useState<string[]>();
   const lines = live.stream.log.lines.length;
   const tabs = [
     { id: "timeline", name: "Timeline" },
@@ -62,7 +62,7 @@ export default function RunScreen({ args }: { args: string[] }) {
           <a href={link("/runs")}>Runs</a> / <a href={worldLink(world)}><Foreign text={world} /></a> / <span class="id break"><Foreign text={id} /></span>
         </>
       }
-      acts={data && <Acts d={data} onChange={() => setAgain(true)} reload={run.reload} />}
+      acts={data && <Acts d={data} onChange={(stripped) => setAgain(stripped)} reload={run.reload} />}
     >
       <Loaded of={run}>
         {(d) => (
@@ -83,7 +83,7 @@ export default function RunScreen({ args }: { args: string[] }) {
             {tab === "lineage" && <LineageTab run={d.run} />}
             {tab === "money" && <MoneyTab run={d.run} />}
             {tab === "audit" && <AuditTab run={d.run} />}
-            {again && <AgainDialog d={d} onClose={() => setAgain(false)} />}
+            {again && <AgainDialog d={d} stripped={again} onClose={() => setAgain(undefined)} />}
           </>
         )}
       </Loaded>
@@ -91,7 +91,7 @@ export default function RunScreen({ args }: { args: string[] }) {
   );
 }
 
-function Acts({ d, onChange, reload }: { d: Loaded1; onChange: () => void; reload: () => void }) {
+function Acts({ d, onChange, reload }: { d: Loaded1; onChange: (stripped: string[]) => void; reload: () => void }) {
   const { run } = d;
   const open = OPEN.includes(run.status);
   const again = async () => {
@@ -100,9 +100,8 @@ function Acts({ d, onChange, reload }: { d: Loaded1; onChange: () => void; reloa
       try {
         made = await send("POST", `/v1/runs/${seg(run.run_id)}/again?world=${seg(run.world)}`, {});
       } catch (error) {
-        if (error instanceof ApiError && error.code === "run.inputs_stripped") return onChange();
-        if (!isMissingRoute(error)) throw error;
-        return onChange();
+        if (error instanceof ApiError && error.code === "run.inputs_stripped") return onChange((error.info.details?.["fields"] as string[] | undefined) ?? []);
+        throw error;
       }
       go(runLink(run.world, made.run_id));
       toast("A new run has started.");
@@ -140,7 +139,7 @@ function Acts({ d, onChange, reload }: { d: Loaded1; onChange: () => void; reloa
       <Menu
         label="More"
         items={[
-          may("run", run.world) && { name: "Run again with changes", icon: "again", onClick: onChange },
+          may("run", run.world) && { name: "Run again with changes", icon: "again", onClick: () => onChange([]) },
           { name: "Copy as wharf run …", icon: "copy", onClick: () => copy(asWharf(run.tool, run.world, d.inputs)) },
           { name: "Copy as curl", icon: "copy", onClick: () => copy(asCurl(location.origin, run.tool, run.world, d.inputs)) },
           { name: "Copy the id", icon: "copy", onClick: () => copy(run.run_id) },

@@ -21,14 +21,15 @@ const STATES: [string, string][] = [
   ["succeeded", "Succeeded"],
   ["canceled", "Canceled"],
 ];
+const OPEN = ["queued", "waiting", "running"];
 const FILTERS = ["status", "tool", "world", "caller", "parent", "correlation_id", "since", "until", "id_prefix", "over_hold"];
 
 const COLUMNS: Column<Run>[] = [
   { name: "Status", width: "128px", cell: (r) => <Status state={r.status} /> },
-  { name: "Tool", cell: (r) => <a href={toolLink(r.tool)} class="plain"><Foreign text={r.tool} max={120} /></a> },
+  { name: "Tool", cell: (r) => <a href={toolLink(r.tool)} class="plain tail"><Foreign text={r.tool} max={120} /></a> },
   { name: "Run", width: "132px", drop: 2, cell: (r) => <a class="id" href={runLink(r.world, r.run_id)} title={r.run_id}><Foreign text={r.run_id.length > 14 ? `…${r.run_id.slice(-12)}` : r.run_id} /></a> },
   { name: "World", width: "110px", drop: 3, cell: (r) => <a class="plain" href={worldLink(r.world)}><Foreign text={r.world} /></a> },
-  { name: "Caller", width: "116px", drop: 3, cell: (r) => (r.caller ? <Foreign text={r.caller} max={40} /> : <span class="muted">–</span>) },
+  { name: "Caller", width: "104px", drop: 3, cell: (r) => (r.caller ? <Foreign text={r.caller} max={40} /> : <span class="muted">–</span>) },
   { name: "What is going on", drop: 3, cell: (r) => <Going run={r} /> },
   { name: "Started", width: "112px", drop: 1, cell: (r) => <Time at={r.started_at ?? r.created_at} plain /> },
   { name: "Took", width: "86px", num: true, cell: (r) => <Took from={r.started_at} to={r.ended_at} /> },
@@ -68,7 +69,7 @@ export default function Runs() {
             {total ? (total.exact ? plural(total.count, "run") : `${count(total.count)}+ runs`) : rows.length > 0 && `${count(rows.length)}${list.cursor.value ? "+" : ""} runs`}
           </span>
           <Menu label="Save this list" icon="download" text="Export" items={[{ name: "JSON lines", onClick: () => exportAs("jsonl", filter) }, { name: "CSV", onClick: () => exportAs("csv", filter) }]} />
-          {may("run") && (
+          {may("run") && openIn(filter) && (
             <Button kind="danger" icon="stop" onClick={() => cancelAll(filter)}>
               Cancel these
             </Button>
@@ -173,12 +174,26 @@ function localOf(text: string | null): string {
   return Number.isNaN(t) ? "" : new Date(t - new Date(t).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
+/** The statuses of these filters in which a run can be canceled; nothing if there is none, or if the filters say more than a cancel can. */
+function openIn(filter: Params): string[] | undefined {
+  const wanted = filter["status"] ? String(filter["status"]).split(",") : OPEN;
+  const open = OPEN.filter((s) => wanted.includes(s));
+  return open.length > 0 && !filter["over_hold"] ? open : undefined;
+}
+
+const UNITS: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A span such as `24h` counts back from now; anything else is a moment already. */
+function momentOf(since: string): string {
+  const [, number, unit] = /^(\d+)([smhd])$/.exec(since) ?? [];
+  return unit ? new Date(Date.now() - Number(number) * UNITS[unit]!).toISOString() : since;
+}
+
 /** The core counts first; the dialog names the filter, the moment and the count. */
 async function cancelAll(filter: Params): Promise<void> {
-  const until = new Date().toISOString();
-  const { status, over_hold: _, ...rest } = filter;
-  const body = { ...Object.fromEntries(Object.entries(rest).filter(([, v]) => v !== undefined)), ...(status ? { status: String(status).split(",").filter((s) => ["queued", "waiting", "running"].includes(s)) } : {}), until: filter["until"] ?? until };
-  if (Array.isArray(body.status) && body.status.length === 0) delete body.status;
+  const { status: _, since, over_hold: __, ...rest } = filter;
+  const given = Object.fromEntries(Object.entries(rest).filter(([, v]) => v !== undefined));
+  const body = { ...given, status: openIn(filter), ...(since ? { since: momentOf(String(since)) } : {}), until: filter["until"] ?? new Date().toISOString() };
   try {
     const dry = await send<{ matched: number; refused: number; more: boolean }>("POST", "/v1/runs/cancel", { ...body, dry: true });
     const named = Object.entries(filter).filter(([, v]) => v !== undefined);

@@ -51,11 +51,11 @@ export default function SystemScreen() {
         </Card>
         {d?.queues && d.queues.length > 0 && (
           <Card title="Queues" flush>
-            <Table label="Queues" rows={d.queues} keyOf={(x) => x.name} columns={[{ name: "Queue", cell: (x) => x.name.replaceAll("_", " ").replace(/ bytes$/, "") }, { name: "Waiting", num: true, cell: (x) => (/bytes/.test(x.name) ? f.bytes(x.length) : f.count(x.length)) }, { name: "Room", num: true, drop: 1, cell: (x) => (x.limit ? (/bytes/.test(x.name) ? f.bytes(x.limit) : f.count(x.limit)) : "–") }, { name: "Full", width: "30%", drop: 1, cell: (x) => (x.limit ? <Meter label={`${x.length} of ${x.limit}`} max={x.limit} parts={[{ value: x.length }]} /> : "") }]} />
+            <Table label="Queues" rows={d.queues} keyOf={(x) => x.name} columns={[{ name: "Queue", cell: (x) => LIMITS[x.name] ?? x.name.replaceAll("_", " ") }, { name: "Waiting", num: true, cell: (x) => (/bytes/.test(x.name) ? f.bytes(x.length) : f.count(x.length)) }, { name: "Room", num: true, drop: 1, cell: (x) => (x.limit ? (/bytes/.test(x.name) ? f.bytes(x.limit) : f.count(x.limit)) : "–") }, { name: "Full", width: "30%", drop: 1, cell: (x) => (x.limit ? <Meter label={`${x.length} of ${x.limit}`} max={x.limit} parts={[{ value: x.length }]} /> : "") }]} />
           </Card>
         )}
         {d?.limits && d.limits.length > 0 && (
-          <Card title="Limits" flush><Table label="Limits" rows={d.limits} keyOf={(x) => x.name} columns={[{ name: "Limit", cell: (x) => x.name.replaceAll("_", " ") }, { name: "Value", num: true, cell: (x) => (/bytes/.test(x.name) ? f.bytes(x.value) : /_ms$/.test(x.name) ? f.span(x.value) : f.count(x.value)) }]} /></Card>
+          <Card title="Limits" flush><Table label="Limits" rows={d.limits} keyOf={(x) => x.name} columns={[{ name: "Limit", cell: (x) => LIMITS[x.name] ?? x.name.replaceAll("_", " ") }, { name: "Value", num: true, cell: (x) => (/bytes/.test(x.name) ? f.bytes(x.value) : /_ms$/.test(x.name) ? f.span(x.value) : f.count(x.value)) }]} /></Card>
         )}
         {d && <Card title="This core"><Facts items={[["Home", d.home_id && <code>{d.home_id}</code>], ["Node", d.node && <code>{d.node}</code>], ["Process", d.pid], ["Started", <Time at={d.started_at} />]]} /></Card>}
         {system.data.value === null && doctor.data.value && <Card title="This core"><Facts items={[["Version", doctor.data.value.version]]} /></Card>}
@@ -68,6 +68,17 @@ export default function SystemScreen() {
     </Screen>
   );
 }
+
+/** The core's names for what it bounds, in words. */
+const LIMITS: Record<string, string> = {
+  body_bytes: "Body of a request",
+  file_bytes: "One file",
+  memory_of_runs_bytes: "Runs kept in memory only",
+  inputs: "Inputs to runs",
+  worlds: "Worlds",
+  tokens: "Tokens",
+  console_sessions: "Sessions of this page",
+};
 
 function Figure({ name, value, under, href }: { name: string; value: string; under: preact.ComponentChildren; href?: string }) {
   const inner = (<><span class="name">{name}</span><span class="value">{value}</span><span class="under">{under}</span></>);
@@ -93,9 +104,9 @@ function Charts({ s, range }: { s: Series; range: string }) {
     <>
       <div class="choices" role="group" aria-label="Span">{[["1h", "Last hour"], ["24h", "Last day"]].map(([v, n]) => <button type="button" class="btn small" aria-pressed={range === v} onClick={() => setQuery({ range: v === "1h" ? undefined : v })}>{n}</button>)}</div>
       <div class="grid2">
-        <Card title="Runs that ended, each step"><Chart label="Runs that ended" times={c.times} lines={c.runs} format={(n) => f.short(n)} /></Card>
+        <Card title={range === "24h" ? "Runs that ended, by the minute" : "Runs that ended, every ten seconds"}><Chart label="Runs that ended" times={c.times} lines={c.runs} format={(n) => f.short(n)} /></Card>
         <Card title="How long runs took"><Chart label="How long runs took" times={c.times} lines={c.time} format={f.span} /></Card>
-        <Card title="Memory"><Chart label="Memory of the core" times={c.times} lines={c.memory} format={f.bytes} /></Card>
+        <Card title="Memory"><Chart label="Memory of the core" times={c.times} lines={c.memory} format={f.bytes} binary /></Card>
       </div>
     </>
   );

@@ -40,6 +40,7 @@ function List({ sessions }: { sessions: boolean }) {
             <Card>{sessions ? <Empty icon="key" title="Nobody is signed in by a link or token"><p>Sessions of this page stand here, with their end.</p></Empty> : <Empty icon="key" title="There are no tokens besides the owner's"><p>A token gives a program or a person a part of your rights, and an end. Make one here, or type</p><Command text="wharf token create --label ci --verb run --verb read" /></Empty>}</Card>
           ) : (
             <Card flush>
+              {!sessions && <p class="muted lead-in">A token can be narrowed without asking the core: <code>wharf token narrow --verb read</code> makes a lesser one of it, which ends with it.</p>}
               <Table label={sessions ? "Sessions" : "Tokens"} rows={rows} keyOf={(t) => t.token_id} columns={[
                 { name: "Label", tall: true, cell: (t) => <><Foreign text={t.label || "no label"} max={80} /> {t.person && <Badge tone="run">person</Badge>} {t.token_id === me?.session_id && <Badge tone="ok">this one</Badge>}<div class="muted id break"><Foreign text={t.token_id} /></div></> },
                 { name: "State", cell: (t) => <Status state={t.state} /> },

@@ -20,7 +20,7 @@ export default function ToolScreen({ args }: { args: string[] }) {
   const tool = useResource<Tool>(`tool ${id}`, (s) => get(`/v1/tools/${path(id)}`, {}, s), { kinds: ["PROVIDER"], every: 10_000 });
   const tab = place.value.query.get("tab") ?? "try";
   return (
-    <Screen title={id} heading={<Foreign text={id} max={200} />} of={tool} crumb={<><a href={link("/tools")}>Tools</a> /</>} acts={tool.data.value && <Acts tool={tool.data.value} reload={tool.reload} />}>
+    <Screen title={id} heading={<Foreign text={id} max={200} />} of={tool} crumb={<><a href={link("/tools")}>Tools</a> / <a href={link("/tools", { q: id.slice(0, id.lastIndexOf("/")) })}><Foreign text={id.slice(0, id.lastIndexOf("/"))} max={100} /></a></>} acts={tool.data.value && <Acts tool={tool.data.value} reload={tool.reload} />}>
       <Loaded of={tool}>
         {(t) => (
           <>

@@ -50,7 +50,7 @@ export default function Tools() {
           ) : (
             <Card flush>
               <Table label="Tools" rows={rows} keyOf={(t) => t.tool_id} hrefOf={(t) => toolLink(t.tool_id)} fixed columns={[
-                { name: "Tool", width: "26%", cell: (t) => <a href={toolLink(t.tool_id)}><Foreign text={t.tool_id} max={120} /></a> },
+                { name: "Tool", width: "26%", grow: true, cell: (t) => <a class="tail" href={toolLink(t.tool_id)}><Foreign text={t.tool_id} max={120} /></a> },
                 { name: "What it does", drop: 2, cell: (t) => <span class="muted"><Foreign text={t.description} max={240} /></span> },
                 { name: "State", width: "132px", cell: (t) => <span title={t.state_reason ? safe(t.state_reason) : undefined}><Status state={t.state} /></span> },
                 { name: "Provider", width: "16%", drop: 3, cell: (t) => <a class="plain" href={providerLink(t.provider)}><Foreign text={t.provider} max={80} /></a> },

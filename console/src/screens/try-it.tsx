@@ -90,7 +90,7 @@ export function TryIt({ tool }: { tool: Tool }) {
             <div class="grid3">
               <SelectField label="World" value={world} onChange={setWorld} options={(worlds.data.value?.items ?? [{ world }]).map((w) => ({ value: w.world, name: w.world }))} />
               {tool.mock && <SelectField label="Mode" value={mode} onChange={setMode} options={[{ value: "real", name: "Real: it acts" }, { value: "mock", name: "Mock: it pretends" }]} />}
-              <TextField label="Budget in dollars" optional value={budget} onInput={setBudget} fault={budget && !(Number(budget) > 0) ? "A sum such as 0.50." : undefined} />
+              <TextField label="Budget in $" optional value={budget} onInput={setBudget} fault={budget && !(Number(budget) > 0) ? "A sum such as 0.50." : undefined} />
             </div>
             {error && <Refusal error={error} />}
             <div>

@@ -28,7 +28,7 @@ export default function WorldScreen({ args }: { args: string[] }) {
       title={id}
       heading={<Foreign text={id} />}
       of={world}
-      crumb={<><a href={link("/worlds")}>Worlds</a> /</>}
+      crumb={<a href={link("/worlds")}>Worlds</a>}
       acts={
         may("admin", id) && (
           <>

@@ -17,7 +17,10 @@ export function days(count: number, end: number): string[] {
   return Array.from({ length: count }, (_, i) => new Date(end - (count - 1 - i) * 86_400_000).toISOString().slice(0, 10));
 }
 
-export function Chart({ label, times, lines, format, height = 150, day = false }: { label: string; times: number[]; lines: Line[]; format: (n: number) => string; height?: number; day?: boolean }) {
+/** Marks at 1, 2, 4, 8 … bytes. */
+const STEPS = Array.from({ length: 50 }, (_, i) => 2 ** i);
+
+export function Chart({ label, times, lines, format, height = 150, day = false, binary = false }: { label: string; times: number[]; lines: Line[]; format: (n: number) => string; height?: number; day?: boolean; binary?: boolean }) {
   const box = useRef<HTMLDivElement>(null);
   const [table, setTable] = useState(false);
   const dark = theme.value;
@@ -41,8 +44,8 @@ export function Chart({ label, times, lines, format, height = 150, day = false }
           legend: { show: false },
           scales: { y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.15 : 1] } },
           axes: [
-            { ...axis, size: 26, space: 70, values: (_u, all) => all.map((t) => (day ? dayOf(t * 1000) : clock(t * 1000, now.peek(), zone()).replace(/^.*, /, "").slice(0, 5))) },
-            { ...axis, size: 58, values: (_u, all) => all.map((v) => format(v)) },
+            { ...axis, size: 26, space: 70, values: (_u, all, _axis, _space, step) => all.map((t) => (day ? dayOf(t * 1000) : clock(t * 1000, now.peek(), zone()).replace(/^.*, /, "").slice(0, step < 60 ? 8 : 5))) },
+            { ...axis, size: 58, ...(binary ? { incrs: STEPS } : {}), values: (_u, all) => all.map((v) => format(v)) },
           ],
           series: [{}, ...lines.map((l) => ({ label: l.name, stroke: colour(l.color), width: 1.6, points: { show: l.values.filter((v) => v != null).length < 4, size: 4 }, ...(l.fill ? { fill: `${colour(l.color)}22` } : {}), ...(l.bars && bars ? { paths: bars, fill: colour(l.color), width: 0 } : {}) }))],
         },

@@ -8,13 +8,15 @@ import { Button, copy, Foreign } from "./parts";
 const OPEN_DEPTH = 2;
 const ITEMS = 100;
 const TEXT = 2000;
+/** About how many values are drawn before somebody opens more. */
+const ROOM = 500;
 
 export function JsonView({ value, open = OPEN_DEPTH, label = "JSON" }: { value: Json | unknown; open?: number; label?: string }) {
   const json = isJson(value) ? value : fromJs(value);
   return (
     <div class="col tight">
       <div class="json" role="group" aria-label={label}>
-        <Node value={json} depth={0} open={open} />
+        <Node value={json} depth={0} open={open} room={ROOM} />
       </div>
       <div>
         <Button kind="quiet" small icon="copy" onClick={() => copy(write(json))}>
@@ -29,8 +31,10 @@ function isJson(v: unknown): v is Json {
   return v === null || v instanceof Obj || v instanceof Num || typeof v === "string" || typeof v === "boolean";
 }
 
-function Node({ name, value, depth, open }: { name?: string; value: Json; depth: number; open: number }) {
-  const [shown, setShown] = useState(depth < open);
+/** `room` is how many values may be drawn in it unasked: what an outer one has, shared among those within. */
+function Node({ name, value, depth, open, room }: { name?: string; value: Json; depth: number; open: number; room: number }) {
+  const size = Array.isArray(value) ? value.length : value instanceof Obj ? value.entries.length : 0;
+  const [shown, setShown] = useState(depth < open && (depth === 0 || size <= room));
   const [limit, setLimit] = useState(ITEMS);
   const key = name !== undefined && (
     <span class="key">
@@ -72,7 +76,7 @@ function Node({ name, value, depth, open }: { name?: string; value: Json; depth:
           <ul>
             {entries.slice(0, limit).map(([k, v]) => (
               <li>
-                <Node name={k ?? ""} value={v} depth={depth + 1} open={open} />
+                <Node name={k ?? ""} value={v} depth={depth + 1} open={open} room={room / Math.max(1, size)} />
               </li>
             ))}
             {entries.length > limit && (

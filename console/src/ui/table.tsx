@@ -14,9 +14,11 @@ export type Column<T> = {
   drop?: 1 | 2 | 3;
   width?: string;
   tall?: boolean;
+  /** Takes what is left where the page is narrow, whatever its width. */
+  grow?: boolean;
 };
 
-const cls = <T,>(c: Column<T>) => [c.num && "num", c.drop && `p${c.drop}`, c.tall && "tall"].filter(Boolean).join(" ") || undefined;
+const cls = <T,>(c: Column<T>) => [c.num && "num", c.drop && `p${c.drop}`, c.tall && "tall", c.grow && "grow"].filter(Boolean).join(" ") || undefined;
 
 /** A click anywhere in a row opens what the row is about, unless it meant something else. */
 function openRow(event: MouseEvent, to: string | undefined): void {

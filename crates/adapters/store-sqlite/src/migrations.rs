@@ -12,7 +12,7 @@ use crate::connect::{self, APPLICATION_ID};
 use crate::error::{from_sqlite, unavailable};
 
 /// The version this code writes.
-pub const NEWEST: u32 = 8;
+pub const NEWEST: u32 = 9;
 
 /// One step of the schema.
 struct SchemaStep {
@@ -61,6 +61,11 @@ const STEPS: &[SchemaStep] = &[
         what: "what removed runs have cost",
         up: include_str!("schema/8_up.sql"),
         down: include_str!("schema/8_down.sql"),
+    },
+    SchemaStep {
+        what: "sums of runs by the hour, and quick lists of what went wrong with a tool",
+        up: include_str!("schema/9_up.sql"),
+        down: include_str!("schema/9_down.sql"),
     },
 ];
 

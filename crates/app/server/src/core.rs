@@ -190,6 +190,7 @@ impl Core {
                 hosts: settings.hosts,
                 origins: settings.origins,
                 tls: tls.clone(),
+                behind_proxy,
                 home_id,
                 node: Some(node),
                 agents: Some(Arc::new(edges.hosted.agents.control().clone())),

@@ -26,7 +26,7 @@ use crate::answer::internal;
 use crate::app::App;
 use crate::hosts::{PageOrigin, split_port};
 pub(crate) use cookie::{CookieName, check_size};
-pub(crate) use failures::Failures;
+pub(crate) use failures::{Failures, address_of};
 pub(crate) use links::Links;
 
 /// The header in which the page sends its half.

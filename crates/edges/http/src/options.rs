@@ -27,6 +27,8 @@ pub struct HttpOptions {
     /// With it the server speaks TLS, and nothing else. The names of its certificate are names of
     /// the server.
     pub tls: Option<Acceptor>,
+    /// Whether everybody comes through a proxy in front, which says for whom it asks.
+    pub behind_proxy: bool,
     /// What tells the core's home from others; cookies are named after it.
     pub home_id: String,
     /// The core's name among those of one Wharf.
@@ -63,6 +65,7 @@ impl HttpOptions {
             hosts: Vec::new(),
             origins: Vec::new(),
             tls: None,
+            behind_proxy: false,
             home_id: "00000000".to_owned(),
             node: None,
             agents: None,

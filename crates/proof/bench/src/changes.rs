@@ -17,6 +17,7 @@ use wharf_engine::{Handle, NewRun};
 use wharf_server::Core;
 use wharf_vocab::RunId;
 
+use crate::agents::cpu_us;
 use crate::report::{Report, median_us};
 use crate::{Scale, core};
 
@@ -38,15 +39,15 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
     let other = round(scale.readers / 10, OTHER).await?;
     let readers = scale.readers / 10;
     let name = format!("processor time per socket and second, {readers} sockets, own frames");
-    report.floor(&name, other.cpu_us(readers, alone.cpu), "µs");
+    report.floor(&name, other.per_socket(readers, alone.cpu_us), "µs");
     let told = round(scale.readers, QUERY).await?;
     let name = format!("runs/s that were reached with {} sockets", scale.readers);
     report.figure(&name, told.rate, "runs/s", Some((alone.rate, "unwatched")), "1,000");
     let name = format!("from commit to a page, p50 of {} sockets", scale.readers);
     report.figure(&name, told.late_us / 1e3, "ms", None, "frames are 250 ms apart");
     let name = format!("processor time per socket and second, {} sockets", scale.readers);
-    let of = Some((other.cpu_us(readers, alone.cpu), "own frames"));
-    report.figure(&name, told.cpu_us(scale.readers, alone.cpu), "µs", of, "");
+    let of = Some((other.per_socket(readers, alone.cpu_us), "own frames"));
+    report.figure(&name, told.per_socket(scale.readers, alone.cpu_us), "µs", of, "");
     Ok(())
 }
 
@@ -56,15 +57,14 @@ struct Round {
     /// How long half of the readers waited at most for the last run's end.
     late_us: f64,
     /// What the process used, readers included.
-    cpu: Duration,
+    cpu_us: f64,
     took: Duration,
 }
 
 impl Round {
     /// What each socket adds to what the runs take by themselves.
-    fn cpu_us(&self, sockets: usize, load: Duration) -> f64 {
-        let added = self.cpu.saturating_sub(load).as_secs_f64();
-        added * 1e6 / sockets.max(1) as f64 / self.took.as_secs_f64()
+    fn per_socket(&self, sockets: usize, load_us: f64) -> f64 {
+        (self.cpu_us - load_us) / sockets.max(1) as f64 / self.took.as_secs_f64()
     }
 }
 
@@ -76,7 +76,7 @@ async fn round(readers: usize, query: &'static str) -> anyhow::Result<Round> {
         let socket = subscribed(&core, query).await?;
         tasks.push(tokio::spawn(tokio::time::timeout(PATIENCE + LASTS, follow(socket))));
     }
-    let (begun, cpu) = (Instant::now(), cpu_time());
+    let (begun, cpu) = (Instant::now(), cpu_us()?);
     let started = load(core.handle()).await?;
     let rate = started as f64 / begun.elapsed().as_secs_f64();
     let run = core::request("wharf/echo", json!({"text": "the last one"}))?;
@@ -89,9 +89,9 @@ async fn round(readers: usize, query: &'static str) -> anyhow::Result<Round> {
         let seen = task.await?.context("a reader did not see the last run")??;
         late.push(seen.saturating_duration_since(ended));
     }
-    let (took, cpu) = (begun.elapsed(), cpu_time().saturating_sub(cpu));
+    let (took, cpu_us) = (begun.elapsed(), cpu_us()? - cpu);
     core.stop().await?;
-    Ok(Round { rate, late_us: median_us(late), cpu, took })
+    Ok(Round { rate, late_us: median_us(late), cpu_us, took })
 }
 
 /// Starts runs at an even pace; how many were started.
@@ -173,14 +173,4 @@ fn ended(text: &str) -> anyhow::Result<bool> {
     let items = frame["payload"]["data"]["changes"]["items"].as_array().cloned();
     let mut items = items.unwrap_or_default().into_iter();
     Ok(items.any(|it| it["id"] == "last-of-all" && it["status"] == "succeeded"))
-}
-
-/// The processor time that this process has used, as far as the system tells.
-fn cpu_time() -> Duration {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name in the second field may hold anything.
-    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-    let ticks = |at: usize| fields.split_ascii_whitespace().nth(at)?.parse::<u64>().ok();
-    let ticks = ticks(11).unwrap_or(0) + ticks(12).unwrap_or(0);
-    Duration::from_millis(ticks * 1_000 / rustix::param::clock_ticks_per_second().max(1))
 }

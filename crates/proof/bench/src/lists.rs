@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
 use wharf_server::Core;
+use wharf_store_sqlite::migrations;
 use wharf_vocab::WorldId;
 
 use crate::http::Client;
@@ -22,6 +23,8 @@ use crate::{Scale, core};
 const REAL: usize = 400;
 /// How often each question is asked.
 const TIMES: usize = 200;
+/// The last schema without sums of runs by the hour, which the copied rows would be missing in.
+const BEFORE_SUMS: u32 = 8;
 const LONG: Duration = Duration::from_secs(60);
 
 pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result<()> {
@@ -29,9 +32,15 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
     let core = core::start(&dir).await?;
     real_runs(core.handle()).await?;
     core.stop().await?;
+    let database = dir.path().join("home/wharf.db");
+    migrations::down(&database, BEFORE_SUMS)?;
     let started = Instant::now();
-    let all = fill(&dir.path().join("home/wharf.db"), scale.runs)?;
+    let all = fill(&database, scale.runs)?;
     report.floor(&format!("rows of {all} runs written in"), started.elapsed().as_secs_f64(), "s");
+    let started = Instant::now();
+    migrations::up(&database)?;
+    let took = started.elapsed().as_secs_f64();
+    report.figure(&format!("schema brought up over {all} runs in"), took, "s", None, "");
     let core = core::start(&dir).await?;
     let mut client = Client::connect(core.http_addr(), core.owner_token()).await?;
     let health = asked(&mut client, "/healthz").await?;
@@ -58,6 +67,11 @@ async fn questions(core: &Core, client: &mut Client) -> anyhow::Result<Vec<(Stri
         at("list: the next 200", format!("/v1/runs?limit=200&cursor={cursor}")),
         at("list: one tool", "/v1/runs?limit=200&tool=wharf/count".to_owned()),
         at("list: failed or refused", "/v1/runs?limit=200&status=failed,refused".to_owned()),
+        at(
+            "list: a tool's failures",
+            "/v1/runs?limit=200&tool=wharf/fail&status=failed".to_owned(),
+        ),
+        at("list: no failures", "/v1/runs?limit=200&tool=wharf/echo&status=failed".to_owned()),
         at("list: one world", "/v1/runs?limit=200&world=lab".to_owned()),
         at("list: one caller", "/v1/runs?limit=200&caller=owner".to_owned()),
         at("list: the last hour", "/v1/runs?limit=200&since=1h".to_owned()),
@@ -67,10 +81,18 @@ async fn questions(core: &Core, client: &mut Client) -> anyhow::Result<Vec<(Stri
             "count: one tool that failed",
             "/v1/runs/count?tool=wharf/fail&status=failed".to_owned(),
         ),
+        at("count: none of a tool", "/v1/runs/count?tool=wharf/echo&status=failed".to_owned()),
+        at(
+            "count: world and week",
+            "/v1/runs/count?world=lab&since=7d&status=succeeded".to_owned(),
+        ),
+        at("count: a caller's last hour", "/v1/runs/count?caller=owner&since=1h".to_owned()),
         at("search", format!("/v1/search?q={beginning}")),
+        at("stats: an hour by minutes", "/v1/stats/runs?since=1h&step=1m&by=status".to_owned()),
         at("stats: a day by hours", "/v1/stats/runs?since=24h&step=1h&by=status".to_owned()),
         at("costs: today by tool", "/v1/costs?by=tool&since=24h".to_owned()),
         at("costs: thirty days by day", "/v1/costs?by=day&since=30d".to_owned()),
+        at("costs: ever, by caller", "/v1/costs?by=caller".to_owned()),
     ])
 }
 

@@ -5,32 +5,57 @@ use rusqlite::{Connection, Row, params_from_iter};
 use wharf_ports::{CostBy, CostKey, CostQuery, CostRow, CostSum, CostSums, StoreError};
 use wharf_vocab::{GrantId, ProviderId, Timestamp, ToolId, WorldId};
 
+use super::pieces::Pieces;
 use crate::error::{corrupt, from_sqlite};
 use crate::number::clamp;
 
-/// What runs have cost, added up by SQLite.
+/// What runs have cost: from the sums of whole hours, from the runs of what is left of the time, and
+/// from the sums of runs that were removed.
 pub(crate) fn costs(conn: &Connection, query: &CostQuery) -> Result<Vec<CostRow>, StoreError> {
     if query.worlds.as_ref().is_some_and(Vec::is_empty) {
         return Ok(Vec::new());
     }
-    let (sql, values) = statement(query);
-    let mut select = conn.prepare(&sql).map_err(from_sqlite)?;
-    let mut rows = select.query(params_from_iter(values)).map_err(from_sqlite)?;
     let mut sums = CostSums::default();
-    while let Some(row) = rows.next().map_err(from_sqlite)? {
-        sums.add(key(query.by, row)?, sum(row).map_err(from_sqlite)?);
+    let pieces = Pieces::of(conn, query.since, query.until).map_err(from_sqlite)?;
+    if let Some(hours) = pieces.hours {
+        add(conn, query, hourly(query, RUN_SUMS, hours), &mut sums)?;
     }
-    let (sql, values) = purged_statement(query);
-    let mut select = conn.prepare(&sql).map_err(from_sqlite)?;
-    let mut rows = select.query(params_from_iter(values)).map_err(from_sqlite)?;
-    while let Some(row) = rows.next().map_err(from_sqlite)? {
-        sums.add(key(query.by, row)?, sum(row).map_err(from_sqlite)?);
+    for end in pieces.ends {
+        add(conn, query, by_run(query, end), &mut sums)?;
     }
+    let since = query.since.map_or(0, |since| clamp(since.0));
+    let until = query.until.map_or(i64::MAX, |until| clamp(until.0));
+    add(conn, query, hourly(query, PURGED_COSTS, (since, until)), &mut sums)?;
     Ok(sums.into_rows())
 }
 
-/// The same of runs that were removed.
-fn purged_statement(query: &CostQuery) -> (String, Vec<Value>) {
+type Statement = (String, Vec<Value>);
+
+fn add(
+    conn: &Connection,
+    query: &CostQuery,
+    (sql, values): Statement,
+    sums: &mut CostSums,
+) -> Result<(), StoreError> {
+    let mut select = conn.prepare_cached(&sql).map_err(from_sqlite)?;
+    let mut rows = select.query(params_from_iter(values)).map_err(from_sqlite)?;
+    while let Some(row) = rows.next().map_err(from_sqlite)? {
+        sums.add(key(query.by, row)?, sum(row).map_err(from_sqlite)?);
+    }
+    Ok(())
+}
+
+/// A table of sums by the hour, and what its rows count of failed runs.
+type HourlyTable = (&'static str, &'static str);
+const RUN_SUMS: HourlyTable = ("run_sums", "CASE WHEN status = 'failed' THEN runs ELSE 0 END");
+const PURGED_COSTS: HourlyTable = ("purged_costs", "failed");
+
+/// Sums of hours, from the first one on and before the second.
+fn hourly(
+    query: &CostQuery,
+    (table, failed): HourlyTable,
+    (since, until): (i64, i64),
+) -> Statement {
     let group = match query.by {
         CostBy::Tool => "tool",
         CostBy::World => "world",
@@ -39,13 +64,11 @@ fn purged_statement(query: &CostQuery) -> (String, Vec<Value>) {
         CostBy::Hour => "hour",
         CostBy::Caller => "caller",
     };
-    let since = query.since.map_or(0, |since| clamp(since.0));
-    let until = query.until.map_or(i64::MAX, |until| clamp(until.0));
     let mut values: Vec<Value> = vec![since.into(), until.into()];
     let mut sql = format!(
-        "SELECT {group}, sum(runs), sum(failed), sum(cost_high), sum(cost_low), sum(wall_high),
+        "SELECT {group}, sum(runs), sum({failed}), sum(cost_high), sum(cost_low), sum(wall_high),
                 sum(wall_low)
-         FROM purged_costs WHERE hour >= ?1 AND hour < ?2"
+         FROM {table} WHERE hour >= ?1 AND hour < ?2"
     );
     if let Some(worlds) = &query.worlds {
         values.extend(worlds.iter().map(|world| Value::from(world.as_str().to_owned())));
@@ -61,9 +84,8 @@ pub(super) const SUMS: &str = "count(*), count(CASE WHEN status = 'failed' THEN 
      sum(cost_micro >> 32 & 4294967295), sum(cost_micro & 4294967295),
      sum(wall_ms >> 32 & 4294967295), sum(wall_ms & 4294967295)";
 
-/// A beginning is looked up in the index of times; without one all runs are walked, or those of
-/// the worlds.
-fn statement(query: &CostQuery) -> (String, Vec<Value>) {
+/// Sums of the runs of a time, which is looked up in the index of times.
+fn by_run(query: &CostQuery, (since, until): (i64, i64)) -> Statement {
     let group = match query.by {
         CostBy::Tool => "tool",
         CostBy::World => "substr(key, 1, instr(key, '/') - 1)",
@@ -72,23 +94,11 @@ fn statement(query: &CostQuery) -> (String, Vec<Value>) {
         CostBy::Hour => "created_at / 3600000 * 3600000",
         CostBy::Caller => "called_by",
     };
-    let mut sql = format!("SELECT {group}, {SUMS} FROM streams");
-    let mut values: Vec<Value> = Vec::new();
-    let plus = match query.since {
-        Some(since) => {
-            values.push(clamp(since.0).into());
-            sql.push_str(" INDEXED BY runs_by_time WHERE created_at >= ?1");
-            "+"
-        }
-        None => {
-            sql.push_str(" WHERE +created_at IS NOT NULL");
-            ""
-        }
-    };
-    if let Some(until) = query.until {
-        values.push(clamp(until.0).into());
-        sql.push_str(&format!(" AND +created_at < ?{}", values.len()));
-    }
+    let mut values: Vec<Value> = vec![since.into(), until.into()];
+    let mut sql = format!(
+        "SELECT {group}, {SUMS} FROM streams INDEXED BY runs_by_time
+         WHERE created_at >= ?1 AND created_at < ?2"
+    );
     if let Some(worlds) = &query.worlds {
         let mut ranges = Vec::new();
         for world in worlds {
@@ -96,9 +106,9 @@ fn statement(query: &CostQuery) -> (String, Vec<Value>) {
             values.push(format!("{world}/").into());
             values.push(format!("{world}0").into());
             let (from, to) = (values.len() - 1, values.len());
-            ranges.push(format!("({plus}key >= ?{from} AND {plus}key < ?{to})"));
+            ranges.push(format!("(+key >= ?{from} AND +key < ?{to})"));
         }
-        sql.push_str(&format!(" AND {plus}kind = 'run' AND ({})", ranges.join(" OR ")));
+        sql.push_str(&format!(" AND +kind = 'run' AND ({})", ranges.join(" OR ")));
     }
     sql.push_str(" GROUP BY 1");
     (sql, values)
@@ -148,24 +158,29 @@ mod tests {
     use super::*;
     use crate::migrations;
 
-    /// Sums of the last days must not grow with all the runs there ever were.
+    /// Sums of the last days must not grow with all the runs there ever were, and those of all
+    /// time not with the runs of an hour.
     #[test]
-    fn t041_sums_since_a_moment_walk_only_the_runs_since_then() {
+    fn t041_sums_since_a_moment_walk_only_the_hours_and_runs_since_then() {
         let mut conn = Connection::open_in_memory().expect("opens");
         migrations::bring_up(&mut conn).expect("climbs");
         let world = WorldId::new("w").expect("valid");
         for by in [CostBy::Tool, CostBy::World, CostBy::Agent, CostBy::Day, CostBy::Hour] {
             for worlds in [None, Some(vec![world.clone()]), Some(vec![world.clone(); 3])] {
-                let query =
-                    CostQuery { worlds, since: Some(Timestamp(5)), until: Some(Timestamp(9)), by };
-                let (sql, values) = statement(&query);
-                let mut explain =
-                    conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("prepares");
-                let plan: Vec<String> = explain
-                    .query_map(params_from_iter(values), |row| row.get(3))
-                    .and_then(Iterator::collect)
-                    .expect("explains");
-                assert!(plan[0].contains("runs_by_time (created_at>?"), "{query:?}: {plan:?}");
+                let query = CostQuery { worlds, by, ..CostQuery::default() };
+                for ((sql, values), expect) in [
+                    (by_run(&query, (5, 9)), "runs_by_time (created_at>? AND created_at<?)"),
+                    (hourly(&query, RUN_SUMS, (5, 9)), "PRIMARY KEY (hour>? AND hour<?)"),
+                    (hourly(&query, PURGED_COSTS, (5, 9)), "PRIMARY KEY (hour>? AND hour<?)"),
+                ] {
+                    let mut explain =
+                        conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("prepares");
+                    let plan: Vec<String> = explain
+                        .query_map(params_from_iter(values), |row| row.get(3))
+                        .and_then(Iterator::collect)
+                        .expect("explains");
+                    assert!(plan[0].contains(expect), "{query:?}: {plan:?}");
+                }
             }
         }
     }

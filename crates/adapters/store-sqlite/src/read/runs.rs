@@ -1,8 +1,7 @@
-//! The list of runs, and how many there are.
+//! The list of runs.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
-use wharf_domain::Rights;
 use wharf_ports::{ID_PREFIX_RUNS_MAX, RunPage, RunPlace, RunQuery, StoreError};
 use wharf_vocab::{RunStatus, ToolId, WorldId};
 
@@ -34,50 +33,8 @@ pub(crate) fn runs(conn: &Connection, query: &RunQuery) -> Result<RunPage, Store
     Ok(page)
 }
 
-/// How many runs there are within these rights, up to a number.
-pub(crate) fn count_runs(
-    conn: &Connection,
-    query: &RunQuery,
-    within: &Rights,
-    up_to: u64,
-) -> Result<u64, StoreError> {
-    let mut query = RunQuery { before: None, ..query.clone() };
-    if let (None, Some(only)) = (&query.world, within.only_world()) {
-        query.world = Some(only.clone());
-    }
-    let Some(span) = span(conn, &query).map_err(from_sqlite)? else { return Ok(0) };
-    if within.worlds.is_none() && within.tools.is_empty() {
-        let limit = usize::try_from(up_to).unwrap_or(usize::MAX);
-        let (sql, values) = statement(&query, span, "1", limit.saturating_sub(1));
-        let count = conn
-            .prepare_cached(&format!("SELECT count(*) FROM ({sql})"))
-            .and_then(|mut select| select.query_row(params_from_iter(values), |row| row.get(0)));
-        return count.map(i64::cast_unsigned).map_err(from_sqlite);
-    }
-    let (sql, values) = statement(&query, span, "key, tool", usize::MAX);
-    let mut select = conn.prepare_cached(&sql).map_err(from_sqlite)?;
-    let mut rows = select.query(params_from_iter(values)).map_err(from_sqlite)?;
-    let mut count = 0;
-    while count < up_to
-        && let Some(row) = rows.next().map_err(from_sqlite)?
-    {
-        let key = row.get_ref(0).map_err(from_sqlite)?.as_str().unwrap_or_default();
-        let tool = row.get_ref(1).map_err(from_sqlite)?.as_str().unwrap_or_default();
-        count += u64::from(is_within(within, key, tool));
-    }
-    Ok(count)
-}
-
-/// Whether the run with this key and of this tool lies within rights.
-pub(super) fn is_within(within: &Rights, key: &str, tool: &str) -> bool {
-    let world = key.split_once('/').and_then(|(world, _)| WorldId::new(world).ok());
-    let tool = ToolId::new(tool).ok();
-    world.is_some_and(|world| within.in_world(&world))
-        && tool.is_some_and(|tool| within.check_tool(&tool).is_ok())
-}
-
 /// Where the wanted runs can be: behind the first number and before the second.
-type Span = (i64, i64);
+pub(super) type Span = (i64, i64);
 
 /// Runs newer than a moment that are rather walked over than jumped over.
 const WALKED_OVER_MAX: i64 = 5_000;
@@ -86,7 +43,7 @@ const WALKED_OVER_MAX: i64 = 5_000;
 /// order they were made, which is not quite the order of their times. So the index of times is
 /// asked for the first and the last run of a time, instead of walking to the oldest run, or over
 /// all that came later.
-fn span(conn: &Connection, query: &RunQuery) -> rusqlite::Result<Option<Span>> {
+pub(super) fn span(conn: &Connection, query: &RunQuery) -> rusqlite::Result<Option<Span>> {
     let before = clamp(query.before.unwrap_or(u64::MAX));
     let all = Some((0, before));
     if !walks_all(query) {
@@ -134,6 +91,7 @@ enum RunIndex {
     Correlation,
     OverHold,
     Open,
+    UnhappyByTool,
     Unhappy,
     NotSucceeded,
     Tool,
@@ -156,6 +114,11 @@ impl RunIndex {
                 if statuses.is_empty() && (query.error.is_some() || query.error_text.is_some()) =>
             {
                 Self::NotSucceeded
+            }
+            statuses
+                if query.tool.is_some() && !statuses.is_empty() && statuses.iter().all(unhappy) =>
+            {
+                Self::UnhappyByTool
             }
             [status] if unhappy(status) => Self::Unhappy,
             statuses if !statuses.is_empty() && !statuses.iter().any(|it| it.is_terminal()) => {
@@ -183,6 +146,10 @@ impl RunIndex {
             }
             Self::OverHold => "streams INDEXED BY runs_over_hold WHERE over_hold = 1",
             Self::Open => "streams INDEXED BY streams_open WHERE open = 1 AND kind = 'run'",
+            Self::UnhappyByTool => {
+                "streams INDEXED BY runs_unhappy_by_tool
+                 WHERE status IN ('failed', 'refused', 'canceled')"
+            }
             Self::Unhappy => {
                 "streams INDEXED BY runs_unhappy WHERE status IN ('failed', 'refused', 'canceled')"
             }
@@ -201,7 +168,7 @@ fn is_success(status: &RunStatus) -> bool {
 
 /// The statement walks streams from the newest to the oldest. It names the index, or hides a
 /// column behind `+`, so that SQLite never gathers and sorts instead.
-fn statement(
+pub(super) fn statement(
     query: &RunQuery,
     (behind, before): Span,
     columns: &str,
@@ -239,8 +206,12 @@ fn statement(
         sql.push_str(&format!(" AND +key >= ?{from} AND +key < ?{to}"));
     }
     let parent = query.parent.as_ref().map(ToString::to_string);
+    let by_tool = match index {
+        RunIndex::UnhappyByTool => index,
+        _ => RunIndex::Tool,
+    };
     for (column, wanted, own) in [
-        ("tool", query.tool.as_ref().map(ToolId::as_str), RunIndex::Tool),
+        ("tool", query.tool.as_ref().map(ToolId::as_str), by_tool),
         ("caller", query.grant.as_ref().map(|it| it.as_str()), RunIndex::Grant),
         ("called_by", query.caller.as_ref().map(|it| it.as_str()), RunIndex::Caller),
         ("parent", parent.as_deref(), RunIndex::Parent),
@@ -312,6 +283,16 @@ fn found_by_id(world: Option<&WorldId>, prefix: &str, values: &mut Vec<Value>) -
     )
 }
 
+/// How SQLite would go about a statement.
+#[cfg(test)]
+pub(super) fn plan(conn: &Connection, sql: &str, values: Vec<Value>) -> Vec<String> {
+    let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("prepares");
+    explain
+        .query_map(params_from_iter(values), |row| row.get(3))
+        .and_then(Iterator::collect)
+        .expect("explains")
+}
+
 #[cfg(test)]
 mod tests {
     use rusqlite::Connection;
@@ -379,6 +360,9 @@ mod tests {
         let statuses = vec![RunStatus::Running, RunStatus::Failed, RunStatus::Refused];
         let query = RunQuery { statuses, tool: tool(), ..base.clone() };
         walks(&conn, &query, "runs_not_succeeded (kind=?");
+        let statuses = vec![RunStatus::Failed, RunStatus::Refused];
+        let query = RunQuery { statuses, tool: tool(), ..base.clone() };
+        walks(&conn, &query, "runs_unhappy_by_tool (tool=?");
         let query = RunQuery { error: Some("tool.*".to_owned()), tool: tool(), ..base.clone() };
         walks(&conn, &query, "runs_not_succeeded (kind=?");
         let query = RunQuery {
@@ -393,20 +377,6 @@ mod tests {
             let plan = plan(&conn, &sql, values);
             assert!(plan.iter().any(|step| step.contains(index)), "{plan:?}");
             assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:?}");
-        }
-    }
-
-    /// What can be counted without looking at the rows is.
-    #[test]
-    fn c045_counts_of_a_tool_or_a_status_read_an_index_only() {
-        let mut conn = Connection::open_in_memory().expect("opens");
-        migrations::bring_up(&mut conn).expect("climbs");
-        let tool = RunQuery { tool: ToolId::new("a/b").ok(), ..RunQuery::default() };
-        let failed = RunQuery { statuses: vec![RunStatus::Failed], ..RunQuery::default() };
-        for query in [tool, failed] {
-            let (sql, values) = statement(&query, (0, 9), "1", 5);
-            let plan = plan(&conn, &sql, values);
-            assert!(plan[0].contains("USING COVERING INDEX"), "{query:?}: {plan:?}");
         }
     }
 
@@ -425,13 +395,5 @@ mod tests {
         migrations::bring_up(&mut conn).expect("climbs");
         let plan = plan(&conn, SPAN, vec![1.into(), 2.into(), 3.into()]);
         assert!(plan[0].contains("COVERING INDEX runs_by_time (created_at>?"), "{plan:?}");
-    }
-
-    fn plan(conn: &Connection, sql: &str, values: Vec<Value>) -> Vec<String> {
-        let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("prepares");
-        explain
-            .query_map(params_from_iter(values), |row| row.get(3))
-            .and_then(Iterator::collect)
-            .expect("explains")
     }
 }

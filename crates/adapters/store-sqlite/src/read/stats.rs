@@ -5,21 +5,45 @@ use wharf_ports::{StatsBy, StatsQuery, StatsRow, StatsSums, StoreError};
 use wharf_vocab::Timestamp;
 
 use super::costs::{SUMS, sum};
-use super::runs::is_within;
+use super::counts::is_within;
+use super::pieces::Pieces;
 use crate::error::from_sqlite;
 use crate::number::clamp;
+use crate::writer::HOUR_MS;
 
-/// Counts runs by the pieces of a time, as SQLite walks the index of times. Rows are made by
-/// world and tool, too, so that what a reader may not know of can be left out.
+/// Counts runs by the pieces of a time. Whole hours are summed up already; if the pieces are of
+/// hours, only the runs of what is left at both ends are walked over. Rows are made by world and
+/// tool, too, so that what a reader may not know of can be left out.
 pub(crate) fn run_stats(
     conn: &Connection,
     query: &StatsQuery,
 ) -> Result<Vec<StatsRow>, StoreError> {
-    let mut select = conn.prepare_cached(&statement()).map_err(from_sqlite)?;
-    let step = clamp(query.step_ms).max(1);
-    let values = [clamp(query.since.0), clamp(query.until.0), step];
-    let mut rows = select.query(values).map_err(from_sqlite)?;
     let mut sums = StatsSums::default();
+    if clamp(query.step_ms) % HOUR_MS != 0 {
+        let all = (clamp(query.since.0), clamp(query.until.0));
+        add(conn, query, (&by_run(), all), &mut sums)?;
+        return Ok(sums.into_rows());
+    }
+    let pieces = Pieces::of(conn, Some(query.since), Some(query.until)).map_err(from_sqlite)?;
+    if let Some(hours) = pieces.hours {
+        add(conn, query, (HOURLY, hours), &mut sums)?;
+    }
+    for end in pieces.ends {
+        add(conn, query, (&by_run(), end), &mut sums)?;
+    }
+    Ok(sums.into_rows())
+}
+
+/// Adds up the rows that a statement finds in a time.
+fn add(
+    conn: &Connection,
+    query: &StatsQuery,
+    (sql, (since, until)): (&str, (i64, i64)),
+    sums: &mut StatsSums,
+) -> Result<(), StoreError> {
+    let mut select = conn.prepare_cached(sql).map_err(from_sqlite)?;
+    let step = clamp(query.step_ms).max(1);
+    let mut rows = select.query([since, until, step]).map_err(from_sqlite)?;
     while let Some(row) = rows.next().map_err(from_sqlite)? {
         let text = |at: usize| -> Result<String, StoreError> {
             let text: Option<String> = row.get(at).map_err(from_sqlite)?;
@@ -28,7 +52,7 @@ pub(crate) fn run_stats(
         let (world, tool, status) = (text(7)?, text(8)?, text(9)?);
         let wanted = query.world.as_ref().is_none_or(|wanted| wanted.as_str() == world)
             && query.tool.as_ref().is_none_or(|wanted| wanted.as_str() == tool)
-            && is_within(&query.within, &format!("{world}/"), &tool);
+            && is_within(&query.within, &world, &tool);
         if !wanted {
             continue;
         }
@@ -40,10 +64,10 @@ pub(crate) fn run_stats(
         };
         sums.add(Timestamp(at.cast_unsigned()), key, sum(row).map_err(from_sqlite)?);
     }
-    Ok(sums.into_rows())
+    Ok(())
 }
 
-fn statement() -> String {
+fn by_run() -> String {
     format!(
         "SELECT created_at / ?3 * ?3, {SUMS},
                 substr(key, 1, instr(key, '/') - 1) AS world, tool, status
@@ -53,17 +77,29 @@ fn statement() -> String {
     )
 }
 
+const HOURLY: &str = "
+    SELECT hour / ?3 * ?3, sum(runs), sum(CASE WHEN status = 'failed' THEN runs ELSE 0 END),
+           sum(cost_high), sum(cost_low), sum(wall_high), sum(wall_low), world, tool, status
+    FROM run_sums WHERE hour >= ?1 AND hour < ?2
+    GROUP BY 1, world, tool, status";
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::migrations;
 
     #[test]
-    fn c010_counts_of_a_time_walk_only_the_runs_of_that_time() {
+    fn c010_counts_of_a_time_walk_only_the_hours_and_runs_of_that_time() {
         let mut conn = Connection::open_in_memory().expect("opens");
         migrations::bring_up(&mut conn).expect("climbs");
-        let explain = format!("EXPLAIN QUERY PLAN {}", statement());
-        let plan: String = conn.query_row(&explain, [1, 2, 3], |row| row.get(3)).expect("explains");
-        assert!(plan.contains("runs_by_time (created_at>? AND created_at<?)"), "{plan}");
+        for (sql, expect) in [
+            (by_run(), "runs_by_time (created_at>? AND created_at<?)"),
+            (HOURLY.to_owned(), "PRIMARY KEY (hour>? AND hour<?)"),
+        ] {
+            let explain = format!("EXPLAIN QUERY PLAN {sql}");
+            let plan: String =
+                conn.query_row(&explain, [1, 2, 3], |row| row.get(3)).expect("explains");
+            assert!(plan.contains(expect), "{plan}");
+        }
     }
 }

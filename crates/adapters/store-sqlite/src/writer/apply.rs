@@ -4,10 +4,12 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 use wharf_domain::RunSummary;
 use wharf_ports::{Claim, CommitError, Refusal, StoreError};
+use wharf_vocab::StreamKind;
 
 use super::Writer;
 use super::known::StreamPosition;
 use super::money::{Money, Moves};
+use super::sums::CountedRun;
 use crate::error::{corrupt, from_sqlite};
 use crate::number::row_id;
 use crate::prepare::{Prepared, PreparedAppend};
@@ -147,6 +149,7 @@ impl Writer {
         write_rows(&self.conn, batch, &plan.rows)?;
         super::files::write(&self.conn, batch.at, &batch.artifacts)?;
         for target in &plan.targets {
+            self.count(target)?;
             write_stream(&self.conn, batch, target)?;
             self.known.made_stream(target.place.id);
             if target.last.open {
@@ -156,6 +159,22 @@ impl Writer {
             }
         }
         self.write_audit(batch)
+    }
+
+    /// Has the sums say what a run's row is about to say.
+    fn count(&mut self, target: &StreamTarget<'_>) -> rusqlite::Result<()> {
+        let StreamTarget { last: append, place, is_new } = target;
+        if append.stream.kind() != StreamKind::Run {
+            return Ok(());
+        }
+        if *is_new {
+            let run = append.run.as_ref().map(|run| CountedRun::of(&append.key, run));
+            run.into_iter().for_each(|run| self.sums.add(run));
+        } else if let Some(before) = CountedRun::stored(&self.conn, place.id)? {
+            let now = before.then(append.run.as_ref());
+            self.sums.change(before, now);
+        }
+        Ok(())
     }
 
     /// Seals the batch's records behind those of the shard.

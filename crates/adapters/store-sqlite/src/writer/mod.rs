@@ -10,6 +10,7 @@ mod lease;
 mod money;
 mod purge;
 mod replace;
+mod sums;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +26,8 @@ use crate::prepare::Prepared;
 use known::WriterCache;
 use money::Money;
 pub(crate) use money::{read_columns, to_account};
+pub(crate) use sums::HOUR_MS;
+use sums::RunSums;
 
 /// Batches that share one transaction at most.
 const GROUP_BATCHES_MAX: usize = 1024;
@@ -63,6 +66,8 @@ pub(crate) struct Writer {
     pub(crate) conn: Connection,
     sealer: Sealer,
     pub(super) known: WriterCache,
+    /// What the transaction under way changes of the sums of runs.
+    sums: RunSums,
     audit_growth: Arc<AtomicU64>,
     trouble: Trouble,
 }
@@ -70,7 +75,8 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) fn new(conn: Connection, sealer: Sealer) -> Self {
         let (known, audit_growth) = (WriterCache::default(), Arc::default());
-        Self { conn, sealer, known, audit_growth, trouble: Trouble::default() }
+        let (sums, trouble) = (RunSums::default(), Trouble::default());
+        Self { conn, sealer, known, sums, audit_growth, trouble }
     }
 
     /// How many groups have added to the audit, as they are committed.
@@ -129,6 +135,7 @@ impl Writer {
             let mut money = Money::default();
             let value = write(self, &mut money)?;
             money.flush(&self.conn).map_err(from_sqlite)?;
+            self.sums.flush(&self.conn).map_err(from_sqlite)?;
             self.known.flush_heads(&self.conn, &self.sealer).map_err(from_sqlite)?;
             self.exec("COMMIT")?;
             Ok(value)
@@ -159,6 +166,7 @@ impl Writer {
         }
         metrics::counter!("wharf_store_failed_groups_total").increment(1);
         self.known.forget();
+        self.sums.forget();
         // SQLite may have rolled back by itself already.
         if !self.conn.is_autocommit()
             && let Err(error) = self.exec("ROLLBACK")

@@ -5,6 +5,7 @@ use wharf_ports::StoreError;
 use wharf_vocab::StreamId;
 
 use super::Writer;
+use super::sums::CountedRun;
 use crate::error::from_sqlite;
 use crate::number::{Class, first_row, last_row};
 use crate::room;
@@ -37,6 +38,9 @@ impl Writer {
             .optional()?;
         let Some((id, false)) = found else { return Ok(false) };
         self.known.forget_stream(stream);
+        if let Some(run) = CountedRun::stored(&self.conn, id)? {
+            self.sums.take_out(run);
+        }
         // What it has cost stays; what is no run has no time and adds nothing.
         self.conn.prepare_cached(KEEP_COSTS)?.execute([id])?;
         self.conn

@@ -9,17 +9,20 @@ use wharf_contract::desk::{
     account, append, append_progress, claim, created, ended, hold, holds, node, opens, path,
     question, reads, record, removes, run_key, settles, started, text, tool, writes,
 };
-use wharf_domain::{Actor, ArtifactOp, LedgerOp};
+use wharf_domain::{Actor, ArtifactOp, LedgerOp, Rights};
 use wharf_memory::{MemoryState, MemoryStore};
 use wharf_ports::{
-    Append, Batch, Body, CostBy, CostQuery, FileQuery, RunQuery, Store, StreamHead, TraceQuery,
+    Append, Batch, Body, CostBy, CostQuery, FileQuery, RunQuery, StatsBy, StatsQuery, Store,
+    StreamHead, TraceQuery,
 };
+use wharf_store_sqlite::migrations;
 use wharf_vocab::{
-    AskId, CommitNo, Digest, Epoch, RunKey, RunStatus, Seq, ShardId, StreamId, StreamKind,
+    AskId, CommitNo, Digest, Epoch, GrantId, RunKey, RunStatus, Seq, ShardId, StreamId, StreamKind,
     Timestamp, WorldId,
 };
 
 const ACCOUNTS: [&str; 3] = ["world:w", "token:g", "run:w/r-1"];
+const HOUR: u64 = 3_600_000;
 const PATHS: [&str; 6] = ["/a", "/a/b", "/@r-1/a", "/@r-2/a", "/B", "/é_"];
 
 #[derive(Debug, Clone)]
@@ -227,9 +230,9 @@ fn to_append(key: &RunKey, what: What, expected: u64) -> Append {
 
 fn created_at(key: &RunKey) -> u64 {
     match key.run.as_str() {
-        "r-0" => 20,
-        "r-1" => 10,
-        _ => 30,
+        "r-0" => HOUR + 20,
+        "r-1" => HOUR - 1,
+        _ => 3 * HOUR,
     }
 }
 
@@ -298,7 +301,9 @@ async fn told(store: &dyn Store) -> Vec<String> {
         RunStatus::ALL.iter().map(|status| RunQuery { statuses: vec![*status], ..base.clone() }),
     );
     queries.extend((0..5).map(|before| RunQuery { before: Some(before), ..base.clone() }));
-    for (since, until) in [(Some(10), None), (Some(11), Some(30)), (None, Some(30))] {
+    for (since, until) in
+        [(Some(HOUR - 1), None), (Some(HOUR), Some(3 * HOUR)), (None, Some(3 * HOUR))]
+    {
         let (since, until) = (since.map(Timestamp), until.map(Timestamp));
         let timed = RunQuery { since, until, ..base.clone() };
         queries.push(RunQuery { before: Some(3), ..timed.clone() });
@@ -309,17 +314,9 @@ async fn told(store: &dyn Store) -> Vec<String> {
     for query in queries {
         told.push(format!("{:?}", store.runs(query).await));
     }
+    tell_sums(store, &mut told).await;
     for world in ["w", "v"] {
         tell_files(store, &WorldId::new(world).expect("valid"), &mut told).await;
-    }
-    for by in [CostBy::Tool, CostBy::World, CostBy::Agent, CostBy::Day] {
-        let all = CostQuery { by, ..CostQuery::default() };
-        let worlds = Some(vec![WorldId::new("w").expect("valid")]);
-        let since = Some(Timestamp(1));
-        for query in [CostQuery { worlds, ..all.clone() }, CostQuery { since, ..all.clone() }, all]
-        {
-            told.push(format!("{:?}", store.costs(query).await));
-        }
     }
     for after in 0..3 {
         told.push(format!("{:?}", store.open_asks(after, 2).await));
@@ -337,6 +334,69 @@ async fn told(store: &dyn Store) -> Vec<String> {
     told.push(format!("{:?}", store.audit(0, 1_000).await));
     told.push(format!("{:?}", store.audit(2, 2).await));
     told
+}
+
+/// Times that begin and end with a run, with an hour, and between them.
+fn times() -> Vec<(Option<Timestamp>, Option<Timestamp>)> {
+    let times = [
+        (None, None),
+        (Some(1), None),
+        (Some(HOUR), None),
+        (Some(HOUR - 1), Some(3 * HOUR + 1)),
+        (Some(HOUR + 21), Some(3 * HOUR)),
+        (Some(HOUR + 5), Some(HOUR + 30)),
+        (None, Some(HOUR + 20)),
+        (Some(HOUR + 21), Some(4 * HOUR)),
+    ];
+    times.map(|(since, until)| (since.map(Timestamp), until.map(Timestamp))).to_vec()
+}
+
+/// Counts and sums of runs. The memory store walks over all runs for each of them, the other keeps
+/// some of them by the hour.
+async fn tell_sums(store: &dyn Store, told: &mut Vec<String>) {
+    let only_w = Some(WorldId::new("w").expect("valid"));
+    let rights = Rights { worlds: Some(only_w.iter().cloned().collect()), ..Rights::all() };
+    let rights = [Arc::new(Rights::all()), Arc::new(rights)];
+    for (since, until) in times() {
+        for by in
+            [CostBy::Tool, CostBy::World, CostBy::Agent, CostBy::Day, CostBy::Hour, CostBy::Caller]
+        {
+            let all = CostQuery { worlds: None, since, until, by };
+            let one = CostQuery { worlds: Some(only_w.iter().cloned().collect()), ..all.clone() };
+            for query in [all, one] {
+                told.push(format!("{query:?}: {:?}", store.costs(query.clone()).await));
+            }
+        }
+        let to_the_end = (since.unwrap_or_default(), until.unwrap_or(Timestamp(9 * HOUR)));
+        for (step_ms, within) in [(HOUR, &rights[0]), (2 * HOUR, &rights[1]), (1_000, &rights[0])] {
+            for by in [StatsBy::Status, StatsBy::Tool, StatsBy::World] {
+                let query = StatsQuery {
+                    within: Arc::clone(within),
+                    world: None,
+                    tool: None,
+                    since: to_the_end.0,
+                    until: to_the_end.1,
+                    step_ms,
+                    by,
+                };
+                told.push(format!("{query:?}: {:?}", store.run_stats(query.clone()).await));
+            }
+        }
+        let all = RunQuery { since, until, ..RunQuery::default() };
+        let of_world = RunQuery { world: only_w.clone(), ..all.clone() };
+        let of_tool = RunQuery { tool: Some(tool("wharf/echo")), ..all.clone() };
+        let bad = vec![RunStatus::Failed, RunStatus::Refused];
+        let failed = RunQuery { statuses: bad, ..of_tool.clone() };
+        let done = RunQuery { statuses: vec![RunStatus::Succeeded], ..of_world.clone() };
+        let nobody = RunQuery { caller: GrantId::new("g").ok(), ..all.clone() };
+        for query in [all, of_world, of_tool, failed, done, nobody] {
+            for within in &rights {
+                let counted = store.count_runs(query.clone(), Arc::clone(within), 3).await;
+                told.push(format!("{query:?}: {counted:?}"));
+            }
+            told.push(format!("{:?}", store.runs(RunQuery { limit: 2, ..query }).await));
+        }
+    }
 }
 
 /// All that can be read of the files of a world.
@@ -369,6 +429,16 @@ async fn tell_files(store: &dyn Store, world: &WorldId, told: &mut Vec<String>) 
         told.push(format!("{:?}", store.trace(query).await));
     }
     told.push(format!("{:?}", store.usage(world.clone()).await));
+}
+
+/// The rows of sums as they are.
+fn stored_sums(home: &Home) -> Vec<String> {
+    let conn = rusqlite::Connection::open(home.path()).expect("opens");
+    let sql = "SELECT json_array(hour, world, tool, caller, status, runs, cost_high, cost_low,
+                                 wall_high, wall_low) FROM run_sums ORDER BY 1";
+    let mut select = conn.prepare(sql).expect("prepares");
+    let rows = select.query_map((), |row| row.get(0)).and_then(Iterator::collect);
+    rows.expect("readable")
 }
 
 async fn compare(ops: Vec<Op>) -> Result<(), TestCaseError> {
@@ -427,6 +497,10 @@ async fn compare(ops: Vec<Op>) -> Result<(), TestCaseError> {
     let report = wharf_store_sqlite::verify_audit(&home.path(), &audit_key(), &anchors);
     prop_assert!(report.expect("readable").is_whole(), "the same chains");
     prop_assert!(wharf_store_sqlite::integrity_check(&home.path()).expect("readable").is_empty());
+    let kept = stored_sums(&home);
+    migrations::down(&home.path(), 8).expect("steps down");
+    migrations::up(&home.path()).expect("climbs");
+    prop_assert_eq!(kept, stored_sums(&home), "kept step by step, and made of the rows at once");
     Ok(())
 }
 

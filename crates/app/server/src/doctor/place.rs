@@ -91,7 +91,10 @@ pub(super) fn disk(home: &Home) -> Check {
         return Check::warn(name, "the free space is unknown");
     };
     let free = room.f_bavail.saturating_mul(room.f_frsize);
-    let text = format!("{} MiB are free", free / MIB);
+    let text = match free / MIB {
+        mib if mib < 10 * 1024 => format!("{mib} MiB are free"),
+        mib => format!("{} GiB are free", mib / 1024),
+    };
     match free {
         free if free < DISK_BYTES_MIN => Check::fail(name, format!("{text}; make room")),
         free if free < DISK_BYTES_WISE => Check::warn(name, format!("{text}; make room soon")),

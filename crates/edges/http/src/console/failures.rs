@@ -1,8 +1,9 @@
 //! How often somebody may fail to sign in: ten times a minute from one address.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
+use axum::http::request::Parts;
 use parking_lot::Mutex;
 use wharf_vocab::{Code, Fault, Timestamp};
 
@@ -11,6 +12,20 @@ const FAILURES_MAX: usize = 10;
 const MINUTE_MS: u64 = 60_000;
 /// Addresses that are remembered at once; beyond it, all others wait.
 const ADDRESSES_MAX: usize = 4_096;
+
+/// Whose failures are counted: whoever connects, or, if all come through a proxy, whom it names.
+/// Only what the proxy itself has added counts, which is the last name; those before it were sent
+/// by anybody.
+pub(crate) fn address_of(parts: &Parts, peer: SocketAddr, behind_proxy: bool) -> IpAddr {
+    if !behind_proxy {
+        return peer.ip();
+    }
+    let last = parts.headers.get_all("x-forwarded-for").iter().next_back();
+    let name = last.and_then(|all| all.to_str().ok()).and_then(|all| all.rsplit(',').next());
+    let name = name.unwrap_or_default().trim();
+    let with_port = name.parse::<SocketAddr>().map(|named| named.ip());
+    name.parse::<IpAddr>().or(with_port).unwrap_or(peer.ip())
+}
 
 /// The failures of the last minute.
 #[derive(Debug, Default)]

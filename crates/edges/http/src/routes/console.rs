@@ -19,7 +19,7 @@ use crate::app::App;
 use crate::auth;
 use crate::body::SmallJsonBody;
 use crate::conn::ConnectionAddrs;
-use crate::console::Bearer;
+use crate::console::{Bearer, address_of};
 use crate::hosts::PageOrigin;
 
 routes! {
@@ -101,7 +101,7 @@ impl FromRequestParts<Arc<App>> for Door {
             PageOrigin::Own { secure } if app.is_own_page(parts, ends.local) => secure,
             _ => return Err(FaultResponse::denied(foreign())),
         };
-        Ok(Self { secure, peer: ends.peer.ip() })
+        Ok(Self { secure, peer: address_of(parts, ends.peer, app.options.behind_proxy) })
     }
 }
 

@@ -171,6 +171,27 @@ async fn c006_ten_failures_a_minute_then_nobody_is_looked_at() {
     assert_eq!(edge.get("/v1/runs").await.status, 200);
 }
 
+/// Behind a proxy one who guesses does not keep the others out, and cannot pass for somebody else by
+/// what they send themselves.
+#[tokio::test]
+async fn c006_behind_a_proxy_failures_are_those_of_whom_it_names() {
+    for behind_proxy in [false, true] {
+        let edge = Edge::start_with(|options| options.behind_proxy = behind_proxy).await;
+        let tries = async |named: &str, token: &str| {
+            let call = page(&edge, "POST", "/v1/console/session").header("x-forwarded-for", named);
+            call.json(&json!({"token": token})).send().await.status
+        };
+        for n in 0..10 {
+            assert_eq!(tries(&format!("198.51.100.{n}, 203.0.113.7"), "guess").await, 401);
+        }
+        assert_eq!(tries("198.51.100.99, 203.0.113.7", TOKEN).await, 429, "it is the same one");
+        assert_eq!(tries("203.0.113.7:4711", TOKEN).await, 429, "whatever the port");
+        let other = if behind_proxy { 201 } else { 429 };
+        assert_eq!(tries("198.51.100.1", TOKEN).await, other, "{behind_proxy}");
+        assert_eq!(tries("", TOKEN).await, other, "nobody is named: {behind_proxy}");
+    }
+}
+
 #[tokio::test]
 async fn c007_half_of_a_session_is_worth_nothing() {
     let edge = Edge::start().await;
