@@ -28,6 +28,8 @@ from peers.restate import Restate
 from peers.temporal import Temporal
 from peers.wharf import Acting, Wharf
 
+OLDEST = (3, 11)
+
 PEERS: list[type[Peer]] = [
     Restate,
     CeleryRedis,
@@ -65,8 +67,8 @@ def arguments() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--only", metavar="PEER", action="append", help="one peer, or several with commas between; may be given more than once")
-    parser.add_argument("--quick", action="store_true", help="three short rounds instead of six longer ones")
-    parser.add_argument("--rounds", type=rounds, metavar="N", help="so many rounds; six give an interval of 95 %%")
+    parser.add_argument("--quick", action="store_true", help="two rounds instead of nine")
+    parser.add_argument("--rounds", type=rounds, metavar="N", help="so many rounds; from six on there is an interval of 95 %%")
     parser.add_argument("--list", action="store_true", help="list the peers and end")
     parser.add_argument("--json", type=Path, metavar="FILE", default=install.REPOSITORY / "target/bench-peers.json", help="where every sample goes [default: target/bench-peers.json]")
     parser.add_argument("--write", action="store_true", help="write the tables into README.md and docs/benchmarks.md; not with --only")
@@ -143,7 +145,7 @@ def about(wharf: Wharf, quick: bool, data: Path, closed: bool) -> dict[str, obje
     git = ["git", "-C", str(install.REPOSITORY), "describe", "--always", "--dirty", "--abbrev=12"]
     commit = subprocess.run(git, capture_output=True, text=True, timeout=30).stdout.strip()
     return {
-        "date": datetime.datetime.now(datetime.UTC).strftime("%-d %B %Y, %H:%M UTC"),
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%-d %B %Y, %H:%M UTC"),
         "quick": quick,
         "commit": commit or "unknown",
         "wharf": wharf.version(),
@@ -207,6 +209,8 @@ def too_long(_signal: int, _frame: object) -> None:
 
 def main() -> int:
     given = arguments()
+    if sys.version_info < OLDEST:
+        raise Broken("python3 is older than 3.11; put a newer one first in PATH")
     if given.list:
         show_peers(chosen(given.only))
         return 0

@@ -162,7 +162,7 @@ class HttpWork:
         env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LANG": "C.UTF-8"}
         env.update(CALL_BODY=self.body, CALL_BEFORE=self.before, CALL_TOKEN=self.token)
         command = ["wrk", "--threads", "1", "--connections", str(callers), "--timeout", "30s"]
-        # wrk counts in whole seconds, so the script says when it is enough.
+        # wrk counts in whole seconds.
         command += ["--duration", f"{max(1, round(seconds))}s", "--script"]
         command += [str(install.PROGRAMS / "calls.lua"), self.url]
         said = run(command, env=env, seconds=seconds + LATE_SECONDS)

@@ -66,6 +66,8 @@ class Peer:
     # Whether it has a server whose start and memory are measured, and records to kill it over.
     has_server = False
     keeps_records = False
+    # How long after a crash it may still give out again what a lost worker held.
+    settle_seconds = 3.0
 
     children: list[Child] = field(default_factory=list)
     callers: list[Caller] = field(default_factory=list)

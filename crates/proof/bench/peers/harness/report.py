@@ -10,8 +10,9 @@ from .children import Broken
 from .figures import Spread, median, spread
 from .turns import PEER, CrashRow, Pace, Row
 
-BEGIN = "<!-- bench-peers: begin, written by make bench-peers ARGS=--write -->"
-END = "<!-- bench-peers: end -->"
+# Definitions of links that nothing refers to: every reader of Markdown leaves them out.
+BEGIN = "[//]: # (bench-peers begins: written by make bench-peers ARGS=--write)"
+END = "[//]: # (bench-peers ends)"
 NONE = "no counterpart"
 
 

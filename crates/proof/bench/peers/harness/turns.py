@@ -24,9 +24,9 @@ from .peer import Peer, Work
 # A crash is of so many calls; half of them are acknowledged when everything is killed.
 CRASH_CALLS = 600
 CRASH_CALLERS = 16
-# Peers that give out anew what a lost worker held do so after five seconds here.
-SETTLE_SECONDS = 7
-DRAIN_SECONDS = 75
+# How long an incomplete ledger may stand still, and how long one crash may take to be made good.
+STILL_SECONDS = 25
+DRAIN_SECONDS = 90
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,10 @@ class Pace:
     crashes: int
 
 
-FULL = Pace(rounds=6, seconds=2, warm_seconds=1, starts=3, idle_seconds=3, crashes=2)
-QUICK = Pace(rounds=3, seconds=1, warm_seconds=1, starts=1, idle_seconds=2, crashes=1)
+# Many short turns rather than few long ones: what the machine does for some seconds then falls on
+# both. Nine rounds are the fewest whose interval of 95 % leaves out the one odd round at each end.
+FULL = Pace(rounds=9, seconds=1, warm_seconds=1, starts=3, idle_seconds=3, crashes=2)
+QUICK = Pace(rounds=2, seconds=1, warm_seconds=1, starts=1, idle_seconds=1, crashes=1)
 
 
 @dataclass
@@ -117,7 +119,8 @@ def in_turns(row: Row, pace: Pace, disk: Path) -> Row:
     contestants = {PEER: row.work.measure, **row.work.beside}
     callers = row.work.callers
     try:
-        for measure in contestants.values():
+        # First contact is left out; what is counted and not timed has none.
+        for measure in contestants.values() if row.work.ratio else ():
             measure(callers, pace.warm_seconds)
         for number in range(min(pace.rounds, row.work.rounds_max)):
             row.rounds.append(one_round(contestants, callers, number, pace, disk))
@@ -238,7 +241,7 @@ def drain(peer: Peer, acknowledged: list[str]) -> None:
         # What is given out anew comes late, so even a complete ledger is watched for a while.
         complete = set(acknowledged) <= set(done)
         quiet = time.monotonic() - since
-        if quiet > (SETTLE_SECONDS if complete else 2.5 * SETTLE_SECONDS):
+        if quiet > (peer.settle_seconds if complete else STILL_SECONDS):
             return
         time.sleep(0.05)
 

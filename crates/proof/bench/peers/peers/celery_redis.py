@@ -24,6 +24,8 @@ class CeleryRedis(Peer):
     about = "Python, two processes"
     sync = "appendonly, appendfsync always"
     has_server = keeps_records = True
+    # Looked for each ten seconds, when it is older than the five of `celery_tasks.py`.
+    settle_seconds = 17.0
 
     port = 0
 

@@ -11,7 +11,7 @@ class Dbos(Peer):
     name = "dbos"
     title = "DBOS on SQLite"
     about = "the caller's own process"
-    sync = "SQLite as the library opens it"
+    sync = "SQLite with a rollback journal, synchronous = FULL (its defaults)"
     keeps_records = True
 
     def install(self) -> None:

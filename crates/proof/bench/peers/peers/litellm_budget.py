@@ -21,9 +21,6 @@ class LiteLlm(Peer):
     def version(self) -> str:
         return install.version_of("litellm", "litellm")
 
-    def start_callers(self) -> None:
-        self.callers.append(python_caller(self.bin, "litellm_caller.py", [], self.log("caller")))
-
     def works(self, wharf) -> list[Work]:
         return [
             Work(
@@ -42,5 +39,10 @@ class LiteLlm(Peer):
         ]
 
     def admitted(self, callers: int, _seconds: float) -> Sample:
-        answer = self.callers[0].ask({"do": "admitted", "calls": callers}, 90)[0]
+        """A program of its own each time: what was spent is kept by the process."""
+        caller = python_caller(self.bin, "litellm_caller.py", [], self.log("caller"))
+        try:
+            answer = caller.ask({"do": "admitted", "calls": callers}, 90)[0]
+        finally:
+            caller.stop()
         return Sample({"executed": float(answer["executed"])})

@@ -20,6 +20,8 @@ class Nats(Peer):
     about = "a Python worker"
     sync = "file storage, sync_interval always"
     has_server = keeps_records = True
+    # Longer than the five seconds after which a message without an answer is given out again.
+    settle_seconds = 7.0
 
     port = 0
 

@@ -18,6 +18,8 @@ class Temporal(Peer):
     about = "a Python worker"
     sync = "SQLite in WAL mode, synchronous = FULL"
     has_server = keeps_records = True
+    # Longer than the five seconds that an activity has.
+    settle_seconds = 7.0
 
     ports: dict[str, int] | None = None
 

@@ -7,10 +7,7 @@ from loop import serve
 
 
 def echo(text):
-    result = celery_tasks.echo.delay(text)
-    answer = result.get(timeout=30)
-    result.forget()
-    return answer
+    return celery_tasks.echo.delay(text).get(timeout=30)
 
 
 def submit(name):
