@@ -45,9 +45,9 @@ PEERS: list[type[Peer]] = [
 
 EXAMPLES = """examples:
   make bench-peers                               all of it, about 15 minutes
-  make bench-peers ARGS=--quick                  a first look, about 4 minutes
+  make bench-peers ARGS=--quick                  a first look, about 5 minutes
   make bench-peers ARGS="--only restate,celery"  two peers
-  make bench-peers ARGS=--write                  writes the tables into README.md and docs/benchmarks.md
+  make bench-peers ARGS=--write                  also writes README.md and docs/benchmarks.md
   make bench-peers ARGS=--list                   the peers; measures nothing
 
 Peers are installed into target/bench-peers, with pinned versions and their hashes checked, and
@@ -66,13 +66,39 @@ def arguments() -> argparse.Namespace:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--only", metavar="PEER", action="append", help="one peer, or several with commas between; may be given more than once")
+    parser.add_argument(
+        "--only",
+        metavar="PEER",
+        action="append",
+        help="one peer, or several with commas between; may be given more than once",
+    )
     parser.add_argument("--quick", action="store_true", help="two rounds instead of nine")
-    parser.add_argument("--rounds", type=rounds, metavar="N", help="so many rounds; from six on there is an interval of 95 %%")
+    parser.add_argument(
+        "--rounds",
+        type=rounds,
+        metavar="N",
+        help="so many rounds; from six on there is an interval of 95 %%",
+    )
     parser.add_argument("--list", action="store_true", help="list the peers and end")
-    parser.add_argument("--json", type=Path, metavar="FILE", default=install.REPOSITORY / "target/bench-peers.json", help="where every sample goes [default: target/bench-peers.json]")
-    parser.add_argument("--write", action="store_true", help="write the tables into README.md and docs/benchmarks.md; not with --only")
-    parser.add_argument("--data", type=Path, metavar="DIR", default=Path("/var/tmp"), help="where data lies while it is measured: a disk, not memory [default: /var/tmp]")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        default=install.REPOSITORY / "target/bench-peers.json",
+        help="where every sample goes [default: target/bench-peers.json]",
+    )
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="write the tables into README.md and docs/benchmarks.md; not with --only",
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        default=Path("/var/tmp"),
+        help="where data lies while it is measured: a disk, not memory [default: /var/tmp]",
+    )
     given = parser.parse_args()
     if given.write and given.only:
         parser.error("--write needs all peers: a table of some would pass for all")
@@ -145,7 +171,7 @@ def about(wharf: Wharf, quick: bool, data: Path, closed: bool) -> dict[str, obje
     git = ["git", "-C", str(install.REPOSITORY), "describe", "--always", "--dirty", "--abbrev=12"]
     commit = subprocess.run(git, capture_output=True, text=True, timeout=30).stdout.strip()
     return {
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%-d %B %Y, %H:%M UTC"),
+        "date": datetime.datetime.now(datetime.UTC).strftime("%-d %B %Y, %H:%M UTC"),
         "quick": quick,
         "commit": commit or "unknown",
         "wharf": wharf.version(),
@@ -187,6 +213,7 @@ def benchmark(given: argparse.Namespace, data: Path) -> int:
     except KeyboardInterrupt:
         say("interrupted; this is what was measured")
         print(found.plain())
+        report.write_json(given.json, found)
         return 130
     print(found.plain())
     report.write_json(given.json, found)
@@ -204,7 +231,8 @@ def end_on(_signal: int, _frame: object) -> None:
 
 
 def too_long(_signal: int, _frame: object) -> None:
-    raise Broken(f"not over after {LONGEST_SECONDS // 60} minutes")
+    say(f"not over after {LONGEST_SECONDS // 60} minutes")
+    raise KeyboardInterrupt
 
 
 def main() -> int:
@@ -216,7 +244,9 @@ def main() -> int:
         return 0
     given.data.mkdir(parents=True, exist_ok=True)
     if machine.file_system(given.data) in ("tmpfs", "ramfs"):
-        raise Broken(f"{given.data} lies in memory, where flushing costs nothing; name a disk by --data")
+        raise Broken(
+            f"{given.data} lies in memory, where flushing costs nothing; name a disk by --data"
+        )
     adopt_orphans()
     signal.signal(signal.SIGTERM, end_on)
     signal.signal(signal.SIGHUP, end_on)

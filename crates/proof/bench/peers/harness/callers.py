@@ -11,9 +11,9 @@ import json
 import os
 import select
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Mapping, Sequence
 
 from . import install
 from .children import Broken, Child, environment, run
@@ -30,7 +30,7 @@ class Sample:
     figures: Mapping[str, float]
 
     @staticmethod
-    def of(answer: Mapping[str, object], who: str) -> "Sample":
+    def of(answer: Mapping[str, object], who: str) -> Sample:
         """What a caller says of its calls, if each of them was answered, and answered rightly."""
         wrong, failed = int(answer.get("wrong", 0)), int(answer.get("failed", 0))
         if wrong or failed:
@@ -170,5 +170,3 @@ class HttpWork:
         if not lines:
             raise Broken(f"wrk said nothing of its calls of {self.url}: {said[-300:]}")
         return Sample.of(json.loads(lines[-1]), self.url)
-
-

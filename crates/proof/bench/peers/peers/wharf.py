@@ -69,7 +69,10 @@ class Wharf(Peer):
         self.token = (self.home / "run" / "owner.token").read_text().strip()
 
     def start_handlers(self) -> None:
-        agents = {PYTHON_AGENT: self.folder / "python-agent", RUST_AGENT: self.folder / "rust-agent"}
+        agents = {
+            PYTHON_AGENT: self.folder / "python-agent",
+            RUST_AGENT: self.folder / "rust-agent",
+        }
         if not agents[PYTHON_AGENT].exists():
             self.write_python_agent(agents[PYTHON_AGENT])
             self.write_rust_agent(agents[RUST_AGENT])

