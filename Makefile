@@ -14,7 +14,7 @@ FUZZED := -p wharf-fuzz -p wharf-sdk -p wharf-egress -p wharf-graphql -p wharf-h
 SKIPPED := $(CURDIR)/target/skipped-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help up docs console console-check console-e2e console-full console-bench console-pictures build release dist test check fmt-check clippy tidy specs unit skipped bench sim fuzz torture security-page
+.PHONY: help up docs console console-check console-e2e console-full console-bench console-pictures build release dist test check fmt-check clippy tidy specs unit skipped bench bench-peers peers-check sim fuzz torture security-page
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,7 +85,14 @@ console-check: specs
 		cd console && npm run --silent lint && npm test --silent; \
 	else mkdir -p target && echo "console: node or npm is missing" >>"$(SKIPPED)"; fi
 
-unit: console-check
+# What `make bench-peers` reckons and prints, without a peer.
+peers-check: console-check
+	@if python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
+		echo "==> tests of the benchmark beside peers" && \
+		cd crates/proof/bench/peers && python3 -B -m unittest discover --quiet -s tests -t .; \
+	else mkdir -p target && echo "the benchmark beside peers: python3 is older than 3.11" >>"$(SKIPPED)"; fi
+
+unit: peers-check
 	@WHARF_SKIPPED_TESTS="$(SKIPPED)" $(CARGO) xtask test
 
 console-e2e: unit
@@ -112,6 +119,13 @@ bench: ## measure, print a table and write JSON
 	@echo "==> benchmarks"
 	@$(CARGO) build --quiet --release --locked -p wharf-cli -p hello-agent -p wharf-bench
 	@target/release/wharf-bench $(ARGS)
+
+# `--list` and `--help` need no build.
+bench-peers: ## Wharf beside its peers, in turns: make bench-peers ARGS=--quick, or ARGS=--help
+	@$(if $(filter --list --help -h,$(ARGS)),,scripts/setup.sh peers && \
+	echo "==> building wharf" && \
+	$(CARGO) build --quiet --release --locked -p wharf-cli -p hello-agent -p wharf-bench &&) \
+	python3 -B crates/proof/bench/peers $(ARGS)
 
 docs: ## write the documentation as a site with a search, without a network: target/docs
 	@scripts/setup.sh build

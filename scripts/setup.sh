@@ -3,6 +3,8 @@
 #
 #   scripts/setup.sh build   Rust and a C compiler (SQLite and the allocator are C)
 #   scripts/setup.sh console the same, and Node with npm for the console's page
+#   scripts/setup.sh peers   the same as build, and Python with venv and Node with npm, with which
+#                            make bench-peers installs the peers
 #   scripts/setup.sh check   the same as build, rustfmt and clippy, Python with venv, Node with npm and
 #                            Chromium for the TypeScript package, podman for tools in images,
 #                            systemd and zsh for units and completions, and
@@ -226,6 +228,10 @@ case "$need" in
     build) ;;
     console) require_node ;;
     node) check_node ;;
+    peers)
+        check_python
+        check_node
+        ;;
     check)
         check_component rustfmt rustfmt
         check_component cargo-clippy clippy
@@ -239,5 +245,5 @@ case "$need" in
         check_openapi_tools
         check_mcp_peers
         ;;
-    *) fail "unknown argument '$need'; use 'build', 'console', 'node' or 'check'." ;;
+    *) fail "unknown argument '$need'; use 'build', 'console', 'node', 'peers' or 'check'." ;;
 esac

@@ -1,0 +1,1 @@
+"""What measuring peers in turns needs, whoever the peers are."""
