@@ -17,7 +17,7 @@ use wharf_engine::{Handle, NewRun};
 use wharf_server::Core;
 use wharf_vocab::RunId;
 
-use crate::agents::cpu_us;
+use crate::cpu::cpu_us;
 use crate::report::{Report, median_us};
 use crate::{Scale, core};
 
