@@ -3,16 +3,21 @@
 //! The system counts for a process, not for a call. So the time of a call is known only if it was
 //! the only one its process had from its beginning to its end. Counted is what the agent's
 //! process used, and what processes used that it started and waited for; one that it started and
-//! left running is not seen. The system counts in steps, usually of 10 ms.
+//! left running is not seen. The system counts in steps, usually of 10 ms, so it is not asked more
+//! often than that: calls that follow each other within a step share what was read, and what they
+//! took together is counted for the one after which it is read again.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use wharf_ports::launcher::Launched;
 
 /// More than a line of `/proc/<pid>/stat` has.
 const STAT_BYTES_MAX: usize = 2048;
+/// How long what was read is taken to hold: as long as a step of the system's clock.
+const READ_FRESH: Duration = Duration::from_millis(10);
 
 /// Measures the calls of one process.
 #[derive(Debug, Default)]
@@ -20,6 +25,8 @@ pub struct CpuMeter {
     /// Where the system says what the process has used. Opened once: what is read there is of
     /// this process or of none, also when its id has become another's.
     stat: Option<File>,
+    /// What was read there last, and when.
+    last: Option<(Instant, u64)>,
     /// Calls under way.
     open: usize,
     /// What the process had used when the call began that is the only one since.
@@ -54,7 +61,19 @@ impl CpuMeter {
     }
 
     /// What the process has used since its start, in steps of the system's clock.
-    fn read(&self) -> Option<u64> {
+    fn read(&mut self) -> Option<u64> {
+        let now = Instant::now();
+        if let Some((at, used)) = self.last
+            && now.duration_since(at) < READ_FRESH
+        {
+            return Some(used);
+        }
+        let used = self.read_now()?;
+        self.last = Some((now, used));
+        Some(used)
+    }
+
+    fn read_now(&self) -> Option<u64> {
         let mut bytes = [0; STAT_BYTES_MAX];
         let count = self.stat.as_ref()?.read_at(&mut bytes, 0).ok()?;
         used(&String::from_utf8_lossy(&bytes[..count]))

@@ -34,8 +34,11 @@ impl ProviderSink for HostingSink {
         if self.kind.strong_count() == 0 {
             return Err(Fault::new(Code::CoreStopping, "The core is stopping."));
         }
-        self.live.pool().place(dispatch)?;
-        self.live.changed.notify_one();
+        let mut pool = self.live.pool();
+        pool.place(dispatch)?;
+        if pool.wants_care() {
+            self.live.changed.notify_one();
+        }
         Ok(())
     }
 

@@ -30,13 +30,13 @@ pub use catalog::{CatalogTool, PROVIDER_PATTERNS_MAX};
 pub use changes::{Change, ChangeFeed, ChangeFrame};
 pub use fresh::Seeded;
 pub use handle::{
-    AcceptedRun, AgainChanges, AskCalls, AskFeed, AskNews, AskView, Attempt, AttemptData,
-    AttemptEnd, AttemptOutputs, AttemptRef, AttemptSpan, AuditCalls, CatalogChanges, Collected,
-    CostReport, CostRequest, EngineOptions, EventKind, FarRun, FileCalls, FileFeed, FileNews,
-    FilePage, FileTrace, Follow, FollowEvent, Handle, NameLimit, NameLimits, NewFile, NewRun, OVER,
-    ProviderCalls, PublicEvent, PurgedRuns, Reach, Retry, RunCalls, RunLineage, RunRecord,
-    RunSeats, SeatCalls, TRACE_DEPTH_MAX, TrustCalls, UploadRef, UploadView, Watch, WorldCalls,
-    WorldRemoval, WorldView, WrittenFile, progress_value,
+    AcceptedRun, AgainChanges, ApprovalTerms, AskCalls, AskFeed, AskNews, AskView, Attempt,
+    AttemptData, AttemptEnd, AttemptOutputs, AttemptRef, AttemptSpan, AuditCalls, CatalogChanges,
+    Collected, CostReport, CostRequest, EngineOptions, EventKind, FarRun, FileCalls, FileFeed,
+    FileNews, FilePage, FileTrace, Follow, FollowEvent, Handle, NameLimit, NameLimits, NewFile,
+    NewRun, OVER, ProviderCalls, PublicEvent, PurgedRuns, Reach, Retry, RunCalls, RunLineage,
+    RunRecord, RunSeats, SeatCalls, TRACE_DEPTH_MAX, TrustCalls, UploadRef, UploadView, Watch,
+    WorldCalls, WorldRemoval, WorldView, WrittenFile, progress_value,
 };
 pub use hub::ProviderRuns;
 pub use meter::{provider_label, tool_label, world_label};

@@ -1,6 +1,7 @@
 //! The most that tools have cost, as far as is committed, for whoever works out what to hold.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use wharf_domain::{LedgerOp, Price};
@@ -10,7 +11,11 @@ use crate::catalog::CatalogTool;
 
 /// What tools have cost, by their definitions.
 #[derive(Debug, Default)]
-pub(crate) struct Prices(RwLock<HashMap<(ToolId, Digest), Micro>>);
+pub(crate) struct Prices {
+    most: RwLock<HashMap<(ToolId, Digest), Micro>>,
+    /// How often one of them has changed.
+    changes: AtomicU64,
+}
 
 impl Prices {
     /// Takes up what the store knows.
@@ -30,13 +35,21 @@ impl Prices {
     }
 
     fn learn(&self, tool: ToolId, tool_hash: Digest, cost: Micro) {
-        let mut known = self.0.write();
+        let mut known = self.most.write();
         let most = known.entry((tool, tool_hash)).or_default();
-        *most = (*most).max(cost);
+        if cost > *most {
+            *most = cost;
+            self.changes.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// How often one has changed: what was worked out under the same number is still so.
+    pub(crate) fn changed(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
     fn most(&self, tool: &ToolId, tool_hash: &Digest) -> Micro {
-        let known = self.0.read();
+        let known = self.most.read();
         known.get(&(tool.clone(), tool_hash.clone())).copied().unwrap_or(0)
     }
 

@@ -1,6 +1,7 @@
 //! All worlds, providers, grants and seats as they were last committed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use parking_lot::RwLock;
 use wharf_domain::{Grant, Provider, Seat, World};
@@ -36,7 +37,7 @@ impl Records {
 
 /// Records of one kind by their ids.
 #[derive(Debug)]
-pub(crate) struct Table<K, V>(RwLock<BTreeMap<K, V>>);
+pub(crate) struct Table<K, V>(RwLock<BTreeMap<K, Arc<V>>>);
 
 impl<K, V> Default for Table<K, V> {
     fn default() -> Self {
@@ -46,7 +47,7 @@ impl<K, V> Default for Table<K, V> {
 
 impl<K: Ord, V: Clone> Table<K, V> {
     fn insert(&self, key: K, value: V) {
-        self.0.write().insert(key, value);
+        self.0.write().insert(key, Arc::new(value));
     }
 
     fn remove(&self, key: &K) {
@@ -54,28 +55,33 @@ impl<K: Ord, V: Clone> Table<K, V> {
     }
 
     pub(crate) fn get(&self, key: &K) -> Option<V> {
+        self.shared(key).map(Arc::unwrap_or_clone)
+    }
+
+    /// A record as it is, without a copy of it.
+    pub(crate) fn shared(&self, key: &K) -> Option<Arc<V>> {
         self.0.read().get(key).cloned()
     }
 
     /// What `look` finds in a record, without a copy of it.
     pub(crate) fn look<T>(&self, key: &K, look: impl FnOnce(&V) -> T) -> Option<T> {
-        self.0.read().get(key).map(look)
+        self.0.read().get(key).map(|record| look(record))
     }
 
     /// What `look` finds in all records, without copies of them.
-    pub(crate) fn find<T>(&self, look: impl FnMut(&V) -> Option<T>) -> Vec<T> {
-        self.0.read().values().filter_map(look).collect()
+    pub(crate) fn find<T>(&self, mut look: impl FnMut(&V) -> Option<T>) -> Vec<T> {
+        self.0.read().values().filter_map(|record| look(record)).collect()
     }
 
     pub(crate) fn all(&self) -> Vec<V> {
-        self.0.read().values().cloned().collect()
+        self.0.read().values().map(|record| V::clone(record)).collect()
     }
 }
 
 impl Table<WorldId, World> {
     /// A world that is there.
-    pub(crate) fn here(&self, id: &WorldId) -> Option<World> {
-        self.get(id).filter(|world| !world.removed)
+    pub(crate) fn here(&self, id: &WorldId) -> Option<Arc<World>> {
+        self.shared(id).filter(|world| !world.removed)
     }
 
     /// Whether a world is there.

@@ -17,6 +17,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::time::Instant;
 use wharf_domain::run::RunInput;
 use wharf_domain::{Availability, Run};
 use wharf_ports::{Batch, Clock, CommitError, ObjectStore, Store, StoreError, WeakLifeline};
@@ -176,8 +177,13 @@ impl Shell {
     pub(crate) async fn run(mut self, mut messages: mpsc::Receiver<ShellMessage>) {
         self.work();
         let mut stop: Option<oneshot::Sender<()>> = None;
+        let mut alarm = std::pin::pin!(tokio::time::sleep(self.wake_in()));
         loop {
-            let wake = self.wake_in();
+            // An alarm that rings too early does no harm, and setting it takes as long as a step.
+            let wake = Instant::now() + self.wake_in();
+            if alarm.is_elapsed() || wake < alarm.deadline() {
+                alarm.as_mut().reset(wake);
+            }
             let taking = stop.is_none() && self.has_room();
             tokio::select! {
                 biased;
@@ -202,7 +208,7 @@ impl Shell {
                         None => return,
                     };
                 }
-                () = tokio::time::sleep(wake) => self.tick(),
+                () = alarm.as_mut() => self.tick(),
             }
             self.work();
             if self.committing.is_empty()

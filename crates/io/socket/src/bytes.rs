@@ -17,11 +17,17 @@ pub struct ByteSource<S> {
     space: Box<[u8]>,
 }
 
-/// The half of a stream that is written, a frame at a time.
+/// Bytes that are gathered before they are written: small frames that are there together go with one
+/// write.
+const GATHERED_BYTES: usize = 64 * 1024;
+
+/// The half of a stream that is written, as many frames at a time as are there.
 #[derive(Debug)]
 pub struct ByteSink<S> {
     half: WriteHalf<S>,
-    frame: Cursor<Vec<u8>>,
+    frames: Cursor<Vec<u8>>,
+    /// Whether they are being written: nothing joins them then.
+    is_writing: bool,
 }
 
 /// Both halves of a stream of bytes, of which so many are read in one go.
@@ -31,7 +37,7 @@ pub fn split_bytes<S: AsyncRead + AsyncWrite>(
 ) -> (ByteSource<S>, ByteSink<S>) {
     let (reader, writer) = tokio::io::split(stream);
     let source = ByteSource { half: reader, space: vec![0; read_bytes].into_boxed_slice() };
-    (source, ByteSink { half: writer, frame: Cursor::default() })
+    (source, ByteSink { half: writer, frames: Cursor::default(), is_writing: false })
 }
 
 impl<S: AsyncRead + Send> Source for ByteSource<S> {
@@ -45,32 +51,35 @@ impl<S: AsyncRead + Send> Source for ByteSource<S> {
 
 impl<S: AsyncWrite + Send> ByteSink<S> {
     fn is_written(&self) -> bool {
-        self.frame.position() >= self.frame.get_ref().len() as u64
+        self.frames.position() >= self.frames.get_ref().len() as u64
     }
 }
 
 impl<S: AsyncWrite + Send> Sink for ByteSink<S> {
     fn is_ready(&mut self) -> Result<bool, Closed> {
-        Ok(self.is_written())
+        Ok(!self.is_writing && self.frames.get_ref().len() < GATHERED_BYTES)
     }
 
     fn start(&mut self, frame: Outgoing) -> Result<(), Closed> {
-        // A stream of bytes has no frames of its own: it is closed by closing it.
-        if let Outgoing::Bytes(frame) = frame {
-            self.frame = Cursor::new(frame);
+        match frame {
+            Outgoing::Bytes(frame) if self.is_written() => self.frames = Cursor::new(frame),
+            Outgoing::Bytes(frame) => self.frames.get_mut().extend_from_slice(&frame),
+            // A stream of bytes has no frames of its own: it is closed by closing it.
+            _ => {}
         }
         Ok(())
     }
 
     async fn flush(&mut self) -> Result<(), Closed> {
+        self.is_writing = true;
         while !self.is_written() {
-            if self.half.write_buf(&mut self.frame).await.is_err() {
-                self.frame = Cursor::default();
+            if self.half.write_buf(&mut self.frames).await.is_err() {
+                (self.frames, self.is_writing) = (Cursor::default(), false);
                 return Err(Closed::ended());
             }
         }
-        // A frame that was once large is given back.
-        self.frame = Cursor::default();
+        // What was once large is given back.
+        (self.frames, self.is_writing) = (Cursor::default(), false);
         Ok(())
     }
 

@@ -141,7 +141,11 @@ pub async fn pump(
         let wake = owner.session().deadline().map(|ms| until(now, ms));
         let stuck = if is_closed { closed_by } else { written_by.filter(|_| is_writing) };
         let next = wake.into_iter().chain(stuck).min();
-        if let Some(next) = next {
+        // Times mostly move on: an alarm that rings too early is cheaper than one that is set anew
+        // with each frame.
+        if let Some(next) = next
+            && (alarm.is_elapsed() || next < alarm.deadline())
+        {
             alarm.as_mut().reset(next);
         }
         tokio::select! {
@@ -158,6 +162,9 @@ pub async fn pump(
             },
             command = owner.next(), if !is_closed => owner.obey(command).await,
             () = alarm.as_mut(), if next.is_some() => {
+                if next.is_some_and(|next| next > Instant::now()) {
+                    continue;
+                }
                 if stuck.is_some_and(|stuck| stuck <= Instant::now()) {
                     return lost(sink, owner, patience, Closed::NotReading).await;
                 }

@@ -2,9 +2,13 @@
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf, duplex};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use wharf_protocol::{Closed, Incoming, Moment, Outgoing, Session};
@@ -82,7 +86,7 @@ impl Scripted {
         (Self { session, clock: Clock::start(), commands, enough: usize::MAX }, sender)
     }
 
-    async fn run(&mut self, stream: DuplexStream) -> PumpEnd {
+    async fn run(&mut self, stream: impl AsyncRead + AsyncWrite + Send) -> PumpEnd {
         let (mut source, mut sink) = split_bytes(stream, 8 * 1024);
         pump(&mut source, &mut sink, self, PATIENCE).await
     }
@@ -205,4 +209,57 @@ async fn all_that_waits_is_sent_in_order_however_much_room_there_is() {
         let both = async { tokio::join!(owner.run(one), talks) };
         timeout(Duration::from_secs(20), both).await.expect("all of it comes");
     }
+}
+
+/// A stream that counts how often it is written to.
+struct Counted<S> {
+    stream: S,
+    writes: Arc<AtomicUsize>,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        self.writes.fetch_add(1, Ordering::SeqCst);
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[tokio::test]
+async fn frames_that_are_there_together_go_with_one_write() {
+    let (one, mut peer) = duplex(1024 * 1024);
+    let writes = Arc::new(AtomicUsize::new(0));
+    let stream = Counted { stream: one, writes: Arc::clone(&writes) };
+    let sends = (0..100).map(|_| Outgoing::Bytes(vec![7; 1024])).collect();
+    let (mut owner, commands) = Scripted::new(Script { sends, ..Script::default() });
+    let talks = async {
+        let mut said = vec![0; 100 * 1024];
+        peer.read_exact(&mut said).await.expect("said");
+        commands.send(Command::Close).await.expect("it listens");
+        drop(peer);
+    };
+    let both = async { tokio::join!(owner.run(stream), talks) };
+    timeout(Duration::from_secs(20), both).await.expect("all of it comes");
+    assert_eq!(writes.load(Ordering::SeqCst), 2, "as much as is gathered, and the rest");
 }

@@ -10,7 +10,7 @@ use wharf_vocab::{AttemptId, LaunchId};
 
 use super::Live;
 use super::pool::NextAttempt;
-use crate::tasks::in_place;
+use crate::tasks::InPlace;
 
 /// Commands that may wait for a connection besides calls, which wait in the queue.
 const COMMANDS_WAITING_MAX: usize = 512;
@@ -85,8 +85,11 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.live.pool().call_over(&self.launch, &self.attempt, self.unresponsive);
-        self.live.changed.notify_one();
+        let mut pool = self.live.pool();
+        pool.call_over(&self.launch, &self.attempt, self.unresponsive);
+        if pool.wants_care() {
+            self.live.changed.notify_one();
+        }
     }
 }
 
@@ -96,6 +99,7 @@ pub struct Inbox {
     commands: mpsc::Receiver<InboxCommand>,
     calls_wake: Arc<Notify>,
     tie: ConnectionGuard,
+    looks: InPlace,
 }
 
 impl Inbox {
@@ -125,7 +129,7 @@ impl Inbox {
             let next = live.pool().take(launch)?;
             match next {
                 NextAttempt::Taken(dispatch) => break *dispatch,
-                NextAttempt::Look(watch, placed) if in_place(|| watch.is_unchanged()) => {
+                NextAttempt::Look(watch, placed) if self.looks.run(|| watch.is_unchanged()) => {
                     live.pool().looked(placed);
                 }
                 NextAttempt::Look(..) => {
@@ -176,6 +180,6 @@ impl Live {
         let (sender, commands) = mpsc::channel(COMMANDS_WAITING_MAX);
         let calls_wake = self.pool().connect(launch, sender)?;
         let tie = ConnectionGuard::new(self, launch);
-        Some(Inbox { handle: handle.clone(), commands, calls_wake, tie })
+        Some(Inbox { handle: handle.clone(), commands, calls_wake, tie, looks: InPlace::default() })
     }
 }

@@ -361,6 +361,14 @@ impl Pool {
         wanted.saturating_sub(free).min(INSTANCES_MAX.saturating_sub(self.slots.len()))
     }
 
+    /// Whether whoever keeps processes up may have something to do now that an attempt came or
+    /// ended. Where all share one process, that is always there and well, there mostly is nothing.
+    pub(crate) fn wants_care(&self) -> bool {
+        let is_kept = self.policy.upkeep == Upkeep::Always;
+        let is_steady = is_kept && self.policy.isolation == Isolation::Shared;
+        !is_steady || self.draining || self.doubt == FileDoubt::Found || self.missing() > 0
+    }
+
     /// Whether a process is kept for the next run although nobody waits for it yet.
     fn wants_spare(&self) -> bool {
         let is_at_work = |slot: &PoolSlot| slot.owner == SlotOwner::Run && !slot.leaving;

@@ -14,6 +14,7 @@ use wharf_wire::mcp_v1::{
     McpOpen, McpRequest, McpRevision,
 };
 
+use super::pages::ToolPage;
 use super::query::DoorQuery;
 use super::session::SessionRef;
 use super::shared::ServerShared;
@@ -46,6 +47,13 @@ pub(crate) struct McpContext {
 pub(crate) enum McpReply {
     /// At once.
     Now(Result<Object, McpRefusal>),
+    /// At once, with tools that are written already.
+    Tools {
+        /// The result, with no tools in it.
+        around: Object,
+        /// The tools.
+        page: Arc<ToolPage>,
+    },
     /// On a stream of events, with the answer last. Nobody reads any more when it is dropped.
     Stream(BoxStream<'static, StreamItem>),
 }
@@ -59,7 +67,7 @@ impl McpReply {
     /// The same, which counts as under way until it is answered.
     pub(super) fn holding(self, permit: CallPermit) -> Self {
         match self {
-            Self::Now(answer) => Self::Now(answer),
+            now @ (Self::Now(_) | Self::Tools { .. }) => now,
             Self::Stream(items) => Self::Stream(
                 items
                     .inspect(move |_| {

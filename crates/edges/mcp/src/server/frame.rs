@@ -15,6 +15,7 @@ use wharf_protocol::Moment;
 use wharf_protocol::mcp::{McpCallOptions, McpServerSession};
 use wharf_vocab::Verb;
 use wharf_web::sse::{Sse, framed, respond};
+use wharf_wire::mcp_v1::limits::FROM_SERVER_BYTES_MAX;
 use wharf_wire::mcp_v1::{
     McpCanceled, McpEra, McpError, McpId, McpMessage, McpNotification, McpOpen, code,
 };
@@ -25,6 +26,9 @@ use crate::seal::RequestRef;
 
 /// How often a quiet stream shows that it is alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// A list of tools that is to be filled, and how it begins.
+const NO_TOOLS: &str = r#""tools":[]"#;
+const TOOLS: &str = r#""tools":"#;
 /// What a stream says when the core stops.
 const FAREWELL: &str = "the core stops";
 
@@ -48,7 +52,13 @@ impl ServedRequest {
                 self.session.answer(&at.id, Ok(result));
                 said(&mut self.session, era)
             }
-            (McpReply::Now(Ok(_)), None) => StatusCode::ACCEPTED.into_response(),
+            (McpReply::Tools { around, page }, Some(at)) => {
+                self.session.answer(&at.id, Ok(around));
+                with_tools(&mut self.session, era, &page.tools)
+            }
+            (McpReply::Now(Ok(_)) | McpReply::Tools { .. }, None) => {
+                StatusCode::ACCEPTED.into_response()
+            }
             (McpReply::Now(Err(refusal)), at) => refused(era, at.map(|at| at.id), refusal),
             (McpReply::Stream(items), at) => self.stream(items, at),
         }
@@ -75,10 +85,31 @@ impl ServedRequest {
 
 /// What a session has to say at once.
 pub(crate) fn said(session: &mut McpServerSession, era: McpEra) -> Response {
-    match session.poll_message().map(|send| send.message) {
+    told(session.poll_message().map(|send| send.message), era)
+}
+
+fn told(message: Option<McpMessage>, era: McpEra) -> Response {
+    match message {
         Some(McpMessage::Error { id, error }) => refused(era, id, error.into()),
-        Some(message) => json(StatusCode::OK, &message),
+        Some(message) => json(StatusCode::OK, message.write()),
         None => StatusCode::ACCEPTED.into_response(),
+    }
+}
+
+/// The same with tools in it that are written already. No text in JSON has a bare quotation mark, so
+/// the empty list of the result is found by what it looks like.
+fn with_tools(session: &mut McpServerSession, era: McpEra, tools: &str) -> Response {
+    let message = session.poll_message().map(|send| send.message);
+    let Some(McpMessage::Result { id, .. }) = &message else { return told(message, era) };
+    let written = message.as_ref().map(McpMessage::write).unwrap_or_default();
+    match written.split_once(NO_TOOLS) {
+        Some((before, behind)) if written.len() + tools.len() <= FROM_SERVER_BYTES_MAX => {
+            json(StatusCode::OK, [before, TOOLS, tools, behind].concat())
+        }
+        _ => {
+            let error = McpError::new(code::INTERNAL, "The result is too large to be sent.");
+            refused(era, Some(id.clone()), error.into())
+        }
     }
 }
 
@@ -92,7 +123,7 @@ pub(crate) fn unserved(session: &mut McpServerSession, era: McpEra) -> Response 
             refused(era, id, McpRefusal::under(RefusalStatus::BadRequest, error))
         }
         Some(McpMessage::Error { id, error }) => refused(era, id, error.into()),
-        Some(message) => json(StatusCode::OK, &message),
+        Some(message) => json(StatusCode::OK, message.write()),
         None => StatusCode::ACCEPTED.into_response(),
     }
 }
@@ -107,7 +138,7 @@ pub(crate) fn refused(era: McpEra, id: Option<McpId>, refusal: McpRefusal) -> Re
         RefusalStatus::NoSession => StatusCode::NOT_FOUND,
         RefusalStatus::Busy => StatusCode::SERVICE_UNAVAILABLE,
     };
-    let mut response = json(status, &McpMessage::Error { id, error });
+    let mut response = json(status, McpMessage::Error { id, error }.write());
     let headers = response.headers_mut();
     match http {
         RefusalStatus::Scope(verb) => {
@@ -138,9 +169,8 @@ fn status_of(era: McpEra, has_id: bool, number: i64) -> StatusCode {
     }
 }
 
-fn json(status: StatusCode, message: &McpMessage) -> Response {
-    let headers = [(CONTENT_TYPE, "application/json")];
-    (status, headers, message.write()).into_response()
+fn json(status: StatusCode, written: String) -> Response {
+    (status, [(CONTENT_TYPE, "application/json")], written).into_response()
 }
 
 /// One event of a stream, as text; nothing if the client does not want to know.

@@ -9,7 +9,7 @@
 //! | `frame.rs` | answers as JSON or as events |
 //! | `session.rs`, `shares.rs` | the little of sessions that is in memory; limits of a grant |
 //! | `declare.rs` | `initialize`, `server/discover` |
-//! | `tools.rs`, `describe.rs` | `tools/list` |
+//! | `tools.rs`, `describe.rs`, `pages.rs` | `tools/list` |
 //! | `calls.rs`, `stream.rs`, `progress.rs`, `patience.rs` | calls are runs |
 //! | `questions.rs`, `form.rs`, `tasks.rs` | what a run asks its client; runs as tasks |
 //! | `resources.rs`, `files.rs`, `upstream.rs`, `reading.rs` | resources, templates, prompts |
@@ -28,6 +28,7 @@ mod files;
 mod form;
 mod frame;
 pub(crate) mod oauth;
+mod pages;
 mod patience;
 mod post;
 mod progress;

@@ -11,6 +11,7 @@ use wharf_wire::mcp_v1::McpImplementation;
 use super::calls::ClientCalls;
 use super::changes::Changes;
 use super::oauth::McpOauth;
+use super::pages::ToolPages;
 use super::questions::WrongAnswers;
 use super::session::LiveSessions;
 use super::shares::McpShares;
@@ -59,6 +60,8 @@ pub(crate) struct ServerShared {
     pub(crate) changes: Changes,
     /// What tools are called at the door of all.
     pub(crate) names: ToolNames,
+    /// Pages of tools that were made lately.
+    pub(crate) pages: ToolPages,
     /// Calls of legacy clients, while their runs are open.
     pub(crate) calls: ClientCalls,
     /// What clients answered that does not fit.
@@ -87,6 +90,7 @@ impl ServerShared {
             sessions: LiveSessions::default(),
             changes: Changes::default(),
             names: ToolNames::default(),
+            pages: ToolPages::default(),
             calls: ClientCalls::default(),
             wrong_answers: WrongAnswers::default(),
             new_tasks: NewTasks::default(),

@@ -15,6 +15,7 @@ use wharf_wire::mcp_v1::headers::{self, McpMirror};
 use wharf_wire::mcp_v1::{McpCursor, McpOpen, McpTool, McpToolsPage};
 
 use super::door::{McpContext, McpReply};
+use super::pages::{PageTerms, ToolPage};
 use super::query::DoorQuery;
 use super::resources::{page_of, say_how_long};
 use super::routes::Arrival;
@@ -101,6 +102,26 @@ impl Listed {
 
 /// The answer to `tools/list`.
 pub(crate) fn list(cx: &McpContext, params: &McpCursor) -> McpReply {
+    let cursor = params.cursor.as_deref();
+    let terms = PageTerms::now(cx, cursor);
+    let page = match cx.shared.pages.get(&terms) {
+        Some(page) => page,
+        None => match page(cx, cursor) {
+            Ok(page) => {
+                let page = Arc::new(page);
+                cx.shared.pages.keep(terms, &page);
+                page
+            }
+            Err(fault) => return McpReply::refused(fault),
+        },
+    };
+    let next_cursor = page.next_cursor.clone();
+    let around = McpToolsPage { next_cursor, ..McpToolsPage::default() };
+    McpReply::Tools { around: say_how_long(cx, McpOpen::from(around).to_object()), page }
+}
+
+/// One page of the tools that there are for a client.
+fn page(cx: &McpContext, cursor: Option<&str>) -> Result<ToolPage, Fault> {
     let names = cx.shared.names.now(&cx.shared);
     let all = cx.shared.handle.providers().tools().into_iter().filter(is_usable);
     let all = all.filter(|tool| is_offered(&cx.caller, &cx.door, &tool.def));
@@ -118,17 +139,15 @@ pub(crate) fn list(cx: &McpContext, params: &McpCursor) -> McpReply {
             listed.push(Listed::Besides(own));
         }
     }
-    let page = page_of(cx, TOOLS, params.cursor.as_deref(), listed, Listed::name);
-    let (page, next_cursor) = match page {
-        Ok(page) => page,
-        Err(fault) => return McpReply::refused(fault),
-    };
+    let (page, next_cursor) = page_of(cx, TOOLS, cursor, listed, Listed::name)?;
     let tools = page.into_iter().map(|listed| match listed {
         Listed::Catalog(name, tool) => describe::tool(cx, name, &tool),
         Listed::Besides(tool) => tool.into(),
     });
-    let page = McpToolsPage { tools: tools.collect(), next_cursor, ..McpToolsPage::default() };
-    McpReply::result(say_how_long(cx, McpOpen::from(page).to_object()))
+    let tools: Vec<McpOpen<McpTool>> = tools.collect();
+    let tools = serde_json::to_string(&tools);
+    let tools = tools.map_err(|_| Fault::new(Code::CoreInternal, "The tools cannot be told."))?;
+    Ok(ToolPage { tools, next_cursor })
 }
 
 /// Whether a tool can be called now, or soon.

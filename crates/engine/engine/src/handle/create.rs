@@ -199,6 +199,13 @@ impl RunCalls<'_> {
         sink.quote(&QuoteFor { tool: &tool.def.tool, inputs, file_bytes })
     }
 
+    /// What decides in a world whether somebody would have to approve a run.
+    pub fn approval_terms(self, world: &WorldId) -> ApprovalTerms {
+        // Looked at first: what changes meanwhile is seen the next time.
+        let prices = self.0.inner.prices.changed();
+        ApprovalTerms { world: self.0.inner.records.worlds.here(world), prices }
+    }
+
     /// Whether somebody would have to approve a run of this tool that a caller asks for here.
     pub fn needs_approval(self, caller: &Caller, tool: &CatalogTool, world: &WorldId) -> bool {
         let Some(world) = self.0.inner.records.worlds.here(world) else {
@@ -282,6 +289,24 @@ impl RunCalls<'_> {
             return denied(format!("A child of the run {key} cannot have more rights than it."));
         }
         Ok(parent)
+    }
+}
+
+/// What decides in a world whether somebody would have to approve a run of a tool. While it is the
+/// same and the catalog is, so are the answers of [`RunCalls::needs_approval`].
+#[derive(Debug, Clone)]
+pub struct ApprovalTerms {
+    world: Option<Arc<World>>,
+    prices: u64,
+}
+
+impl PartialEq for ApprovalTerms {
+    fn eq(&self, other: &Self) -> bool {
+        let same_world = match (&self.world, &other.world) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        same_world && self.prices == other.prices
     }
 }
 

@@ -52,6 +52,7 @@ pub use asks::{AskFeed, AskNews, AskView};
 pub use attempt::{Attempt, AttemptRef};
 pub use collect::Collected;
 pub use costs::{CostReport, CostRequest};
+pub use create::ApprovalTerms;
 pub use data::{AttemptData, Reach};
 pub use events::{EventKind, PublicEvent, Retry, RunRecord, progress_value};
 pub use files::{FileFeed, FileNews, FilePage, NewFile};

@@ -1,5 +1,7 @@
 //! Worlds: making, showing, setting, removing.
 
+use std::sync::Arc;
+
 use wharf_domain::{
     Account, AuditEvent, AuditRecord, Caller, World, WorldInput, WorldPatch, WorldSettings,
 };
@@ -113,7 +115,7 @@ impl WorldCalls<'_> {
         let world = self.0.inner.records.worlds.here(id).ok_or_else(|| no_world(id))?;
         let account =
             self.0.inner.store.account(AccountId::of_world(id)).await?.unwrap_or_default();
-        Ok(WorldView { world, account })
+        Ok(WorldView { world: Arc::unwrap_or_clone(world), account })
     }
 
     /// All worlds.

@@ -340,8 +340,10 @@ impl<'a, 'b> Draft<'a, 'b> {
             }
         }
         let attempt = self.run.attempt + 1;
-        let record = self.routed(attempt, &attempt_id);
-        self.audit.push(record);
+        if self.is_audited() {
+            let record = self.routed(attempt, &attempt_id);
+            self.audit.push(record);
+        }
         self.push(RunEntry::AttemptStarted(AttemptStarted {
             attempt,
             attempt_id: attempt_id.clone(),
@@ -403,8 +405,10 @@ impl<'a, 'b> Draft<'a, 'b> {
             self.effects.push(RunEffect::LeaveQueue);
         }
         let bill = self.settle(cost_micro);
-        let record = self.completed(outcome.status(), outcome.error(), &bill);
-        self.audit.push(record);
+        if self.is_audited() {
+            let record = self.completed(outcome.status(), outcome.error(), &bill);
+            self.audit.push(record);
+        }
         let Delivery { artifacts, metered, given, .. } = std::mem::take(&mut self.delivery);
         let artifacts = match outcome {
             Outcome::Succeeded { .. } => artifacts,

@@ -1,11 +1,16 @@
 //! What the audit is told about a run: ids and facts, never what it was given, said or made.
 
-use wharf_vocab::{AttemptId, Fault, RunStatus};
+use wharf_vocab::{AttemptId, Durability, Fault, RunStatus};
 
 use super::{Bill, Draft};
 use crate::{Actor, AuditEvent, AuditRecord, Severity};
 
 impl Draft<'_, '_> {
+    /// Whether what happens to the run is written down: nobody keeps records of one in memory.
+    pub(super) fn is_audited(&self) -> bool {
+        self.run.spec.durability == Durability::Journal
+    }
+
     /// A record about the run.
     pub(super) fn record(&self, event: AuditEvent, actor: Actor) -> AuditRecord {
         let run = &self.run;
