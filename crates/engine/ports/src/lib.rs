@@ -13,6 +13,7 @@ pub mod launcher;
 mod lifeline;
 pub mod logins;
 mod objects;
+pub mod plan;
 mod provider;
 pub mod providers;
 mod stats;
@@ -20,7 +21,7 @@ mod store;
 pub mod vault;
 mod verify;
 
-pub use artifacts::{FileQuery, FileRecord, TraceQuery, WorldSize};
+pub use artifacts::{FileQuery, FileRecord, Publication, TraceQuery, WorldSize};
 pub use audit::{AUDIT_LOOKED_AT_MAX, AuditPage, AuditQuery};
 pub use batch::{Append, Batch, Body, Claim, CommitError, Refusal, StreamHead};
 pub use clock::{Clock, ManualClock, Sources, SteadyClock, SystemClock};

@@ -2,11 +2,12 @@
 
 use rusqlite::{OptionalExtension as _, params};
 use wharf_ports::StoreError;
+use wharf_ports::plan::Class;
 use wharf_vocab::StreamId;
 
 use super::Writer;
 use crate::error::from_sqlite;
-use crate::number::{Class, first_row, last_row};
+use crate::number::{first_row, last_row};
 use crate::room;
 
 impl Writer {
