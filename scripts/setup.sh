@@ -7,7 +7,7 @@
 #                            make bench-peers installs the peers
 #   scripts/setup.sh check   the same as build, rustfmt and clippy, Python with venv, Node with npm and
 #                            Chromium for the TypeScript package, podman for tools in images,
-#                            systemd and zsh for units and completions, and
+#                            systemd and zsh for units and completions, PostgreSQL, and
 #                            what the tests need besides (tests/requirements.txt, into target/tools)
 #                            and the peers of MCP (tests/mcp, into target/mcp-peers)
 #
@@ -151,6 +151,16 @@ check_service_tools() {
     echo "setup: systemd or zsh is missing, so units are not read and completions not tried in zsh" >&2
 }
 
+# Debian starts a server of its own when it installs one; tests start theirs and do not use it.
+check_postgres() {
+    compgen -G "/usr/lib/postgresql/*/bin/initdb" >/dev/null && return 0
+    if have apt-get; then
+        echo "setup: PostgreSQL is missing; installing it"
+        apt_install postgresql && return 0
+    fi
+    echo "setup: PostgreSQL is missing, so the store in it is not tried" >&2
+}
+
 check_prometheus() {
     have promtool && return 0
     if have apt-get; then
@@ -240,6 +250,7 @@ case "$need" in
         check_browser
         check_containers
         check_service_tools
+        check_postgres
         check_prometheus
         check_test_tools
         check_openapi_tools

@@ -172,6 +172,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     // What tests of every layer say they left out depends on nothing.
     Row { crates: &["proof/skips"], may_use: &[] },
+    // A server for tests; it knows nothing of Wharf.
+    Row { crates: &["proof/postgres"], may_use: &[Crate("proof/skips")] },
     // What fuzz targets of every wire share, and those of the sessions themselves.
     Row { crates: &["proof/fuzz"], may_use: &[VOCAB, WIRE, PROTOCOL] },
     // The suites that every store must pass.
@@ -197,6 +199,7 @@ pub(super) const TEST_SUPPORT: &[Reach] = &[
     Crate("proof/testkit"),
     Crate("proof/contract"),
     Crate("proof/skips"),
+    Crate("proof/postgres"),
     Crate("proof/fuzz"),
     Crate("edges/builtin"),
 ];

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, params};
-use wharf_domain::{Artifact, Entry, Move, RunEntry};
-use wharf_ports::{FileRecord, StoreError};
-use wharf_vocab::{RunKey, ShardId, StreamId, StreamKind};
+use wharf_ports::{FileRecord, Publication, StoreError};
+use wharf_vocab::{ShardId, StreamKind};
 
 use crate::error::{from_sqlite, unavailable};
 use crate::{connect, migrations, read};
@@ -98,31 +97,10 @@ pub fn forget(copy: &Path, gone: &[FileRecord]) -> Result<(), StoreError> {
     change.commit().map_err(from_sqlite)
 }
 
-/// Files that an open run has staged and is about to publish.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Publication {
-    /// The run.
-    pub run: RunKey,
-    /// What is to be put where.
-    pub moves: Vec<Move>,
-    /// What the files are, by their places.
-    pub files: Vec<Artifact>,
-}
-
 /// What open runs are about to publish.
 pub fn publications(path: &Path) -> Result<Vec<Publication>, StoreError> {
     let conn = connect::reader(path)?;
     let shards: Vec<ShardId> = (0..=u8::MAX).map(ShardId).collect();
     let open = read::load_open(&conn, StreamKind::Run, &shards)?;
-    let publication = |(stream, stored): (StreamId, wharf_ports::History)| {
-        let StreamId::Run(run) = stream else { return None };
-        stored.entries.into_iter().rev().find_map(|(_, entry)| match entry {
-            Entry::Run(RunEntry::Publishing(begun)) => {
-                let (moves, files) = (begun.moves, begun.artifacts);
-                Some(Publication { run: run.clone(), moves, files })
-            }
-            _ => None,
-        })
-    };
-    Ok(open.into_iter().filter_map(publication).collect())
+    Ok(open.into_iter().filter_map(|(stream, stored)| Publication::of(&stream, stored)).collect())
 }

@@ -15,7 +15,6 @@ mod error;
 mod integrity;
 pub mod migrations;
 mod number;
-mod prepare;
 mod read;
 mod readers;
 mod room;

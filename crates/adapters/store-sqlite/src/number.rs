@@ -4,25 +4,17 @@
 //! its first entry. So an append is a single insert into a single tree, the rows of a stream lie
 //! together in order, and recovery reads entries without passing over progress.
 
+use wharf_ports::plan::Class;
 use wharf_ports::{StoreError, StoreErrorKind};
 
 const SEQ_BITS: u32 = 25;
 const CLASS_BITS: u32 = 1;
 const STREAM_BITS: u32 = 63 - SEQ_BITS - CLASS_BITS;
 
-/// What a row of the journal holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
-    Entries,
-    Progress,
-}
-
-impl Class {
-    fn bit(self) -> i64 {
-        match self {
-            Self::Entries => 0,
-            Self::Progress => 1,
-        }
+fn class_bit(class: Class) -> i64 {
+    match class {
+        Class::Entries => 0,
+        Class::Progress => 1,
     }
 }
 
@@ -41,7 +33,7 @@ pub(crate) fn row_id(stream: i64, class: Class, first_seq: u64) -> Result<i64, S
 
 /// No row of the class has a smaller number.
 pub(crate) fn first_row(stream: i64, class: Class) -> i64 {
-    (stream << (SEQ_BITS + CLASS_BITS)) | (class.bit() << SEQ_BITS)
+    (stream << (SEQ_BITS + CLASS_BITS)) | (class_bit(class) << SEQ_BITS)
 }
 
 /// No row of the same stream and class has a smaller number.

@@ -11,15 +11,15 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use wharf_domain::{Account, Price, Rights};
 use wharf_journal::audit::{Anchors, AuditKey, Sealer};
+use wharf_ports::plan::Prepared;
 use wharf_ports::{
-    AuditPage, AuditQuery, Batch, Clock, CommitError, CostQuery, CostRow, FileQuery, FileRecord,
-    History, HistoryRecord, Lease, OpenAsk, RunPage, RunQuery, SealedRecord, StatsQuery, StatsRow,
-    Store, StoreError, StoreSize, TraceQuery, WorldSize,
+    AuditPage, AuditQuery, Batch, Body, Clock, CommitError, CostQuery, CostRow, FileQuery,
+    FileRecord, History, HistoryRecord, Lease, OpenAsk, RunPage, RunQuery, SealedRecord,
+    StatsQuery, StatsRow, Store, StoreError, StoreSize, TraceQuery, WorldSize,
 };
 use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind, WorldId};
 
 use crate::error::unavailable;
-use crate::prepare::Prepared;
 use crate::readers::Readers;
 use crate::writer::{Answers, Commit, Job, QUEUE_JOBS_MAX, Writer};
 use crate::{connect, read, room};
@@ -86,6 +86,13 @@ impl SqliteStore {
         self.audit_growth.load(Ordering::Acquire)
     }
 
+    /// How large the file is, with what is not yet moved into it.
+    pub fn file_bytes(&self) -> Option<u64> {
+        let path = self.readers.path();
+        let size = |path: &Path| std::fs::metadata(path).map(|about| about.len()).ok();
+        Some(size(path)? + size(&connect::log_of(path)).unwrap_or(0))
+    }
+
     /// Has the writer do something between two groups.
     pub(crate) fn act<T: Send + 'static>(
         &self,
@@ -109,13 +116,21 @@ fn gone() -> StoreError {
     unavailable("the store is closed")
 }
 
+fn encode(body: &Body) -> Vec<u8> {
+    match body {
+        Body::Entries(entries) => wharf_journal::encode(entries),
+        Body::Progress(pieces) => wharf_journal::encode_progress(pieces),
+    }
+}
+
 /// Turns batches into bytes, here and not on the writer's thread, and waits for their answers.
 async fn commit(jobs: mpsc::Sender<Job>, batches: Vec<Arc<Batch>>) -> Answers {
     let count = batches.len();
     if count == 0 {
         return Answers::new();
     }
-    let prepared = batches.iter().map(|batch| Prepared::of(batch)).collect::<Result<_, _>>();
+    let prepared =
+        batches.iter().map(|batch| Prepared::of(batch, encode)).collect::<Result<_, _>>();
     drop(batches);
     let answers = match prepared {
         Ok(batches) => {

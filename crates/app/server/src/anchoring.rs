@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use wharf_store_sqlite::SqliteStore;
 
+use crate::database::StoreAdmin;
 use crate::lock::HomeLock;
 use crate::{Home, anchors};
 
@@ -30,7 +30,7 @@ pub(crate) struct Anchoring {
 }
 
 impl Anchoring {
-    pub(crate) fn begin(home: Home, store: Arc<SqliteStore>, mut lock: HomeLock) -> Self {
+    pub(crate) fn begin(home: Home, store: Arc<dyn StoreAdmin>, mut lock: HomeLock) -> Self {
         let ended = CancellationToken::new();
         let is_ended = ended.clone();
         let task = tokio::spawn(async move {
@@ -39,7 +39,7 @@ impl Anchoring {
                 let last = is_ended.is_cancelled();
                 let grown = store.audit_growth();
                 if (last || pace.is_due(grown, Instant::now()))
-                    && let Err(fault) = anchors::write(&home, &store).await
+                    && let Err(fault) = anchors::write(&home, &*store).await
                 {
                     tracing::warn!(%fault, "the audit could not be anchored");
                 }

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use wharf_journal::audit::Anchors;
-use wharf_store_sqlite::SqliteStore;
 use wharf_vocab::{Fault, Timestamp};
 
+use crate::database::StoreAdmin;
 use crate::{Home, fault, files};
 
 /// All anchors that a home keeps, and what is wrong with the files.
@@ -34,7 +34,7 @@ pub(crate) fn kept(home: &Home) -> (Anchors, Vec<String>) {
 }
 
 /// Writes down how far the audit has come.
-pub(crate) async fn write(home: &Home, store: &SqliteStore) -> Result<(), Fault> {
+pub(crate) async fn write(home: &Home, store: &dyn StoreAdmin) -> Result<(), Fault> {
     let anchors = store.anchors().await.map_err(|error| fault::of_store(&error))?;
     let text = serde_json::to_vec(&anchors).unwrap_or_default();
     files::replace(&home.anchors_file(), &text).map_err(|error| home.unwritable(&error))
@@ -42,7 +42,11 @@ pub(crate) async fn write(home: &Home, store: &SqliteStore) -> Result<(), Fault>
 
 /// Compares the database with the anchors of the last life; those that it does not reach are set
 /// aside and not written over.
-pub(crate) async fn compare(home: &Home, store: &SqliteStore, now: Timestamp) -> Result<(), Fault> {
+pub(crate) async fn compare(
+    home: &Home,
+    store: &dyn StoreAdmin,
+    now: Timestamp,
+) -> Result<(), Fault> {
     let heads = store.anchors().await.map_err(|error| fault::of_store(&error))?.heads;
     let reached: BTreeMap<_, _> = heads.iter().map(|head| (head.shard, head)).collect();
     let current = home.anchors_file();

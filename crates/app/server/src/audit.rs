@@ -22,8 +22,8 @@ pub struct AuditReport {
 /// Checks every seal, every signed head and the anchors of the home. Everything is only read, so
 /// a core may use the home meanwhile.
 pub fn verify(home: &Home) -> Result<AuditReport, Fault> {
-    let path = Settings::load(home)?.store;
-    if !path.exists() {
+    let database = Settings::load(home)?.store;
+    if !database.exists() {
         let message = format!("There is no database in {} yet.", home.path().display());
         return Err(Fault::new(Code::StoreUnavailable, message));
     }
@@ -37,8 +37,8 @@ pub fn verify(home: &Home) -> Result<AuditReport, Fault> {
     // Anchors are read first: a core that is running may write more of both meanwhile, and then
     // the database must be the newer one.
     let (anchors, mut findings) = anchors::kept(home);
-    let report = wharf_store_sqlite::verify_audit(&path, &key, &anchors)
-        .map_err(|error| fault::of_store(&error))?;
+    let report = database.verify_audit(&key, &anchors);
+    let report = report.map_err(|error| fault::of_store(&error))?;
     findings.extend(report.findings.iter().map(ToString::to_string));
     if report.findings_left_out > 0 {
         findings.push(format!("There are {} findings more.", report.findings_left_out));

@@ -1,7 +1,7 @@
 //! The console on the listener of the HTTP edge, what tells this core's home from others, and what
 //! is to be seen of its process and disk.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustix::fs::statvfs;
@@ -9,6 +9,7 @@ use wharf_http::{Mount, Vitals};
 use wharf_vocab::{Code, Digest, Fault, NodeId};
 
 use crate::Home;
+use crate::database::StoreAdmin;
 
 /// How much of the digest makes an id.
 const ID_CHARS: usize = 16;
@@ -32,12 +33,15 @@ pub(crate) fn home_id(node: &NodeId) -> String {
 }
 
 /// Looks at the process, the database and the disk.
-pub(crate) fn vitals(home: Home, store: PathBuf) -> Arc<dyn Fn() -> Vitals + Send + Sync> {
+pub(crate) fn vitals(
+    home: Home,
+    store: Arc<dyn StoreAdmin>,
+) -> Arc<dyn Fn() -> Vitals + Send + Sync> {
     Arc::new(move || {
         let disk = statvfs(home.path()).ok();
         Vitals {
             memory_bytes: memory(),
-            database_bytes: database(&store),
+            database_bytes: store.known_bytes(),
             disk_free_bytes: disk.as_ref().map(|room| room.f_bavail.saturating_mul(room.f_frsize)),
             disk_total_bytes: disk.as_ref().map(|room| room.f_blocks.saturating_mul(room.f_frsize)),
         }
@@ -49,12 +53,4 @@ fn memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages.saturating_mul(rustix::param::page_size() as u64))
-}
-
-/// The size of the database with what is not yet merged into it.
-fn database(store: &Path) -> Option<u64> {
-    let size = |path: &Path| std::fs::metadata(path).map(|about| about.len()).ok();
-    let mut ahead = store.as_os_str().to_owned();
-    ahead.push("-wal");
-    Some(size(store)? + size(Path::new(&ahead)).unwrap_or(0))
 }

@@ -14,12 +14,12 @@ use wharf_journal::audit::AuditKey;
 use wharf_ports::providers::ProviderControl;
 use wharf_ports::vault::Vault;
 use wharf_ports::{Clock, SteadyClock};
-use wharf_store_sqlite::SqliteStore;
 use wharf_tls::{Acceptor, CertFiles};
 use wharf_vault::FileVault;
 use wharf_vocab::{Code, Fault, NodeId};
 
 use crate::anchoring::Anchoring;
+use crate::database::StoreAdmin;
 use crate::edges::{EdgeParts, Edges};
 use crate::lock::HomeLock;
 use crate::settings::Settings;
@@ -84,7 +84,7 @@ pub struct Core {
     handle: Handle,
     edges: Edges,
     server: HttpServer,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn StoreAdmin>,
     storage: Storage,
     sweeping: SweepTask,
     telemetry: Telemetry,
@@ -141,12 +141,9 @@ impl Core {
         let url = url_of(listener.addr(), tls.as_ref());
         let renewal = tls::Renewal::begin(&home, tls.as_ref())?;
         let clock: Arc<dyn Clock> = Arc::new(SteadyClock::system());
-        let store = {
-            let (path, clock) = (settings.store.clone(), Arc::clone(&clock));
-            let open = move || SqliteStore::open(&path, &audit_key, clock);
-            Arc::new(blocking(move || open().map_err(|error| fault::of_store(&error))).await?)
-        };
-        anchors::compare(&home, &store, clock.now()).await?;
+        let opened = settings.store.open(audit_key, &node, Arc::clone(&clock)).await;
+        let store = opened.map_err(|error| fault::of_store(&error))?;
+        anchors::compare(&home, &*store, clock.now()).await?;
         let vault: Arc<dyn Vault> = Arc::new(vault);
         let mut storage = Storage::open(&home, &settings.artifacts).await?;
         let telemetry = Telemetry::prepare(settings.telemetry.clone(), &node);
@@ -180,7 +177,7 @@ impl Core {
             handle.clone(),
             home_id.clone(),
             Some(node.to_string()),
-            console::vitals(home.clone(), settings.store.clone()),
+            console::vitals(home.clone(), Arc::clone(&store)),
         );
         let mut mounts = edges.mounts(&handle, &owner, &status);
         mounts.push(console);

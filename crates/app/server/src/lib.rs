@@ -12,6 +12,7 @@ pub mod audit;
 pub mod backup;
 mod console;
 mod core;
+mod database;
 mod demo;
 pub mod doctor;
 mod edges;

@@ -1,12 +1,10 @@
 //! Brings the database of a home to another version. No core may use the home meanwhile.
 
-use std::path::PathBuf;
-
 use serde::Serialize;
 use wharf_ports::StoreError;
-use wharf_store_sqlite::migrations;
 use wharf_vocab::{Code, Fault};
 
+use crate::database::{Database, SchemaStatus};
 use crate::lock::HomeLock;
 use crate::settings::Settings;
 use crate::{Home, fault};
@@ -35,32 +33,32 @@ pub struct Migration {
 
 /// Which migrations the database has had and which are to come.
 pub fn status(home: &Home) -> Result<MigrationStatus, Fault> {
-    shown(migrations::status(&database(home)?))
+    shown(database(home)?.schema())
 }
 
 /// Brings the database to the newest version.
 pub fn up(home: &Home) -> Result<MigrationStatus, Fault> {
-    let path = database(home)?;
+    let database = database(home)?;
     let _alone = alone(home)?;
-    shown(migrations::up(&path))
+    shown(database.bring_up())
 }
 
 /// Takes the database back to version `to`.
 pub fn down(home: &Home, to: u32) -> Result<MigrationStatus, Fault> {
-    let path = database(home)?;
+    let database = database(home)?;
     let _alone = alone(home)?;
-    let current = shown(migrations::status(&path))?.current;
+    let current = shown(database.schema())?.current;
     if to > current {
         let message = format!("The database has version {current}, which is below {to} already.");
         return Err(Fault::new(Code::RequestInvalid, message));
     }
     let empties = |error| fault::of_store(&error);
-    if to == 0 && migrations::holds_anything(&path).map_err(empties)? {
+    if to == 0 && database.holds_anything().map_err(empties)? {
         let message = "Stepping below schema 1 would remove every run; nothing was changed. To \
                        begin anew, start a core with another home.";
         return Err(Fault::new(Code::RequestInvalid, message));
     }
-    shown(migrations::down(&path, to))
+    shown(database.take_down(to))
 }
 
 /// How large a database was before it was written anew, and is now.
@@ -74,17 +72,22 @@ pub struct Compacted {
 
 /// Writes the database anew without the room that nothing uses. From then on it shrinks by itself.
 pub fn compact(home: &Home) -> Result<Compacted, Fault> {
-    let path = database(home)?;
+    let Database::Sqlite(path) = database(home)? else {
+        let message = "PostgreSQL uses again what was freed by itself. To give room back to the \
+                       disk, run VACUUM FULL on the tables of the schema wharf while the core is \
+                       stopped.";
+        return Err(Fault::new(Code::RequestInvalid, message));
+    };
     let _alone = alone(home)?;
     let done = wharf_store_sqlite::compact(&path);
     let (before, after) = done.map_err(|error| fault::of_store(&error))?;
     Ok(Compacted { before_bytes: before.bytes, after_bytes: after.bytes })
 }
 
-fn database(home: &Home) -> Result<PathBuf, Fault> {
-    let path = Settings::load(home)?.store;
-    if path.exists() {
-        return Ok(path);
+fn database(home: &Home) -> Result<Database, Fault> {
+    let database = Settings::load(home)?.store;
+    if database.exists() {
+        return Ok(database);
     }
     let message =
         format!("There is no database in {} yet; `wharf up` creates it.", home.path().display());
@@ -96,7 +99,7 @@ fn alone(home: &Home) -> Result<HomeLock, Fault> {
     HomeLock::take(home)
 }
 
-fn shown(status: Result<migrations::SchemaStatus, StoreError>) -> Result<MigrationStatus, Fault> {
+fn shown(status: Result<SchemaStatus, StoreError>) -> Result<MigrationStatus, Fault> {
     let status = status.map_err(|error| fault::of_store(&error))?;
     let steps = (1..).zip(status.steps).map(|(version, name)| Migration { version, name });
     let (applied, pending) = steps.partition(|step| step.version <= status.current);

@@ -8,6 +8,7 @@ mod operators;
 mod policy;
 mod retention;
 mod rules;
+mod store;
 mod tables;
 mod telemetry;
 
@@ -21,6 +22,7 @@ use wharf_tls::CertFiles;
 use wharf_vocab::{Code, Fault, SandboxLevel, ToolId};
 
 use crate::Home;
+use crate::database::Database;
 use crate::fault::sentence;
 
 const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7420);
@@ -39,7 +41,7 @@ pub(crate) struct Settings {
     /// Origins of pages that may call the core, besides its own.
     pub(crate) origins: Vec<String>,
     /// The database.
-    pub(crate) store: PathBuf,
+    pub(crate) store: Database,
     /// Where agents connect, when not by a Unix socket.
     pub(crate) agents_tcp: Option<SocketAddr>,
     /// How often agents show that they are alive, when not as usual.
@@ -102,7 +104,7 @@ pub(crate) enum Format {
 #[serde(default, deny_unknown_fields)]
 struct SettingsFile {
     http: Http,
-    store: Store,
+    store: store::StoreTable,
     agents: agents::Agents,
     artifacts: artifacts::File,
     redaction: tables::Redaction,
@@ -130,12 +132,6 @@ struct Http {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Store {
-    path: Option<PathBuf>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
 struct LogFile {
     format: Option<Format>,
     level: Option<String>,
@@ -147,12 +143,12 @@ impl Settings {
         Self::read(home, |name| std::env::var(name).ok())
     }
 
-    /// Where the database lies, and whether files of worlds are kept in the home. It needs no
-    /// secret, so that a home can be copied without them.
-    pub(crate) fn places(home: &Home) -> Result<(PathBuf, bool), Fault> {
+    /// Where the file of the database lies, if it is one, and whether files of worlds are kept in
+    /// the home. It needs no secret, so that a home can be copied without them.
+    pub(crate) fn places(home: &Home) -> Result<(Option<PathBuf>, bool), Fault> {
         let file = SettingsFile::read(home)?;
-        let store = file.store.path.unwrap_or_else(|| STORE_DEFAULT.into());
-        Ok((home.path().join(store), file.artifacts.is_in_the_home()))
+        let var = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
+        Ok((file.store.file(home.path(), var)?, file.artifacts.is_in_the_home()))
     }
 
     fn read(home: &Home, var: impl Fn(&str) -> Option<String>) -> Result<Self, Fault> {
@@ -170,7 +166,7 @@ impl Settings {
         };
         let filter = var("WHARF_LOG").or(file.log.level);
         file.redaction.compile()?;
-        let store = file.store.path.unwrap_or_else(|| STORE_DEFAULT.into());
+        let store = file.store.settle(home.path(), var)?;
         Ok(Self {
             listen: listen.unwrap_or(LISTEN_DEFAULT),
             tls: tables::pair("http", home.path(), file.http.tls_cert, file.http.tls_key)?,
@@ -179,7 +175,7 @@ impl Settings {
                 file.http.origins,
                 "The key http.origins in wharf.toml",
             )?,
-            store: home.path().join(store),
+            store,
             agents_tcp: file.agents.tcp,
             agents_heartbeat_ms: file.agents.heartbeat_ms.map(|ms| ms.max(100)),
             sandbox: file.agents.sandbox(),
@@ -289,7 +285,12 @@ mod tests {
             vars.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         });
         found.map(|settings| Settings {
-            store: settings.store.strip_prefix(dir.path()).unwrap_or(&settings.store).to_owned(),
+            store: match settings.store {
+                Database::Sqlite(path) => {
+                    Database::Sqlite(path.strip_prefix(dir.path()).unwrap_or(&path).to_owned())
+                }
+                other => other,
+            },
             ..settings
         })
     }
@@ -300,7 +301,7 @@ mod tests {
         let home = Home::resolve(Some(dir.path().to_owned())).expect("a home");
         let settings = Settings::read(&home, |_| None).expect("fits");
         assert_eq!(settings.listen.to_string(), "127.0.0.1:7420");
-        assert_eq!(settings.store, dir.path().join("wharf.db"));
+        assert_eq!(settings.store, Database::Sqlite(dir.path().join("wharf.db")));
         assert_eq!(settings.log, LogSettings { format: Format::Text, filter: "info".to_owned() });
         assert!(settings.hosts.is_empty());
     }
@@ -312,7 +313,7 @@ mod tests {
         let settings = read(file, &[]).expect("fits");
         assert_eq!(settings.listen.port(), 1);
         assert_eq!(settings.hosts, ["a.example"]);
-        assert_eq!(settings.store, PathBuf::from("other.db"));
+        assert_eq!(settings.store, Database::Sqlite("other.db".into()));
         assert_eq!(settings.log, LogSettings { format: Format::Json, filter: "debug".to_owned() });
         let vars =
             [("WHARF_LISTEN", "127.0.0.1:2"), ("WHARF_LOG", "warn"), ("WHARF_LOG_FORMAT", "text")];

@@ -72,6 +72,8 @@ const COUNTERS: [(&str, &str); 23] = [
     ("wharf_provider_crashes_total", "Processes that ended by themselves or could not start."),
     ("wharf_runs_purged_total", "Runs that were removed."),
     ("wharf_store_failed_groups_total", "Group commits that failed."),
+    ("wharf_store_groups_again_total", "Group commits tried again: others were in the way."),
+    ("wharf_store_lost_connections_total", "Connections to the database lost by a lane."),
     ("wharf_artifact_damaged_total", "Whole reads of files that were not what was written."),
     ("wharf_artifact_presigns_total", "Addresses of files given out, by method."),
     ("wharf_artifact_bytes_read_total", "Bytes of files read through the core."),

@@ -1,8 +1,10 @@
 //! The index of files: which there are now, and who wrote and read each.
 
-use wharf_domain::Artifact;
 use wharf_domain::scope::WorldPath;
-use wharf_vocab::{Direction, RunId, Timestamp, WorldId};
+use wharf_domain::{Artifact, Entry, Move, RunEntry};
+use wharf_vocab::{Direction, RunId, RunKey, StreamId, Timestamp, WorldId};
+
+use crate::History;
 
 /// A record of the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,4 +76,29 @@ pub struct WorldSize {
     pub local_files: u64,
     /// How many bytes those have together.
     pub local_bytes: u64,
+}
+
+/// Files that an open run has staged and is about to publish.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Publication {
+    /// The run.
+    pub run: RunKey,
+    /// What is to be put where.
+    pub moves: Vec<Move>,
+    /// What the files are, by their places.
+    pub files: Vec<Artifact>,
+}
+
+impl Publication {
+    /// What an open stream is about to publish, if it is a run that is.
+    #[must_use]
+    pub fn of(stream: &StreamId, stored: History) -> Option<Self> {
+        let StreamId::Run(run) = stream else { return None };
+        stored.entries.into_iter().rev().find_map(|(_, entry)| match entry {
+            Entry::Run(RunEntry::Publishing(begun)) => {
+                Some(Self { run: run.clone(), moves: begun.moves, files: begun.artifacts })
+            }
+            _ => None,
+        })
+    }
 }

@@ -14,6 +14,7 @@ mod lifeline;
 pub mod logins;
 mod objects;
 mod observer;
+pub mod plan;
 mod provider;
 pub mod providers;
 mod stats;
@@ -22,7 +23,7 @@ mod trouble;
 pub mod vault;
 mod verify;
 
-pub use artifacts::{FileQuery, FileRecord, TraceQuery, WorldSize};
+pub use artifacts::{FileQuery, FileRecord, Publication, TraceQuery, WorldSize};
 pub use audit::{AUDIT_LOOKED_AT_MAX, AuditPage, AuditQuery};
 pub use batch::{Append, Batch, Body, Claim, CommitError, Refusal, StreamHead};
 pub use clock::{Clock, ManualClock, Sources, SteadyClock, SystemClock};

@@ -61,8 +61,11 @@ pub async fn audit_is_one_sealed_chain_per_shard(subject: Subject) {
     desk.put(audited(desk.batch(a), "four")).await;
 
     let records = desk.store().audit(0, 100).await.expect("readable");
-    let places: Vec<_> = records.iter().map(|record| (record.shard, record.n)).collect();
-    assert_eq!(places, [(a, 1), (b, 1), (a, 2), (a, 3)]);
+    // Chains of one call may lie in one another as they like.
+    let chain = |shard| records.iter().filter(move |record| record.shard == shard);
+    assert_eq!(chain(a).map(|record| record.n).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(chain(b).map(|record| record.n).collect::<Vec<_>>(), [1]);
+    let last = |shard| chain(shard).next_back().expect("a record").mac;
     let stored: Vec<_> = records
         .iter()
         .map(|sealed| serde_json::to_vec(&sealed.record).expect("serialises"))
@@ -75,7 +78,7 @@ pub async fn audit_is_one_sealed_chain_per_shard(subject: Subject) {
         mac: sealed.mac,
     });
     let sealer = Sealer::new(&desk.subject.key);
-    let heads = [sealer.sign(a, 3, records[3].mac), sealer.sign(b, 1, records[1].mac)];
+    let heads = [sealer.sign(a, 3, last(a)), sealer.sign(b, 1, last(b))];
     let report = verify(&desk.subject.key, rows, &heads, &Anchors::default());
     assert!(report.is_whole(), "{:?}", report.findings);
     assert_eq!(report.records, 4);

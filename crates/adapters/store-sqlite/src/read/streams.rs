@@ -3,11 +3,12 @@
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row, Rows, params};
 use wharf_domain::Entry;
+use wharf_ports::plan::Class;
 use wharf_ports::{History, HistoryItem, HistoryRecord, StoreError};
 use wharf_vocab::{Seq, ShardId, StreamId, StreamKind, Timestamp};
 
 use crate::error::{corrupt, from_journal, from_sqlite};
-use crate::number::{Class, ENTRIES_SPAN, clamp, first_row, first_row_sql, first_seq, last_row};
+use crate::number::{ENTRIES_SPAN, clamp, first_row, first_row_sql, first_seq, last_row};
 
 /// The entries of one stream.
 pub(crate) fn load(conn: &Connection, stream: &StreamId) -> Result<Option<History>, StoreError> {

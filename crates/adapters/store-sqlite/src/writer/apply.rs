@@ -2,60 +2,19 @@
 //! is checked, a refused batch needs nothing undone and its neighbours in the group stand.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
-use wharf_domain::RunSummary;
-use wharf_ports::{Claim, CommitError, Refusal, StoreError};
-use wharf_vocab::StreamKind;
+use wharf_domain::{Account, OpenHold, RunSummary};
+use wharf_ports::plan::{self, Class, Plan, Prepared, PreparedAppend, StreamPlace, StreamTarget};
+use wharf_ports::{Claim, CommitError, StoreError};
+use wharf_vocab::{AccountId, HoldId, ShardId, StreamKind};
 
 use super::Writer;
-use super::known::StreamPosition;
-use super::money::{Money, Moves};
+use super::money::Money;
 use super::sums::CountedRun;
 use crate::error::{corrupt, from_sqlite};
-use crate::number::row_id;
-use crate::prepare::{Prepared, PreparedAppend};
-
-/// A stream that a batch writes to.
-struct StreamTarget<'a> {
-    /// The last append to it, whose head is the stream's afterwards.
-    last: &'a PreparedAppend,
-    place: StreamPosition,
-    is_new: bool,
-}
-
-/// What a batch will write, once every part of it has been checked.
-struct BatchPlan<'a> {
-    targets: Vec<StreamTarget<'a>>,
-    /// The row number of each append that has a body.
-    rows: Vec<Option<i64>>,
-    moves: Moves,
-}
+use crate::number::{clamp, clamp_len, row_id};
 
 /// Why a batch goes no further.
-pub(super) enum Halt {
-    /// It concerns this batch only; nothing of it has been written.
-    Batch(CommitError),
-    /// The database does not do what it should, so no batch of the group can be trusted to it.
-    Group(StoreError),
-}
-
-impl From<Refusal> for Halt {
-    fn from(refusal: Refusal) -> Self {
-        Self::Batch(CommitError::Refused(refusal))
-    }
-}
-
-/// What is stored for this batch cannot be understood or has no room; others do not suffer.
-impl From<StoreError> for Halt {
-    fn from(error: StoreError) -> Self {
-        Self::Batch(CommitError::Failed(error))
-    }
-}
-
-impl From<rusqlite::Error> for Halt {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Group(from_sqlite(error))
-    }
-}
+pub(super) type Halt = plan::Halt<rusqlite::Error>;
 
 impl Writer {
     /// Makes a batch part of the transaction, or says why it cannot be. An outer error ends the
@@ -65,92 +24,26 @@ impl Writer {
         money: &mut Money,
         batch: &Prepared,
     ) -> Result<Result<(), CommitError>, StoreError> {
-        match self.check(money, batch) {
-            Ok(plan) => self.write(money, batch, plan).map(Ok).map_err(from_sqlite),
+        match Plan::of(&mut TransactionView { writer: self, money }, batch) {
+            Ok(plan) => self.write(money, batch, plan).map(Ok),
             Err(Halt::Batch(error)) => Ok(Err(error)),
-            Err(Halt::Group(error)) => Err(error),
+            Err(Halt::Group(error)) => Err(from_sqlite(error)),
         }
-    }
-
-    fn check<'a>(&mut self, money: &mut Money, batch: &'a Prepared) -> Result<BatchPlan<'a>, Halt> {
-        let shard = self.known.shard(&self.conn, batch.shard)?;
-        if shard.epoch == 0 || shard.epoch != batch.epoch.0 {
-            return Err(Refusal::Fenced.into());
-        }
-        let (targets, rows) = self.check_appends(batch)?;
-        if let Some(taken) = taken_claim(&self.conn, &batch.claims)? {
-            return Err(Refusal::Claimed(taken).into());
-        }
-        let moves = money.check(&self.conn, &batch.ledger)?;
-        Ok(BatchPlan { targets, rows, moves })
-    }
-
-    fn check_appends<'a>(
-        &mut self,
-        batch: &'a Prepared,
-    ) -> Result<(Vec<StreamTarget<'a>>, Vec<Option<i64>>), Halt> {
-        let mut targets: Vec<StreamTarget<'a>> = Vec::with_capacity(batch.appends.len());
-        let mut rows = Vec::with_capacity(batch.appends.len());
-        let mut last_stream = self.known.last_stream(&self.conn)?;
-        for append in &batch.appends {
-            let stream = || append.stream.clone();
-            let known = targets.iter_mut().find(|target| target.last.stream == append.stream);
-            let stored = match &known {
-                Some(target) => Some(target.place),
-                None => self.known.place(&self.conn, append)?,
-            };
-            let (mut place, is_new) = match stored {
-                Some(_) if append.expected == 0 => {
-                    let made_here = known.is_some_and(|target| target.is_new);
-                    let run = if made_here { None } else { self.summary(append)? };
-                    return Err(Refusal::Exists { stream: stream(), run }.into());
-                }
-                None if append.expected == 0 && append.len > 0 => {
-                    last_stream += 1;
-                    (StreamPosition { id: last_stream, seq: 0 }, true)
-                }
-                Some(place) if place.seq == append.expected => (place, false),
-                _ => return Err(Refusal::Stale { stream: stream() }.into()),
-            };
-            let row = (append.len > 0)
-                .then(|| row_id(place.id, append.class, append.expected + 1))
-                .transpose()?;
-            rows.push(row);
-            place.seq += append.len;
-            match known {
-                Some(target) => (target.last, target.place) = (append, place),
-                None => targets.push(StreamTarget { last: append, place, is_new }),
-            }
-        }
-        Ok((targets, rows))
-    }
-
-    /// What lists show of the run that an append wanted to make.
-    fn summary(&self, append: &PreparedAppend) -> Result<Option<Box<RunSummary>>, Halt> {
-        let json: Option<Option<String>> = self
-            .conn
-            .prepare_cached("SELECT summary FROM streams WHERE kind = ?1 AND key = ?2")?
-            .query_row(params![append.stream.kind().as_str(), append.key], |row| row.get(0))
-            .optional()?;
-        let run = json.flatten().map(|json| serde_json::from_str(&json)).transpose();
-        let damaged = |error| corrupt(format!("the summary of {} is damaged: {error}", append.key));
-        Ok(run.map_err(damaged)?.map(Box::new))
     }
 
     fn write(
         &mut self,
         money: &mut Money,
         batch: &Prepared,
-        plan: BatchPlan<'_>,
-    ) -> rusqlite::Result<()> {
-        let made = plan.targets.iter().find(|target| target.is_new).or(plan.targets.first());
-        write_claims(&self.conn, &batch.claims, made.map(|target| target.place.id))?;
-        money.take(&self.conn, batch.shard, plan.moves)?;
-        write_rows(&self.conn, batch, &plan.rows)?;
-        super::files::write(&self.conn, batch.at, &batch.artifacts)?;
+        plan: Plan<'_>,
+    ) -> Result<(), StoreError> {
+        write_claims(&self.conn, &batch.claims, plan.claimant()).map_err(from_sqlite)?;
+        money.take(&self.conn, batch.shard, plan.moves).map_err(from_sqlite)?;
+        write_rows(&self.conn, batch, &plan.streams)?;
+        super::files::write(&self.conn, batch.at, &batch.artifacts).map_err(from_sqlite)?;
         for target in &plan.targets {
-            self.count(target)?;
-            write_stream(&self.conn, batch, target)?;
+            self.count(target).map_err(from_sqlite)?;
+            write_stream(&self.conn, batch, target).map_err(from_sqlite)?;
             self.known.made_stream(target.place.id);
             if target.last.open {
                 self.known.remember(&target.last.stream, target.place);
@@ -158,7 +51,7 @@ impl Writer {
                 self.known.forget_stream(&target.last.stream);
             }
         }
-        self.write_audit(batch)
+        self.write_audit(batch).map_err(from_sqlite)
     }
 
     /// Has the sums say what a run's row is about to say.
@@ -199,22 +92,68 @@ impl Writer {
     }
 }
 
-/// The first claim that cannot be had, with what it stands for.
-fn taken_claim(conn: &Connection, claims: &[Claim]) -> rusqlite::Result<Option<Claim>> {
-    for (at, claim) in claims.iter().enumerate() {
-        let value: Option<String> = conn
-            .prepare_cached("SELECT value FROM claims WHERE scope = ?1 AND key = ?2")?
-            .query_row(params![claim.scope, claim.key], |row| row.get(0))
-            .optional()?;
-        if let Some(value) = value {
-            return Ok(Some(Claim { value, ..claim.clone() }));
-        }
-        let same = |other: &Claim| other.scope == claim.scope && other.key == claim.key;
-        if claims[..at].iter().any(same) {
-            return Ok(Some(claim.clone()));
-        }
+/// What is stored, as one transaction sees it.
+struct TransactionView<'a> {
+    writer: &'a mut Writer,
+    money: &'a mut Money,
+}
+
+impl plan::Stored for TransactionView<'_> {
+    type Trouble = rusqlite::Error;
+
+    fn epoch(&mut self, shard: ShardId) -> Result<u64, Halt> {
+        let Writer { known, conn, .. } = &mut *self.writer;
+        known.shard(conn, shard).map(|shard| shard.epoch).map_err(Halt::Group)
     }
-    Ok(None)
+
+    fn place(&mut self, append: &PreparedAppend) -> Result<Option<StreamPlace>, Halt> {
+        let Writer { known, conn, .. } = &mut *self.writer;
+        known.place(conn, append).map_err(Halt::Group)
+    }
+
+    fn new_stream(&mut self, _: &Prepared, before: usize) -> Result<i64, Halt> {
+        let Writer { known, conn, .. } = &mut *self.writer;
+        let last = known.last_stream(conn).map_err(Halt::Group)?;
+        Ok(last.saturating_add(clamp_len(before)).saturating_add(1))
+    }
+
+    fn fits(&self, stream: i64, class: Class, seq: u64) -> Result<(), StoreError> {
+        row_id(stream, class, seq).map(|_| ())
+    }
+
+    fn summary(&mut self, append: &PreparedAppend) -> Result<Option<Box<RunSummary>>, Halt> {
+        let json: Option<Option<String>> = self
+            .writer
+            .conn
+            .prepare_cached("SELECT summary FROM streams WHERE kind = ?1 AND key = ?2")
+            .and_then(|mut select| {
+                select
+                    .query_row(params![append.stream.kind().as_str(), append.key], |row| row.get(0))
+                    .optional()
+            })
+            .map_err(Halt::Group)?;
+        let run = json.flatten().map(|json| serde_json::from_str(&json)).transpose();
+        let damaged = |error| corrupt(format!("the summary of {} is damaged: {error}", append.key));
+        Ok(run.map_err(damaged)?.map(Box::new))
+    }
+
+    fn claimed(&mut self, claim: &Claim) -> Result<Option<String>, Halt> {
+        self.writer
+            .conn
+            .prepare_cached("SELECT value FROM claims WHERE scope = ?1 AND key = ?2")
+            .and_then(|mut select| {
+                select.query_row(params![claim.scope, claim.key], |row| row.get(0)).optional()
+            })
+            .map_err(Halt::Group)
+    }
+
+    fn account(&mut self, id: &AccountId) -> Result<Option<Account>, Halt> {
+        Ok(self.money.account(&self.writer.conn, id)?.cloned())
+    }
+
+    fn hold(&mut self, id: &HoldId) -> Result<Option<OpenHold>, Halt> {
+        super::money::hold(&self.writer.conn, id)
+    }
 }
 
 fn write_claims(conn: &Connection, claims: &[Claim], stream: Option<i64>) -> rusqlite::Result<()> {
@@ -227,23 +166,26 @@ fn write_claims(conn: &Connection, claims: &[Claim], stream: Option<i64>) -> rus
     Ok(())
 }
 
-fn write_rows(conn: &Connection, batch: &Prepared, rows: &[Option<i64>]) -> rusqlite::Result<()> {
-    let mut insert = conn.prepare_cached(
-        "INSERT INTO journal (id, last_seq, at, commit_no, body) VALUES (?1, ?2, ?3, ?4, ?5)",
-    )?;
-    for (append, row) in batch.appends.iter().zip(rows) {
-        if let Some(id) = row {
-            let last = append.expected + append.len;
-            insert.execute(params![
+fn write_rows(conn: &Connection, batch: &Prepared, streams: &[i64]) -> Result<(), StoreError> {
+    let mut insert = conn
+        .prepare_cached(
+            "INSERT INTO journal (id, last_seq, at, commit_no, body) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )
+        .map_err(from_sqlite)?;
+    for (append, stream) in batch.appends.iter().zip(streams).filter(|(it, _)| it.len > 0) {
+        let id = row_id(*stream, append.class, append.expected + 1)?;
+        let last = append.expected + append.len;
+        insert
+            .execute(params![
                 id,
                 last.cast_signed(),
                 batch.at.0.cast_signed(),
                 batch.no.0.cast_signed(),
                 append.body
-            ])?;
-            if append.replaces {
-                super::replace::earlier(conn, *id)?;
-            }
+            ])
+            .map_err(from_sqlite)?;
+        if append.replaces {
+            super::replace::earlier(conn, id).map_err(from_sqlite)?;
         }
     }
     Ok(())
@@ -259,8 +201,8 @@ fn write_stream(
     let status = run.map(|run| run.status);
     let tool = run.map(|run| run.tool.as_str());
     let summary = run.map(|run| run.summary.as_str());
-    let cost = run.map(|run| run.cost_micro);
-    let wall = run.map(|run| run.wall_ms);
+    let cost = run.map(|run| run.cost_micro.cast_signed());
+    let wall = run.map(|run| clamp(run.wall_ms));
     let over_hold = run.map(|run| run.over_hold);
     let seq = place.seq.cast_signed();
     if *is_new {
@@ -282,7 +224,7 @@ fn write_stream(
             summary,
             cost,
             wall,
-            run.map(|run| run.created_at),
+            run.map(|run| clamp(run.created_at.0)),
             run.and_then(|run| run.caller.as_deref()),
             run.and_then(|run| run.called_by.as_deref()),
             run.and_then(|run| run.parent.as_deref()),

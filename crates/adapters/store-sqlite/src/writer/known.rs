@@ -8,9 +8,8 @@ use std::collections::hash_map::Entry;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 use wharf_journal::audit::{GENESIS, Sealer};
+use wharf_ports::plan::{PreparedAppend, StreamPlace};
 use wharf_vocab::{ShardId, StreamId};
-
-use crate::prepare::PreparedAppend;
 
 /// Streams that are remembered in each of two generations.
 const STREAMS_MAX: usize = 8_192;
@@ -23,8 +22,8 @@ pub(crate) struct WriterCache {
     shards: HashMap<ShardId, ShardState>,
     /// Shards whose heads are not written yet.
     touched: Vec<ShardId>,
-    recent: HashMap<StreamId, StreamPosition>,
-    older: HashMap<StreamId, StreamPosition>,
+    recent: HashMap<StreamId, StreamPlace>,
+    older: HashMap<StreamId, StreamPlace>,
 }
 
 /// A shard's lease and how far it has come.
@@ -36,13 +35,6 @@ pub(super) struct ShardState {
     pub(super) audit_n: u64,
     pub(super) audit_mac: [u8; 32],
     touched: bool,
-}
-
-/// A stream's number and the end of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct StreamPosition {
-    pub(super) id: i64,
-    pub(super) seq: u64,
 }
 
 impl WriterCache {
@@ -141,7 +133,7 @@ impl WriterCache {
         &mut self,
         conn: &Connection,
         append: &PreparedAppend,
-    ) -> rusqlite::Result<Option<StreamPosition>> {
+    ) -> rusqlite::Result<Option<StreamPlace>> {
         if let Some(place) = self.recent.get(&append.stream) {
             return Ok(Some(*place));
         }
@@ -150,13 +142,13 @@ impl WriterCache {
         }
         conn.prepare_cached("SELECT id, seq FROM streams WHERE kind = ?1 AND key = ?2")?
             .query_row(params![append.stream.kind().as_str(), append.key], |row| {
-                Ok(StreamPosition { id: row.get(0)?, seq: row.get::<_, i64>(1)?.cast_unsigned() })
+                Ok(StreamPlace { id: row.get(0)?, seq: row.get::<_, i64>(1)?.cast_unsigned() })
             })
             .optional()
     }
 
     /// Remembers where a stream that will be written to again stands.
-    pub(super) fn remember(&mut self, stream: &StreamId, place: StreamPosition) {
+    pub(super) fn remember(&mut self, stream: &StreamId, place: StreamPlace) {
         if let Some(known) = self.recent.get_mut(stream) {
             *known = place;
             return;

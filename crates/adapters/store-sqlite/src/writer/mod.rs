@@ -19,10 +19,10 @@ use std::time::Instant;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 use wharf_journal::audit::Sealer;
+use wharf_ports::plan::Prepared;
 use wharf_ports::{CommitError, StoreError, Trouble, TroubleOver};
 
 use crate::error::from_sqlite;
-use crate::prepare::Prepared;
 use known::WriterCache;
 use money::Money;
 pub(crate) use money::{read_columns, to_account};

@@ -2,12 +2,13 @@
 
 use rusqlite::{OptionalExtension as _, params};
 use wharf_ports::StoreError;
+use wharf_ports::plan::Class;
 use wharf_vocab::StreamId;
 
 use super::Writer;
 use super::sums::CountedRun;
 use crate::error::from_sqlite;
-use crate::number::{Class, first_row, last_row};
+use crate::number::{first_row, last_row};
 use crate::room;
 
 impl Writer {

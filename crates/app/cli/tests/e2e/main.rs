@@ -24,6 +24,7 @@ mod openapi;
 mod operatives;
 mod operators;
 mod page;
+mod postgres;
 mod processes;
 mod promises;
 mod purge;

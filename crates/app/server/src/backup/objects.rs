@@ -11,8 +11,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use wharf_artifacts::{ObjectFolder, StoredObject};
-use wharf_ports::FileRecord;
-use wharf_store_sqlite::backup::{self, Publication};
+use wharf_ports::{FileRecord, Publication};
+use wharf_store_sqlite::backup;
 use wharf_vocab::{B3, Fault, Timestamp};
 
 use super::Watcher;

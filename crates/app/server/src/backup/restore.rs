@@ -170,6 +170,7 @@ impl Restoration<'_> {
     /// The database, where the configuration that was restored says that it lies.
     fn database(&mut self, state: &str, piece: &ByteDigest) -> Result<(), Fault> {
         let (path, _) = Settings::places(self.home)?;
+        let Some(path) = path else { return Err(super::take::in_a_server(self.home)) };
         let failed = |error: io::Error| trouble("write", &path, &error);
         if path.exists() {
             let message = format!(

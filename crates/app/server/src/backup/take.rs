@@ -63,6 +63,7 @@ pub fn take(
     watcher: &mut dyn Watcher,
 ) -> Result<BackupSummary, Fault> {
     let (database, kept) = Settings::places(home)?;
+    let Some(database) = database else { return Err(in_a_server(home)) };
     if !database.exists() {
         let message = format!("There is no database in {} yet.", home.path().display());
         return Err(Fault::new(Code::StoreUnavailable, message));
@@ -92,6 +93,18 @@ pub fn take(
     let tidied = place.tidy(Some(&state)).and_then(|()| blobs.tidy());
     tidied.map_err(|error| trouble("tidy", &dir, &error))?;
     Ok(taken(named.to_owned(), manifest, &blobs))
+}
+
+/// A database in a server is copied by the server's own means.
+pub(super) fn in_a_server(home: &Home) -> Fault {
+    let message = format!(
+        "The database is in PostgreSQL, which has its own means: back it up with `pg_dump \
+         --format=custom --schema=wharf`, or by continuous archiving, and together with it the \
+         home {}: secrets, wharf.toml, the anchors in run/ and, unless [artifacts] names an S3, \
+         objects. docs/postgresql.md says in which order, and how to restore.",
+        home.path().display()
+    );
+    Fault::new(Code::RequestInvalid, message)
 }
 
 /// The copy of the database while it is looked at.

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
-use std::path::Path;
 
 use wharf_artifacts::ObjectFolder;
 use wharf_ports::{Clock as _, FileRecord, ObjectStore as _, SystemClock};
-use wharf_store_sqlite::backup;
 use wharf_vocab::B3;
 
 use super::Check;
+use crate::database::Database;
 use crate::settings::Settings;
 use crate::settings::artifacts::{Location, S3};
 use crate::{Home, fault, storage};
@@ -29,7 +28,7 @@ pub(super) fn checks(home: &Home, settings: &Settings, deep: bool) -> Vec<Check>
         return Vec::new();
     }
     let mut records = Vec::new();
-    if let Err(error) = backup::files(database, &mut |record| records.push(record)) {
+    if let Err(error) = database.files(&mut |record| records.push(record)) {
         return vec![Check::fail(FILES, fault::of_store(&error).message)];
     }
     if let Location::S3(s3) = &settings.artifacts.place {
@@ -60,7 +59,7 @@ impl FileComparison {
     fn compare(
         &mut self,
         folder: &ObjectFolder,
-        database: &Path,
+        database: &Database,
         record: &FileRecord,
         deep: bool,
     ) -> io::Result<()> {
@@ -70,7 +69,7 @@ impl FileComparison {
         self.bytes = self.bytes.saturating_add(file.bytes);
         let Some(object) = folder.look(&key)? else {
             // A core may have removed it since the records were read.
-            if backup::is_here(database, record).unwrap_or(true) {
+            if database.is_here(record).unwrap_or(true) {
                 self.missing.push(key);
             }
             return Ok(());
@@ -116,7 +115,7 @@ impl FileComparison {
 }
 
 /// Compares files with what an S3 lists of their worlds, by size.
-fn in_s3(s3: &S3, database: &Path, records: &[FileRecord]) -> Check {
+fn in_s3(s3: &S3, database: &Database, records: &[FileRecord]) -> Check {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return Check::warn(FILES, "the S3 cannot be asked") };
     let worlds: BTreeSet<&str> =
@@ -147,7 +146,7 @@ fn in_s3(s3: &S3, database: &Path, records: &[FileRecord]) -> Check {
         seen.count += 1;
         seen.bytes = seen.bytes.saturating_add(file.bytes);
         match listed.get(&key) {
-            None if backup::is_here(database, record).unwrap_or(true) => seen.missing.push(key),
+            None if database.is_here(record).unwrap_or(true) => seen.missing.push(key),
             Some(bytes) if *bytes != file.bytes => seen.differing.push(key),
             _ => {}
         }
@@ -163,10 +162,10 @@ fn has_hash(folder: &ObjectFolder, key: &str, wanted: &B3) -> io::Result<bool> {
 }
 
 /// Objects that no record speaks of and no run is about to publish.
-fn leftovers(folder: &ObjectFolder, database: &Path, records: &[FileRecord]) -> Check {
+fn leftovers(folder: &ObjectFolder, database: &Database, records: &[FileRecord]) -> Check {
     let mut known: BTreeSet<String> =
         records.iter().map(|record| record.artifact.path.key(&record.artifact.world)).collect();
-    for staged in backup::publications(database).unwrap_or_default() {
+    for staged in database.publications().unwrap_or_default() {
         known.extend(staged.moves.iter().map(|one| one.from.key(&staged.run.world)));
     }
     let now = SystemClock.now();

@@ -189,7 +189,7 @@ fn check_origin(url: &str) -> Result<(), Fault> {
     }
 }
 
-fn read_secret(path: &Path) -> Result<String, Fault> {
+pub(super) fn read_secret(path: &Path) -> Result<String, Fault> {
     match std::fs::read_to_string(path) {
         Ok(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
         Ok(_) => Err(invalid(format!("{} is empty.", path.display()))),

@@ -1,0 +1,222 @@
+//! The lanes that write: each gathers what waits into a group while its last group is committed.
+
+mod binding;
+mod careful;
+mod known;
+mod lane;
+mod statements;
+mod writes;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use futures::future::join_all;
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use wharf_ports::plan::Prepared;
+use wharf_ports::{CommitError, StoreError};
+use wharf_vocab::ShardId;
+
+use crate::error::unavailable;
+pub(crate) use binding::shard_number;
+pub(crate) use careful::to_account;
+pub(crate) use known::Memory;
+use lane::Lane;
+pub(crate) use lane::LaneShared;
+pub(crate) use writes::Answers;
+
+/// Batches that share one transaction at most, unless a single call brings more.
+const GROUP_BATCHES_MAX: usize = 256;
+/// Bytes that share one transaction at most, unless a single call brings more.
+const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Calls that may wait for a lane; whoever comes then waits to be let in.
+const QUEUE_CALLS_MAX: usize = 1024;
+
+/// Batches of one call.
+#[derive(Debug)]
+struct Call {
+    batches: Vec<Prepared>,
+    answer: oneshot::Sender<Answers>,
+}
+
+/// All lanes of a store.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    queues: Mutex<Vec<mpsc::Sender<Call>>>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+    audit_growth: Arc<AtomicU64>,
+}
+
+impl Lanes {
+    pub(crate) fn begin(shared: &Arc<LaneShared>) -> Self {
+        let audit_growth = Arc::<AtomicU64>::default();
+        let (mut queues, mut tasks) = (Vec::new(), Vec::new());
+        for number in 0..shared.options.lanes {
+            let (queue, calls) = mpsc::channel(QUEUE_CALLS_MAX);
+            let lane = Lane::new(Arc::clone(shared), i16::try_from(number).unwrap_or(i16::MAX));
+            tasks.push(tokio::spawn(run(lane, calls, Arc::clone(&audit_growth))));
+            queues.push(queue);
+        }
+        Self { queues: Mutex::new(queues), tasks: Mutex::new(tasks), audit_growth }
+    }
+
+    /// How many groups have added to the audit.
+    pub(crate) fn audit_growth(&self) -> u64 {
+        self.audit_growth.load(Ordering::Acquire)
+    }
+
+    /// Hands batches to their lanes and waits for their answers, one per batch and in order.
+    pub(crate) fn commit(
+        &self,
+        batches: Vec<Prepared>,
+    ) -> impl Future<Output = Answers> + Send + use<> {
+        let queues = self.queues.lock().clone();
+        async move {
+            let count = batches.len();
+            if queues.is_empty() {
+                return vec![Err(CommitError::Failed(closed())); count];
+            }
+            let choice = LaneChoice::of(&batches, queues.len());
+            let mut parts: Vec<(Vec<usize>, Vec<Prepared>)> = Vec::new();
+            parts.resize_with(queues.len(), Default::default);
+            for (at, batch) in batches.into_iter().enumerate() {
+                let part = &mut parts[choice.lane(batch.shard)];
+                part.0.push(at);
+                part.1.push(batch);
+            }
+            let sent = queues.iter().zip(parts).filter(|(_, part)| !part.0.is_empty());
+            let answers = join_all(sent.map(|(queue, (places, batches))| async move {
+                let answers = hand_over(queue, batches).await;
+                places.into_iter().zip(answers)
+            }))
+            .await;
+            let mut all: Vec<_> = answers.into_iter().flatten().collect();
+            all.sort_by_key(|(at, _)| *at);
+            all.into_iter().map(|(_, answer)| answer).collect()
+        }
+    }
+
+    /// Lets lanes finish what was handed to them, and ends them.
+    pub(crate) async fn close(&self) -> Result<(), StoreError> {
+        self.queues.lock().clear();
+        let tasks = std::mem::take(&mut *self.tasks.lock());
+        let ended = join_all(tasks).await;
+        match ended.iter().all(Result::is_ok) {
+            true => Ok(()),
+            false => Err(unavailable("a lane ended with a fault")),
+        }
+    }
+}
+
+async fn hand_over(queue: &mpsc::Sender<Call>, batches: Vec<Prepared>) -> Answers {
+    let count = batches.len();
+    let (answer, answers) = oneshot::channel();
+    let sent = queue.send(Call { batches, answer }).await;
+    let answers = match sent {
+        Ok(()) => answers.await.map_err(|_| closed()),
+        Err(_) => Err(closed()),
+    };
+    answers.unwrap_or_else(|error| vec![Err(CommitError::Failed(error)); count])
+}
+
+fn closed() -> StoreError {
+    unavailable("the store is closed")
+}
+
+/// Which lane the batches of one call go to.
+#[derive(Debug, Clone, Copy)]
+enum LaneChoice {
+    /// Each to that of its shard.
+    OfShard(usize),
+    /// All to one, since they touch what does not belong to a shard, and a later one must see what
+    /// an earlier one did.
+    One(usize),
+}
+
+impl LaneChoice {
+    fn of(batches: &[Prepared], lanes: usize) -> Self {
+        let by_shard = Self::OfShard(lanes);
+        let parts: [fn(&Prepared) -> bool; 3] = [
+            |batch| !batch.ledger.is_empty(),
+            |batch| !batch.claims.is_empty(),
+            |batch| !batch.artifacts.is_empty(),
+        ];
+        for has in parts {
+            let mut own = batches.iter().filter(|it| has(it)).map(|it| by_shard.lane(it.shard));
+            let Some(first) = own.next() else { continue };
+            if own.any(|lane| lane != first) {
+                return Self::One(first);
+            }
+        }
+        by_shard
+    }
+
+    fn lane(self, shard: ShardId) -> usize {
+        match self {
+            Self::OfShard(lanes) => shard.index() % lanes,
+            Self::One(lane) => lane,
+        }
+    }
+}
+
+/// Works until nobody can hand anything over any more.
+async fn run(mut lane: Lane, mut calls: mpsc::Receiver<Call>, audit_growth: Arc<AtomicU64>) {
+    let mut trouble = false;
+    while let Some(first) = calls.recv().await {
+        let group = gather(first, &mut calls);
+        metrics::gauge!("wharf_store_queue_jobs").set(calls.len() as f64);
+        let batches: Vec<&Prepared> = group.iter().flat_map(|call| &call.batches).collect();
+        let started = Instant::now();
+        let result = lane.commit(&batches).await;
+        metrics::histogram!("wharf_store_commit_seconds").record(started.elapsed().as_secs_f64());
+        metrics::histogram!("wharf_store_group_batches").record(batches.len() as f64);
+        match &result {
+            Ok(_) if std::mem::take(&mut trouble) => {
+                tracing::info!("the store takes writes again");
+            }
+            Ok(_) => {}
+            Err(error) => {
+                metrics::counter!("wharf_store_failed_groups_total").increment(1);
+                if !std::mem::replace(&mut trouble, true) {
+                    tracing::warn!(kind = ?error.kind, %error, "writes to the store fail");
+                }
+            }
+        }
+        if result.is_ok() && batches.iter().any(|batch| !batch.audit.is_empty()) {
+            audit_growth.fetch_add(1, Ordering::Release);
+        }
+        answer(group, result);
+    }
+}
+
+/// Adds the calls that wait to the first, as long as the group stays small enough.
+fn gather(first: Call, calls: &mut mpsc::Receiver<Call>) -> Vec<Call> {
+    let bytes_of = |call: &Call| call.batches.iter().map(|batch| batch.bytes).sum::<usize>();
+    let (mut batches, mut bytes) = (first.batches.len(), bytes_of(&first));
+    let mut group = vec![first];
+    while batches < GROUP_BATCHES_MAX && bytes < GROUP_BYTES_MAX {
+        let Ok(call) = calls.try_recv() else { break };
+        batches += call.batches.len();
+        bytes += bytes_of(&call);
+        group.push(call);
+    }
+    group
+}
+
+/// Tells every caller what became of its batches. A caller may have gone away; what was committed
+/// is true all the same.
+fn answer(group: Vec<Call>, result: Result<Answers, StoreError>) {
+    let mut answers = match result {
+        Ok(answers) => answers.into_iter(),
+        Err(error) => {
+            let count = group.iter().map(|call| call.batches.len()).sum();
+            vec![Err(CommitError::Failed(error)); count].into_iter()
+        }
+    };
+    for call in group {
+        let own = answers.by_ref().take(call.batches.len()).collect();
+        let _ = call.answer.send(own);
+    }
+}

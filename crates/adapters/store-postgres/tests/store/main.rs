@@ -1,0 +1,10 @@
+//! The PostgreSQL store through its public face, on a real server.
+
+mod contract;
+mod ledger;
+mod proxy;
+mod same_as_memory;
+mod support;
+mod tls;
+mod trouble;
+mod two_cores;
