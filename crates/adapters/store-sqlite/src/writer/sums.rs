@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use crate::prepare::PreparedRun;
+use wharf_ports::plan::PreparedRun;
+
+use crate::number::clamp;
 
 /// How long a row of sums lasts.
 pub(crate) const HOUR_MS: i64 = 3_600_000;
@@ -52,13 +54,13 @@ impl CountedRun {
     /// A run that is about to be stored under this key.
     pub(super) fn of(key: &str, run: &PreparedRun) -> Self {
         Self {
-            created_at: run.created_at,
+            created_at: clamp(run.created_at.0),
             world: world_of(key),
             tool: run.tool.as_str().to_owned(),
             caller: run.called_by.clone().unwrap_or_default(),
             status: run.status.to_owned(),
-            cost_micro: run.cost_micro,
-            wall_ms: run.wall_ms,
+            cost_micro: clamp(run.cost_micro),
+            wall_ms: clamp(run.wall_ms),
         }
     }
 
@@ -87,8 +89,8 @@ impl CountedRun {
     pub(super) fn then(&self, run: Option<&PreparedRun>) -> Self {
         Self {
             status: run.map_or("", |run| run.status).to_owned(),
-            cost_micro: run.map_or(0, |run| run.cost_micro),
-            wall_ms: run.map_or(0, |run| run.wall_ms),
+            cost_micro: run.map_or(0, |run| clamp(run.cost_micro)),
+            wall_ms: run.map_or(0, |run| clamp(run.wall_ms)),
             ..self.clone()
         }
     }
