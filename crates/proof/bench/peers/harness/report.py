@@ -60,12 +60,11 @@ class Report:
 
     def notes(self) -> list[str]:
         """What rows must be read with, each said once."""
-        found: list[str] = []
+        found: dict[str, dict[str, None]] = {}
         for row in self.rows:
-            note = f"{row.peer}, {row.work.title}: {row.work.note}."
-            if row.work.note and note not in found:
-                found.append(note)
-        return found
+            if row.work.note:
+                found.setdefault(row.work.note, {})[row.peer] = None
+        return [f"{', '.join(peers)}: {note}." for note, peers in found.items()]
 
     # ---- tables
 
@@ -78,7 +77,7 @@ class Report:
 
     def plain(self) -> str:
         """The tables for a terminal."""
-        parts = [aligned(HEAD, self.lines())] if self.rows else []
+        parts = [aligned(HEAD, grouped(self.lines()))] if self.rows else []
         if self.crashes:
             parts += ["kill -9 of everything under load", aligned(CRASH_HEAD, self.crash_lines())]
         parts += [f"note: {note}" for note in self.notes()]
@@ -113,7 +112,8 @@ class Report:
         text = (
             f"{it['date']}{quick}: {it['cores']} cores ({it['processor']}), "
             f"{it['memory_gib']} GiB, {it['system']}, Linux {it['kernel']}, {it['file_system']}. "
-            f"Wharf {it['wharf']}, commit {it['commit']}. Callers, servers and handlers share the cores; nothing is pinned. "
+            f"Wharf {it['wharf']}, commit {it['commit']}. "
+            "Callers, servers and handlers share the cores; nothing is pinned. "
             f"Each figure is the median of {self.pace.rounds} rounds in turns with Wharf, of "
             f"{self.pace.seconds:g} s each, with the lowest and the highest; the number of times "
             f"stands with its interval.{flush}"
@@ -162,22 +162,22 @@ class Report:
         }
 
 
-HEAD = ["work", "at once", "peer", "version", "figure", "Wharf, as", "Wharf", "Wharf is better by"]
+HEAD = ["peer", "version", "work", "at once", "figure", "Wharf, as", "Wharf", "times as good"]
 CRASH_HEAD = ["who", "acknowledged", "lost", "done twice", "ready again", "says itself"]
 README_HEAD = [
     "durable calls, each flushed to disk before it is acknowledged",
     "1 caller: peer",
     "Wharf",
-    "better by",
+    "times as good",
     "64 callers: peer",
     "Wharf ",
-    "better by ",
+    "times as good ",
 ]
 
 
 def cells_of(row: Row) -> list[list[str]]:
     """The lines of one row: one for each counterpart."""
-    start = [row.work.title, str(row.work.callers), row.peer, row.version]
+    start = [row.peer, row.version, row.work.title, str(row.work.callers)]
     if row.error:
         return [[*start, f"not measured: {one_line(row.error)}", "–", "–", "–"]]
     theirs = shown(row.spread(PEER), row.work.unit)
@@ -247,11 +247,25 @@ def number(value: float) -> str:
         return f"{value:,.0f}"
     if value >= 100 or value == int(value):
         return f"{value:.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    if value >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
 
 
 def one_line(text: str) -> str:
     return " ".join(text.split())[:200].replace("|", "/")
+
+
+def grouped(lines: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Lines without what the line above says already, up to the first cell that differs."""
+    found, above = [], []
+    for line in lines:
+        same = 0
+        while above and same < len(line) and line[same] == above[same]:
+            same += 1
+        found.append([""] * same + list(line[same:]))
+        above = line
+    return found
 
 
 def aligned(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

@@ -49,7 +49,7 @@ def report(*rows):
 class Tables(unittest.TestCase):
     def test_a_row_has_both_figures_and_how_many_times_as_good(self):
         [cells] = cells_of(row([(4.0, 1.0), (6.0, 2.0), (5.0, 2.0)]))
-        self.assertEqual(cells[:4], ["durable echo", "1", "Other", "1.2"])
+        self.assertEqual(cells[:4], ["Other", "1.2", "durable echo", "1"])
         self.assertEqual(cells[4:7], ["5 ms (4–6)", "Python agent", "2 ms (1–2)"])
         self.assertEqual(cells[7], "3 × (2.50–4, 75 %)")
 
@@ -74,6 +74,7 @@ class Tables(unittest.TestCase):
             (0.876, "0.88"),
             (11536.2, "11,536"),
             (48.04, "48.0"),
+            (0.0234, "0.023"),
             (312.4, "312"),
         ):
             self.assertEqual(number(value), wanted)
