@@ -202,6 +202,8 @@ def crash_cells(row: CrashRow) -> list[str]:
         for what, count in crash.undone.items():
             said[what] = said.get(what, 0) + count
     told = "; ".join(f"{count} {what}" for what, count in sorted(said.items())) or "–"
+    never = sum(crash.undone_not_done for crash in row.crashes)
+    told += f" ({never} of them not done)" if never else ""
     again = shown(spread(ready), "ms") if max(ready) >= 1 else "–"
     return [row.peer, total("acknowledged"), total("lost"), total("done_twice"), again, told]
 

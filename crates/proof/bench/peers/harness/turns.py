@@ -104,10 +104,14 @@ class Crash:
     """What became of acknowledged calls when everything was killed and started again."""
 
     acknowledged: int
+    # Never done, and nobody says so.
     lost: int
     done_twice: int
     ready_again_ms: float
+    # What the peer itself says did not succeed, by how it ended; and how many of these were
+    # indeed never done.
     undone: dict[str, int]
+    undone_not_done: int
 
 
 @dataclass
@@ -227,12 +231,15 @@ def crash(peer: Peer, folder: Path) -> Crash:
         peer.check_loopback()
         drain(peer, acknowledged)
         done = Counter(lines(peer.ledger()))
+        not_done = {name for name in acknowledged if name not in done}
+        undone = peer.undone(acknowledged)
         return Crash(
             acknowledged=len(acknowledged),
-            lost=sum(name not in done for name in acknowledged),
+            lost=len(not_done - undone.keys()),
             done_twice=sum(count > 1 for count in done.values()),
             ready_again_ms=ready_ms,
-            undone=peer.undone(acknowledged),
+            undone=dict(Counter(undone.values())),
+            undone_not_done=len(not_done & undone.keys()),
         )
     finally:
         peer.stop()

@@ -115,11 +115,13 @@ class Documents(unittest.TestCase):
     def test_crashes_are_added_up(self):
         found = report(row([(4.0, 1.0)]))
         told = {"failed, executed: maybe": 3}
-        crashes = [Crash(300, 0, 2, 30.0, told), Crash(310, 1, 0, 50.0, told)]
+        crashes = [Crash(300, 0, 2, 30.0, told, 1), Crash(310, 1, 0, 50.0, told, 0)]
         found.crashes.append(CrashRow("Other", "1.2", crashes))
         [cells] = found.crash_lines()
         self.assertEqual(cells[:4], ["Other", "610", "1", "2"])
-        self.assertEqual(cells[4:], ["40 ms (30–50)", "6 failed, executed: maybe"])
+        self.assertEqual(
+            cells[4:], ["40 ms (30–50)", "6 failed, executed: maybe (1 of them not done)"]
+        )
         self.assertIn("| Other | 610 | 1 | 2 |", found.markdown())
 
 
