@@ -12,8 +12,8 @@ from .figures import Spread, median, spread
 from .turns import PEER, CrashRow, Pace, Row
 
 # Definitions of links that nothing refers to: every reader of Markdown leaves them out.
-BEGIN = "[//]: # (bench-peers begins: written by make bench-peers ARGS=--write)"
-END = "[//]: # (bench-peers ends)"
+BEGIN = '[bench peers: begin]: # "written by make bench-peers ARGS=--write"'
+END = '[bench peers: end]: # "what make bench-peers writes ends here"'
 NONE = "no counterpart"
 
 
@@ -134,7 +134,7 @@ class Report:
         said = (
             f"{it['date']}{quick}, {it['cores']} cores ({it['processor']}), Linux {it['kernel']}, "
             "everything on one machine, in turns with Wharf calling an agent in Python in a "
-            f"sandboxed process of its own; a built-in tool is quicker. {warned}"
+            f"sandboxed process of its own. {warned}"
         ).strip()
         return (
             f"{table(README_HEAD, lines)}\n\n{said} [All figures, and what is not comparable]"
@@ -209,7 +209,8 @@ def crash_cells(row: CrashRow) -> list[str]:
 
 
 def readme_cells(peer: str, rows: dict[int, Row]) -> list[str]:
-    cells = [peer]
+    version = next(iter(rows.values())).version
+    cells = [f"{peer} {version}"]
     for callers in (1, 64):
         row = rows.get(callers)
         if row is None or row.error or not row.work.beside:

@@ -109,7 +109,7 @@ class Documents(unittest.TestCase):
 
     def test_the_first_page_shows_the_like_for_like_figures(self):
         text = report(row([(4.0, 2.0)]), row([(100.0, 300.0)], callers=64)).readme()
-        self.assertIn("| Other | 4 ms | 2 ms | 2 × | 100 calls/s | 300 calls/s | 3 × |", text)
+        self.assertIn("| Other 1.2 | 4 ms | 2 ms | 2 × | 100 calls/s | 300 calls/s | 3 × |", text)
         self.assertIn("1 January 2030, 12:00 UTC", text)
 
     def test_crashes_are_added_up(self):
