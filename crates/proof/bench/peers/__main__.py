@@ -72,7 +72,11 @@ def arguments() -> argparse.Namespace:
         action="append",
         help="one peer, or several with commas between; may be given more than once",
     )
-    parser.add_argument("--quick", action="store_true", help="two rounds instead of nine")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="two rounds instead of nine, and of Wharf only what is most alike",
+    )
     parser.add_argument(
         "--rounds",
         type=rounds,

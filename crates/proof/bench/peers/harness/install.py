@@ -1,4 +1,4 @@
-"""Puts peers into `target/bench-peers`: pinned versions, each hash checked, none of their scripts run.
+"""Puts peers into `target/bench-peers`: versions pinned, hashes checked, no script of theirs run.
 
 What a peer needs is listed in `locks/NAME.txt` for Python and in `locks/NAME-node` for Node.js.
 What is there and was made from the same list is taken as it is, so only the first run fetches.

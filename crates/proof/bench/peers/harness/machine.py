@@ -36,7 +36,7 @@ def describe() -> dict[str, object]:
         "processor": model,
         "cores": os.cpu_count(),
         "memory_gib": round(pages / 2**30),
-        "kernel": platform.release(),
+        "kernel": ".".join(platform.release().split(".")[:2]),
         "system": system_name(),
     }
 
@@ -118,7 +118,7 @@ def file_system(folder: Path) -> str:
     best, kind = "", "unknown"
     for line in Path("/proc/mounts").read_text().splitlines():
         _, point, system, *_ = line.split()
-        inside = str(folder.resolve()).startswith(point.rstrip("/") + "/") or point == "/"
+        inside = f"{folder.resolve()}/".startswith(point.rstrip("/") + "/")
         if inside and len(point) >= len(best):
             best, kind = point, system
     return kind

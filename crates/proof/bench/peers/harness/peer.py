@@ -97,8 +97,8 @@ class Peer:
         """Begins to submit calls without waiting for their results, writing down what was taken."""
         raise Broken(f"{self.title} is not flooded")
 
-    def undone(self, names: list[str]) -> dict[str, int]:
-        """What a peer itself says of acknowledged calls that did not succeed; mostly nothing."""
+    def undone(self, names: list[str]) -> dict[str, str]:
+        """How calls ended of which a peer itself says that they did not succeed."""
         return {}
 
     # ---- what all of them do alike

@@ -12,8 +12,8 @@ from .figures import Spread, median, spread
 from .turns import PEER, CrashRow, Pace, Row
 
 # Definitions of links that nothing refers to: every reader of Markdown leaves them out.
-BEGIN = "[//]: # (bench-peers begins: written by make bench-peers ARGS=--write)"
-END = "[//]: # (bench-peers ends)"
+BEGIN = '[bench peers: begin]: # "written by make bench-peers ARGS=--write"'
+END = '[bench peers: end]: # "what make bench-peers writes ends here"'
 NONE = "no counterpart"
 
 
@@ -60,12 +60,11 @@ class Report:
 
     def notes(self) -> list[str]:
         """What rows must be read with, each said once."""
-        found: list[str] = []
+        found: dict[str, dict[str, None]] = {}
         for row in self.rows:
-            note = f"{row.peer}, {row.work.title}: {row.work.note}."
-            if row.work.note and note not in found:
-                found.append(note)
-        return found
+            if row.work.note:
+                found.setdefault(row.work.note, {})[row.peer] = None
+        return [f"{', '.join(peers)}: {note}." for note, peers in found.items()]
 
     # ---- tables
 
@@ -78,7 +77,7 @@ class Report:
 
     def plain(self) -> str:
         """The tables for a terminal."""
-        parts = [aligned(HEAD, self.lines())] if self.rows else []
+        parts = [aligned(HEAD, grouped(self.lines()))] if self.rows else []
         if self.crashes:
             parts += ["kill -9 of everything under load", aligned(CRASH_HEAD, self.crash_lines())]
         parts += [f"note: {note}" for note in self.notes()]
@@ -113,7 +112,8 @@ class Report:
         text = (
             f"{it['date']}{quick}: {it['cores']} cores ({it['processor']}), "
             f"{it['memory_gib']} GiB, {it['system']}, Linux {it['kernel']}, {it['file_system']}. "
-            f"Wharf {it['wharf']}, commit {it['commit']}. Callers, servers and handlers share the cores; nothing is pinned. "
+            f"Wharf {it['wharf']}, commit {it['commit']}. "
+            "Callers, servers and handlers share the cores; nothing is pinned. "
             f"Each figure is the median of {self.pace.rounds} rounds in turns with Wharf, of "
             f"{self.pace.seconds:g} s each, with the lowest and the highest; the number of times "
             f"stands with its interval.{flush}"
@@ -134,7 +134,7 @@ class Report:
         said = (
             f"{it['date']}{quick}, {it['cores']} cores ({it['processor']}), Linux {it['kernel']}, "
             "everything on one machine, in turns with Wharf calling an agent in Python in a "
-            f"sandboxed process of its own; a built-in tool is quicker. {warned}"
+            f"sandboxed process of its own. {warned}"
         ).strip()
         return (
             f"{table(README_HEAD, lines)}\n\n{said} [All figures, and what is not comparable]"
@@ -162,22 +162,22 @@ class Report:
         }
 
 
-HEAD = ["work", "at once", "peer", "version", "figure", "Wharf, as", "Wharf", "Wharf is better by"]
+HEAD = ["peer", "version", "work", "at once", "figure", "Wharf, as", "Wharf", "times as good"]
 CRASH_HEAD = ["who", "acknowledged", "lost", "done twice", "ready again", "says itself"]
 README_HEAD = [
     "durable calls, each flushed to disk before it is acknowledged",
     "1 caller: peer",
     "Wharf",
-    "better by",
+    "times as good",
     "64 callers: peer",
     "Wharf ",
-    "better by ",
+    "times as good ",
 ]
 
 
 def cells_of(row: Row) -> list[list[str]]:
     """The lines of one row: one for each counterpart."""
-    start = [row.work.title, str(row.work.callers), row.peer, row.version]
+    start = [row.peer, row.version, row.work.title, str(row.work.callers)]
     if row.error:
         return [[*start, f"not measured: {one_line(row.error)}", "–", "–", "–"]]
     theirs = shown(row.spread(PEER), row.work.unit)
@@ -202,12 +202,15 @@ def crash_cells(row: CrashRow) -> list[str]:
         for what, count in crash.undone.items():
             said[what] = said.get(what, 0) + count
     told = "; ".join(f"{count} {what}" for what, count in sorted(said.items())) or "–"
+    never = sum(crash.undone_not_done for crash in row.crashes)
+    told += f" ({never} of them not done)" if never else ""
     again = shown(spread(ready), "ms") if max(ready) >= 1 else "–"
     return [row.peer, total("acknowledged"), total("lost"), total("done_twice"), again, told]
 
 
 def readme_cells(peer: str, rows: dict[int, Row]) -> list[str]:
-    cells = [peer]
+    version = next(iter(rows.values())).version
+    cells = [f"{peer} {version}"]
     for callers in (1, 64):
         row = rows.get(callers)
         if row is None or row.error or not row.work.beside:
@@ -247,11 +250,25 @@ def number(value: float) -> str:
         return f"{value:,.0f}"
     if value >= 100 or value == int(value):
         return f"{value:.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    if value >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
 
 
 def one_line(text: str) -> str:
     return " ".join(text.split())[:200].replace("|", "/")
+
+
+def grouped(lines: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Lines without what the line above says already, up to the first cell that differs."""
+    found, above = [], []
+    for line in lines:
+        same = 0
+        while above and same < len(line) and line[same] == above[same]:
+            same += 1
+        found.append([""] * same + list(line[same:]))
+        above = line
+    return found
 
 
 def aligned(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

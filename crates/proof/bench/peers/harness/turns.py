@@ -11,7 +11,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from . import machine
@@ -40,12 +40,18 @@ class Pace:
     starts: int
     idle_seconds: float
     crashes: int
+    # How many of Wharf's counterparts are measured; the first is the one that is like for like.
+    counterparts: int
 
 
 # Many short turns rather than few long ones: what the machine does for some seconds then falls on
 # both. Nine rounds are the fewest whose interval of 95 % leaves out the one odd round at each end.
-FULL = Pace(rounds=9, seconds=1, warm_seconds=1, starts=3, idle_seconds=3, crashes=2)
-QUICK = Pace(rounds=2, seconds=1, warm_seconds=1, starts=1, idle_seconds=1, crashes=1)
+FULL = Pace(
+    rounds=9, seconds=1, warm_seconds=1, starts=3, idle_seconds=3, crashes=2, counterparts=9
+)
+QUICK = Pace(
+    rounds=2, seconds=1, warm_seconds=1, starts=1, idle_seconds=1, crashes=1, counterparts=1
+)
 
 
 @dataclass
@@ -98,10 +104,14 @@ class Crash:
     """What became of acknowledged calls when everything was killed and started again."""
 
     acknowledged: int
+    # Never done, and nobody says so.
     lost: int
     done_twice: int
     ready_again_ms: float
+    # What the peer itself says did not succeed, by how it ended; and how many of these were
+    # indeed never done.
     undone: dict[str, int]
+    undone_not_done: int
 
 
 @dataclass
@@ -180,7 +190,7 @@ def unmeasured(_callers: int, _seconds: float) -> Sample:
 
 def beside(work: Work, name: str) -> Work:
     """The same work with a counterpart of that name, which is measured together with it."""
-    return Work(**{**vars(work), "beside": {name: unmeasured}})
+    return replace(work, beside={name: unmeasured})
 
 
 def one_start(peer: Peer, folder: Path, idle_seconds: float) -> Sample:
@@ -221,12 +231,15 @@ def crash(peer: Peer, folder: Path) -> Crash:
         peer.check_loopback()
         drain(peer, acknowledged)
         done = Counter(lines(peer.ledger()))
+        not_done = {name for name in acknowledged if name not in done}
+        undone = peer.undone(acknowledged)
         return Crash(
             acknowledged=len(acknowledged),
-            lost=sum(name not in done for name in acknowledged),
+            lost=len(not_done - undone.keys()),
             done_twice=sum(count > 1 for count in done.values()),
             ready_again_ms=ready_ms,
-            undone=peer.undone(acknowledged),
+            undone=dict(Counter(undone.values())),
+            undone_not_done=len(not_done & undone.keys()),
         )
     finally:
         peer.stop()
@@ -275,6 +288,8 @@ def works_of(
         for work in works:
             at_once = f", {work.callers} at once" if work.callers > 1 else ""
             say(f"{peer.title}: {work.title}{at_once}")
+            ours = dict(list(work.beside.items())[: pace.counterparts])
+            work = replace(work, beside=ours)
             row = Row(peer.title, peer.version(), peer.about, peer.sync, work)
             told(in_turns(row, pace, folder))
     finally:

@@ -151,16 +151,16 @@ class Wharf(Peer):
     def flood(self, command: dict) -> None:
         self.callers[0].begin(command)
 
-    def undone(self, names: list[str]) -> dict[str, int]:
-        """Runs that did not succeed, by how they ended and whether they may have acted."""
-        counts: dict[str, int] = {}
+    def undone(self, names: list[str]) -> dict[str, str]:
+        """Runs that did not succeed: how they ended, and whether they may have acted."""
+        found: dict[str, str] = {}
         for name in names:
             run = self.api(f"/v1/runs/{name}")
             if run["status"] != "succeeded":
                 details = (run.get("error") or {}).get("details") or {}
-                what = f"{run['status']}, executed: {details.get('executed', 'not said')}"
-                counts[what] = counts.get(what, 0) + 1
-        return counts
+                executed = details.get("executed", "not said")
+                found[name] = f"{run['status']}, executed: {executed}"
+        return found
 
     # ---- files and money
 

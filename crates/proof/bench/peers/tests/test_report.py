@@ -49,7 +49,7 @@ def report(*rows):
 class Tables(unittest.TestCase):
     def test_a_row_has_both_figures_and_how_many_times_as_good(self):
         [cells] = cells_of(row([(4.0, 1.0), (6.0, 2.0), (5.0, 2.0)]))
-        self.assertEqual(cells[:4], ["durable echo", "1", "Other", "1.2"])
+        self.assertEqual(cells[:4], ["Other", "1.2", "durable echo", "1"])
         self.assertEqual(cells[4:7], ["5 ms (4–6)", "Python agent", "2 ms (1–2)"])
         self.assertEqual(cells[7], "3 × (2.50–4, 75 %)")
 
@@ -74,6 +74,7 @@ class Tables(unittest.TestCase):
             (0.876, "0.88"),
             (11536.2, "11,536"),
             (48.04, "48.0"),
+            (0.0234, "0.023"),
             (312.4, "312"),
         ):
             self.assertEqual(number(value), wanted)
@@ -108,17 +109,19 @@ class Documents(unittest.TestCase):
 
     def test_the_first_page_shows_the_like_for_like_figures(self):
         text = report(row([(4.0, 2.0)]), row([(100.0, 300.0)], callers=64)).readme()
-        self.assertIn("| Other | 4 ms | 2 ms | 2 × | 100 calls/s | 300 calls/s | 3 × |", text)
+        self.assertIn("| Other 1.2 | 4 ms | 2 ms | 2 × | 100 calls/s | 300 calls/s | 3 × |", text)
         self.assertIn("1 January 2030, 12:00 UTC", text)
 
     def test_crashes_are_added_up(self):
         found = report(row([(4.0, 1.0)]))
         told = {"failed, executed: maybe": 3}
-        crashes = [Crash(300, 0, 2, 30.0, told), Crash(310, 1, 0, 50.0, told)]
+        crashes = [Crash(300, 0, 2, 30.0, told, 1), Crash(310, 1, 0, 50.0, told, 0)]
         found.crashes.append(CrashRow("Other", "1.2", crashes))
         [cells] = found.crash_lines()
         self.assertEqual(cells[:4], ["Other", "610", "1", "2"])
-        self.assertEqual(cells[4:], ["40 ms (30–50)", "6 failed, executed: maybe"])
+        self.assertEqual(
+            cells[4:], ["40 ms (30–50)", "6 failed, executed: maybe (1 of them not done)"]
+        )
         self.assertIn("| Other | 610 | 1 | 2 |", found.markdown())
 
 

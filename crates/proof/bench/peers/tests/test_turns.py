@@ -135,6 +135,11 @@ class Programs(unittest.TestCase):
         found = machine.beyond_loopback("\n".join(lines), {"11", "12", "13", "14", "16", "17"})
         self.assertEqual([it.split()[-1] for it in found], ["8081", "8082", "8085"])
 
+    def test_a_file_system_is_that_of_the_innermost_mount(self):
+        for folder in ("/proc", "/proc/self"):
+            self.assertEqual(machine.file_system(Path(folder)), "proc")
+        self.assertNotEqual(machine.file_system(self.folder), "proc")
+
     def test_others_are_told_from_this_process(self):
         begin, spent = machine.now(), time.process_time()
         while time.process_time() - spent < 0.2:
