@@ -220,3 +220,51 @@ fn answer(group: Vec<Call>, result: Result<Answers, StoreError>) {
         let _ = call.answer.send(own);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wharf_domain::LedgerOp;
+    use wharf_ports::{Batch, Claim};
+    use wharf_vocab::{AccountId, CommitNo, Epoch, Timestamp};
+
+    use super::*;
+
+    fn batch(shard: u8, adjust: impl FnOnce(&mut Batch)) -> Prepared {
+        let mut batch = Batch {
+            shard: ShardId(shard),
+            epoch: Epoch(1),
+            no: CommitNo(1),
+            at: Timestamp(0),
+            appends: Vec::new(),
+            claims: Vec::new(),
+            ledger: Vec::new(),
+            audit: Vec::new(),
+            artifacts: Vec::new(),
+        };
+        adjust(&mut batch);
+        Prepared::of(&batch, |_| Vec::new()).expect("fits")
+    }
+
+    fn spends(batch: &mut Batch) {
+        let account = AccountId::new("world:w").expect("valid");
+        batch.ledger.push(LedgerOp::Charge { account, spent: 1 });
+    }
+
+    fn claims(batch: &mut Batch) {
+        let name = || "x".to_owned();
+        batch.claims.push(Claim { scope: name(), key: name(), value: name() });
+    }
+
+    #[test]
+    fn s011_a_batch_goes_to_the_lane_of_its_shard_unless_others_must_see_it_first() {
+        let lanes = |batches: &[Prepared]| {
+            let choice = LaneChoice::of(batches, 2);
+            batches.iter().map(|batch| choice.lane(batch.shard)).collect::<Vec<_>>()
+        };
+        assert_eq!(lanes(&[batch(4, |_| {}), batch(7, |_| {}), batch(9, |_| {})]), [0, 1, 1]);
+        assert_eq!(lanes(&[batch(4, spends), batch(7, claims)]), [0, 1], "nothing in common");
+        assert_eq!(lanes(&[batch(4, spends), batch(6, spends), batch(7, |_| {})]), [0, 0, 1]);
+        assert_eq!(lanes(&[batch(4, |_| {}), batch(7, spends), batch(6, spends)]), [1, 1, 1]);
+        assert_eq!(lanes(&[batch(4, claims), batch(7, claims)]), [0, 0]);
+    }
+}

@@ -36,7 +36,7 @@ async fn s016_a_core_that_lost_its_lease_is_fenced() {
 /// While one core commits as fast as it can, another takes the shard over: no batch of the first is
 /// committed after that, and the chain goes on without a gap.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s016_a_takeover_waits_for_what_is_under_way_and_fences_the_rest() {
+async fn s016_s019_a_takeover_waits_for_what_is_under_way_and_fences_the_rest() {
     let Some(database) = Database::new() else { return };
     let (first, second) = (database.open("core-a").await, database.open("core-b").await);
     let desk = Arc::new(database.desk(&first).await);
