@@ -8147,6 +8147,8 @@ export interface operations {
             header?: {
                 /** @description The trace the run belongs to, in the format of W3C Trace Context. */
                 traceparent?: string;
+                /** @description What tracing systems add to the traceparent for each other, up to 512 bytes. */
+                tracestate?: string;
             };
             path?: never;
             cookie?: never;
@@ -8346,7 +8348,12 @@ export interface operations {
                 /** @description The run's world; `default` when absent. */
                 world?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The trace the run belongs to, in the format of W3C Trace Context. */
+                traceparent?: string;
+                /** @description What tracing systems add to the traceparent for each other, up to 512 bytes. */
+                tracestate?: string;
+            };
             path: {
                 /** @description The run's id. */
                 run_id: string;

@@ -91,7 +91,10 @@ pub(super) const ROWS: &[Row] = &[
             Crate("edges/views"),
         ],
     },
-    Row { crates: &["edges/builtin", "edges/hosting"], may_use: &[VOCAB, DOMAIN, PORTS, ENGINE] },
+    Row {
+        crates: &["edges/builtin", "edges/hosting", "edges/telemetry"],
+        may_use: &[VOCAB, DOMAIN, PORTS, ENGINE],
+    },
     Row {
         crates: &["edges/agent", "edges/run"],
         may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, DOMAIN, PORTS, ENGINE, HOSTING],

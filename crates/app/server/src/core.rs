@@ -25,6 +25,7 @@ use crate::lock::HomeLock;
 use crate::settings::Settings;
 use crate::storage::Storage;
 use crate::sweeping::SweepTask;
+use crate::telemetry::Telemetry;
 use crate::{Home, anchors, audit, console, doctor, fault, files, home, logging, secrets, tls};
 
 /// How to start a core.
@@ -86,6 +87,7 @@ pub struct Core {
     store: Arc<SqliteStore>,
     storage: Storage,
     sweeping: SweepTask,
+    telemetry: Telemetry,
     owner_token: String,
     anchoring: Anchoring,
     grace: Duration,
@@ -147,7 +149,9 @@ impl Core {
         anchors::compare(&home, &store, clock.now()).await?;
         let vault: Arc<dyn Vault> = Arc::new(vault);
         let mut storage = Storage::open(&home, &settings.artifacts).await?;
+        let telemetry = Telemetry::prepare(settings.telemetry.clone(), &node);
         let engine = wharf_engine::EngineOptions {
+            traces: telemetry.options(),
             objects: Some(Arc::clone(&storage.objects)),
             origins: settings.artifacts.origins.clone(),
             keyring: vault.keyring().await?,
@@ -170,6 +174,7 @@ impl Core {
             }
         };
         wharf_http::install_metrics();
+        let telemetry = telemetry.begin(&handle);
         let owner = OwnerToken::new(&owner_token);
         let status = CoreStatus::begin(
             handle.clone(),
@@ -212,6 +217,7 @@ impl Core {
             store,
             storage,
             sweeping,
+            telemetry,
             owner_token,
             anchoring,
             grace,
@@ -278,7 +284,8 @@ impl Core {
         self.edges.drain().await;
         // Event streams still tell of what ends now.
         self.handle.stop(self.grace).await;
-        self.edges.stop().await;
+        // Beside what stops anyway: whatever ended is told, if the collector takes it soon.
+        tokio::join!(self.edges.stop(), self.telemetry.end());
         self.server.stop(self.drain).await;
         self.storage.stop().await;
         // Whoever starts next may have the home once the database is closed.

@@ -26,6 +26,7 @@ mod service;
 mod settings;
 mod storage;
 mod sweeping;
+mod telemetry;
 mod tls;
 pub mod tokens;
 mod tools;

@@ -9,6 +9,7 @@ mod policy;
 mod retention;
 mod rules;
 mod tables;
+mod telemetry;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -71,6 +72,8 @@ pub(crate) struct Settings {
     pub(crate) models: wharf_models::ModelOptions,
     /// What open runs may take in memory, all together.
     pub(crate) runs_memory_bytes: u64,
+    /// Where traces are exported, if they are.
+    pub(crate) telemetry: Option<wharf_telemetry::TelemetryOptions>,
     /// How to log.
     pub(crate) log: LogSettings,
 }
@@ -111,6 +114,7 @@ struct SettingsFile {
     mcp: mcp::McpSettings,
     models: models::Models,
     runs: tables::Runs,
+    telemetry: telemetry::File,
     log: LogFile,
 }
 
@@ -185,13 +189,14 @@ impl Settings {
             redaction: file.redaction,
             policy: policy::to_policy(&file.approvals, file.policy),
             retention: retention::to_rules(file.retention),
-            artifacts: file.artifacts.settle(home.path(), var)?,
+            artifacts: file.artifacts.settle(home.path(), &var)?,
             tools: file.tools,
             operators: file.operators.checked()?,
             mcp: file.mcp.checked()?,
             model_tool: file.models.tool()?,
             models: file.models.options()?,
             runs_memory_bytes: file.runs.memory_bytes()?,
+            telemetry: file.telemetry.settle(var)?,
             log: LogSettings {
                 format: format.unwrap_or_default(),
                 filter: filter.unwrap_or_else(|| LEVEL_DEFAULT.to_owned()),

@@ -50,7 +50,7 @@ pub(crate) fn call(
     request.input = inputs;
     request.correlation_id.clone_from(&spec.correlation_id);
     request.causation_id = approval.or_else(parent);
-    request.traceparent.clone_from(&spec.traceparent);
+    request.traceparent.clone_from(&dispatch.trace.traceparent);
     let display = attempt.caller_display();
     request.actor = Some(Actor { kind, id: id.clone(), display });
     request.caller = Some(Caller { kind, id });

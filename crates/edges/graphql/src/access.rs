@@ -9,9 +9,10 @@ use std::sync::Arc;
 use async_graphql::Context;
 use axum::Extension;
 use wharf_domain::{Ask, AuditRecord, Caller, Run, Subject};
-use wharf_engine::Handle;
+use wharf_engine::{Handle, NewRun};
 use wharf_ports::providers::ProviderView;
 use wharf_vocab::{AskId, Code, Fault, RunKey, ToolId, Verb, WorldId};
+use wharf_web::trace::SentTrace;
 use wharf_wire::rest_v1::McpServer;
 
 use crate::error::internal;
@@ -33,9 +34,22 @@ pub(crate) fn caller((caller, refused): CallerExtensions) -> Result<Caller, Faul
 pub(crate) struct CallerSession {
     pub(crate) handle: Handle,
     pub(crate) caller: Caller,
+    /// The trace that what is asked belongs to; a socket is open for longer than one.
+    pub(crate) trace: SentTrace,
 }
 
 impl CallerSession {
+    /// A request of somebody, without a trace.
+    pub(crate) fn new(handle: Handle, caller: Caller) -> Self {
+        Self { handle, caller, trace: SentTrace::default() }
+    }
+
+    /// The run that is asked for, as a part of the request's trace.
+    pub(crate) fn traced(&self, new: NewRun) -> NewRun {
+        let SentTrace { traceparent, tracestate } = self.trace.clone();
+        NewRun { traceparent, tracestate, ..new }
+    }
+
     /// The session an operation belongs to.
     pub(crate) fn of<'c>(ctx: &Context<'c>) -> Result<&'c Self, Fault> {
         ctx.data::<Self>().map_err(|_| internal())

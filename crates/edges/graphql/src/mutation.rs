@@ -24,7 +24,8 @@ impl Mutation {
     /// Starts a run. The same request under the same key gives the same run.
     async fn create_run(&self, ctx: &Context<'_>, input: CreateRunInput) -> Result<Run, Fault> {
         let session = CallerSession::with(ctx, Verb::Run)?;
-        let accepted = session.handle.runs().create(&session.caller, input.read()?).await?;
+        let runs = session.handle.runs();
+        let accepted = runs.create(&session.caller, session.traced(input.read()?)).await?;
         Run::shown(&session.handle, accepted.run).await
     }
 
@@ -88,6 +89,7 @@ impl Mutation {
         session.world(Verb::Read, &key.world)?;
         let changes = changes.unwrap_or_default().read()?;
         let new = session.handle.runs().again(&run, changes).await?;
+        let new = session.traced(new);
         let accepted = session.handle.runs().create(&session.caller, new).await?;
         Run::shown(&session.handle, accepted.run).await
     }

@@ -10,6 +10,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use wharf_vocab::{Code, Fault};
+use wharf_web::trace::SentTrace;
 
 use crate::access::{CallerExtensions, CallerSession, caller};
 use crate::document;
@@ -25,7 +26,9 @@ pub(crate) async fn post(
     body: Body,
 ) -> Response {
     let answered = async {
-        let session = CallerSession { handle: core.handle.clone(), caller: caller(admitted)? };
+        let trace = SentTrace::of(&headers);
+        let session = CallerSession::new(core.handle.clone(), caller(admitted)?);
+        let session = CallerSession { trace, ..session };
         answer(&core, session, &headers, body).await
     };
     respond(AnswerFormat::wanted(&headers), answered.await)
@@ -40,7 +43,7 @@ pub(crate) async fn get(
     headers: &HeaderMap,
 ) -> Response {
     let answered = async {
-        let session = CallerSession { handle: core.handle.clone(), caller: caller(admitted)? };
+        let session = CallerSession::new(core.handle.clone(), caller(admitted)?);
         let mut request = read_address(uri)?;
         if let Ok(OperationType::Mutation) = document::check(&mut request) {
             let message = "Mutations are sent by POST.";

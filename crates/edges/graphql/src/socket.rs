@@ -118,7 +118,7 @@ impl Service {
             }
         };
         let Self { core, protocol, stop, place: _place, .. } = self;
-        let session = CallerSession { handle: core.handle.clone(), caller };
+        let session = CallerSession::new(core.handle.clone(), caller);
         let pulse = Arc::new(SocketHealth::new(session.clone(), Arc::clone(&core.limits)));
         let (texts, mut written) = mpsc::channel(1);
         let texts = (protocol == WebSocketProtocols::GraphQLWS).then_some(texts);

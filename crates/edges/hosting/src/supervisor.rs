@@ -16,6 +16,7 @@ use wharf_domain::{
 };
 use wharf_engine::Handle;
 use wharf_ports::launcher::{RestartVerdict, Restarts};
+use wharf_ports::{Trouble, TroubleOver};
 use wharf_vocab::{Code, Fault, Isolation, LaunchId, ProviderId};
 
 use crate::files::FileWatch;
@@ -25,6 +26,9 @@ use crate::kind::HostedKind;
 use crate::live::{IdleState, Live, PoolPolicy, PoolSlot, ProcessStop, gone, not_running};
 use crate::sink::{compare, fail};
 use crate::tasks::blocking;
+
+/// How long no process may have ended by itself for that to be over.
+const CALM: Duration = Duration::from_secs(60);
 
 pub(crate) struct Supervisor {
     kind: Arc<dyn HostedKind>,
@@ -41,6 +45,10 @@ pub(crate) struct Supervisor {
     launches: HashMap<tokio::task::Id, LaunchId>,
     /// Why the processes end once they have nothing left to do, and who waits for that.
     drain: Option<(Fault, Vec<oneshot::Sender<()>>)>,
+    /// Processes that ended by themselves, as the log tells of them.
+    trouble: Trouble,
+    /// When that counts as over, unless another one ends so before.
+    calm_at: Option<Instant>,
 }
 
 impl Supervisor {
@@ -61,6 +69,8 @@ impl Supervisor {
             instances: JoinSet::new(),
             launches: HashMap::new(),
             drain: None,
+            trouble: Trouble::default(),
+            calm_at: None,
         };
         kind.host().tasks().spawn("looking after a provider", supervisor.run());
         sender
@@ -70,7 +80,7 @@ impl Supervisor {
         loop {
             self.compare_files();
             self.end_if_drained().await;
-            let wake = self.keep_up().await;
+            let wake = [self.keep_up().await, self.calm()].into_iter().flatten().min();
             tokio::select! {
                 order = self.orders.recv() => match order {
                     Some(SupervisorOrder::Start(done)) => {
@@ -109,6 +119,30 @@ impl Supervisor {
         let (kind, id, live) = (Arc::clone(&self.kind), self.id.clone(), Arc::clone(&self.live));
         let tasks = self.kind.host().tasks();
         tasks.spawn("comparing files", compare(kind, id, live, placed));
+    }
+
+    /// Says that crashes are over when there was none for a while; when to look again.
+    fn calm(&mut self) -> Option<Instant> {
+        let at = self.calm_at?;
+        let now = Instant::now();
+        if now < at {
+            return Some(at);
+        }
+        let is_well = {
+            let pool = self.live.pool();
+            pool.slots.is_empty() || pool.slots.iter().any(PoolSlot::is_usable)
+        };
+        if self.up && !is_well {
+            self.calm_at = Some(now + CALM);
+            return self.calm_at;
+        }
+        self.calm_at = None;
+        if let Some(TroubleOver { failed, seconds }) = self.trouble.over()
+            && self.up
+        {
+            tracing::info!(provider = %self.id, crashes = failed, seconds, "a provider runs again");
+        }
+        None
     }
 
     /// Starts what is missing and ends what nobody needs; when to look again.
@@ -287,7 +321,13 @@ impl Supervisor {
             RestartVerdict::Restart { pause_ms } => {
                 let crashed = crashed.severity(Severity::Warn).fact("restart_ms", pause_ms);
                 self.kind.host().audit(&self.id, crashed).await;
-                self.not_before = Some(Instant::now() + Duration::from_millis(pause_ms));
+                let not_before = Instant::now() + Duration::from_millis(pause_ms);
+                self.not_before = Some(not_before);
+                self.calm_at = Some(not_before + CALM);
+                // What it wrote last is left out: it may quote what it was asked.
+                if let Some(crashes) = self.trouble.failed() {
+                    tracing::warn!(provider = %self.id, crashes, pause_ms, "a process ended by itself");
+                }
                 let has_usable = self.live.pool().slots.iter().any(PoolSlot::is_usable);
                 if !has_usable {
                     self.live.rest(IdleState::BackingOff, Some(why));
@@ -305,6 +345,9 @@ impl Supervisor {
 
     /// The provider runs no more until somebody starts it by hand.
     async fn give_up(&mut self, reason: String, fault: &Fault) {
+        tracing::error!(provider = %self.id, code = %fault.code, "a provider runs no more");
+        self.trouble = Trouble::default();
+        self.calm_at = None;
         let says_all = fault.is(Code::AgentDrifted) || fault.is(Code::ToolHandlerInvalid);
         let why = match says_all {
             true => fault.clone(),

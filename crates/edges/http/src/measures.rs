@@ -9,17 +9,22 @@ use std::collections::BTreeSet;
 use metrics::gauge;
 use parking_lot::Mutex;
 use wharf_domain::Caller;
-use wharf_engine::{Handle, provider_label, world_label};
+use wharf_engine::{Handle, ProviderRuns, provider_label, world_label};
 use wharf_vocab::{Fault, ProviderId, ProviderState};
 
 use crate::app::App;
 
 /// Worlds and providers that were told of before.
-static TOLD: Mutex<Told> = Mutex::new(Told { worlds: BTreeSet::new(), providers: BTreeSet::new() });
+static TOLD: Mutex<Told> = Mutex::new(Told {
+    worlds: BTreeSet::new(),
+    providers: BTreeSet::new(),
+    lines: BTreeSet::new(),
+});
 
 struct Told {
     worlds: BTreeSet<String>,
     providers: BTreeSet<(String, String)>,
+    lines: BTreeSet<String>,
 }
 
 /// The gauges of one world.
@@ -44,6 +49,7 @@ pub(crate) async fn take(app: &App) {
         }
     }
     providers(app);
+    lines(handle);
     let (waiting, _) = handle.messages_waiting();
     number("wharf_inputs_waiting", waiting as u64);
     number("wharf_attempts_running", handle.runs().running_count() as u64);
@@ -131,6 +137,27 @@ fn providers(app: &App) {
         let instances = known.map_or(0, |(_, instances)| *instances);
         gauge!("wharf_provider_processes", "provider" => provider.clone(), "kind" => kind.clone())
             .set(precise(instances));
+    }
+}
+
+/// How many runs under way each provider has; those that share a label are added up.
+fn lines(handle: &Handle) {
+    let mut sums = std::collections::BTreeMap::<String, ProviderRuns>::new();
+    for (provider, runs) in handle.runs().by_provider() {
+        let sum = sums.entry(provider_label(&provider)).or_default();
+        sum.queued += runs.queued;
+        sum.waiting += runs.waiting;
+        sum.running += runs.running;
+    }
+    let mut told = TOLD.lock();
+    told.lines.extend(sums.keys().cloned());
+    for provider in &told.lines {
+        let ProviderRuns { queued, waiting, running } =
+            sums.get(provider).copied().unwrap_or_default();
+        for (state, count) in [("queued", queued), ("waiting", waiting), ("running", running)] {
+            gauge!("wharf_provider_runs", "provider" => provider.clone(), "state" => state)
+                .set(precise(count));
+        }
     }
 }
 

@@ -64,7 +64,7 @@ fn with_buckets() -> Result<PrometheusBuilder, BuildError> {
 }
 
 /// What is counted in this process, wherever that is.
-const COUNTERS: [(&str, &str); 21] = [
+const COUNTERS: [(&str, &str); 23] = [
     ("wharf_runs_created_total", "Runs accepted, by tool and world."),
     ("wharf_runs_ended_total", "Runs ended, by tool, world and status."),
     ("wharf_run_cost_micro_total", "What runs that ended cost, by tool and world."),
@@ -82,6 +82,8 @@ const COUNTERS: [(&str, &str); 21] = [
     ("wharf_agent_violations_total", "Breaches of the agent protocol, by breach."),
     ("wharf_agent_late_results_total", "Results of agents that came too late and were dropped."),
     ("wharf_mcp_stray_lines_total", "Lines of MCP servers that were no messages."),
+    ("wharf_telemetry_spans_exported_total", "Spans that the collector of traces took."),
+    ("wharf_telemetry_spans_dropped_total", "Spans that nobody will see, by why."),
     ("wharf_http_events_total", "Events sent on event streams."),
     ("wharf_http_requests_total", "Requests by route, method and status."),
     ("wharf_http_denied_total", "Requests refused by host, origin or token."),
@@ -90,7 +92,7 @@ const COUNTERS: [(&str, &str); 21] = [
         "Times that new connections had to wait because too many were open.",
     ),
 ];
-const GAUGES: [(&str, &str); 23] = [
+const GAUGES: [(&str, &str); 25] = [
     ("wharf_store_queue_jobs", "Calls that wait for the writer of the store."),
     ("wharf_tool_peers", "Open connections of the tool protocol, by role."),
     ("wharf_agent_connections", "Open connections of agents."),
@@ -110,6 +112,8 @@ const GAUGES: [(&str, &str); 23] = [
     ("wharf_ask_oldest_seconds", "How long the oldest of them has waited; 0 if there is none."),
     ("wharf_provider_state", "1 for the state a provider is in, 0 for all others."),
     ("wharf_provider_processes", "Processes of a provider that run."),
+    ("wharf_provider_runs", "Runs of a provider that are not over, by how they stand."),
+    ("wharf_telemetry_queue_runs", "Runs that wait to be told to the collector of traces."),
     ("wharf_store_bytes", "The size of the database's file."),
     ("wharf_store_free_bytes", "How much of it nothing uses."),
     ("wharf_store_log_bytes", "What was committed and is not yet moved into it."),

@@ -182,7 +182,8 @@ impl Models {
         }
         let mut meter = Meter::new(cx.attempt().clone(), price.clone(), input.bytes());
         let mut answer = Answer::default();
-        let call = Call { provider, key, body, silence: self.options.silence };
+        let trace = cx.attempt().dispatch().trace.clone();
+        let call = Call { provider, key, body, silence: self.options.silence, trace };
         let asked = async {
             let response = call.open(&self.client, cx, &mut meter).await?;
             call.read(response, cx, &mut meter, &mut answer).await

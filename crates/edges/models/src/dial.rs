@@ -9,6 +9,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValu
 use reqwest::{Client, Response};
 use serde_json::Value;
 use wharf_domain::Level;
+use wharf_domain::trace::TraceHeaders;
 use wharf_engine::in_process::LocalCx;
 use wharf_ports::vault::Secret;
 use wharf_protocol::sse;
@@ -60,6 +61,8 @@ pub(crate) struct Call<'a> {
     pub(crate) body: Value,
     /// How long the provider may be silent.
     pub(crate) silence: Duration,
+    /// What goes along, so that a server that records traces joins the caller's.
+    pub(crate) trace: TraceHeaders,
 }
 
 /// Makes connections straight from the core, by ring and the system's certificates.
@@ -165,6 +168,12 @@ impl Call<'_> {
         if self.provider.api == Api::Anthropic {
             let version = HeaderValue::from_static(anthropic::VERSION);
             headers.insert("anthropic-version", version);
+        }
+        let TraceHeaders { traceparent, tracestate } = &self.trace;
+        for (name, value) in [("traceparent", traceparent), ("tracestate", tracestate)] {
+            if let Some(value) = value.as_deref().and_then(|it| HeaderValue::from_str(it).ok()) {
+                headers.insert(name, value);
+            }
         }
         let Some(key) = &self.key else { return Ok(headers) };
         let key = key.expose().trim_ascii();

@@ -149,6 +149,8 @@ pub(crate) fn spawn(
         worker_handle,
         worker: worker(task),
         directive,
+        traceparent: dispatch.trace.traceparent.clone(),
+        tracestate: dispatch.trace.tracestate.clone(),
         pending: Pending {
             deadline_ms: dispatch.deadline.map(|deadline| deadline.ms_since(now)),
             run_id: Some(task.run().run.to_string()),

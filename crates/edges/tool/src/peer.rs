@@ -12,6 +12,7 @@ use wharf_protocol::tool::{Counters, Limits, ToolEvent, ToolSession};
 use wharf_protocol::{Closed, Incoming, Moment, Session as _};
 use wharf_socket::{Clock, Owner};
 use wharf_vocab::Code;
+use wharf_web::trace::SentTrace;
 use wharf_wire::tool_v1::{Offer, close};
 
 use crate::follow::{RunUpdate, RunUpdateKind, TIDINGS_MAX};
@@ -50,6 +51,8 @@ pub(crate) struct NewPeer {
     /// Whether it is a session over server-sent events, where requests go without their envelope
     /// and nobody is asked for signs of life.
     pub(crate) over_events: bool,
+    /// The trace that all it asks for belongs to: the wire has no place for one with each request.
+    pub(crate) trace: SentTrace,
 }
 
 /// What reaches a connection from inside.
@@ -85,7 +88,7 @@ enum PeerRole {
 impl Peer {
     /// Begins a connection. An operative takes its name at once.
     pub(crate) async fn begin(shared: &Arc<PeerHub>, opening: NewPeer) -> Result<Self, PeerClose> {
-        let NewPeer { caller, role, station, marked, over_events } = opening;
+        let NewPeer { caller, role, station, marked, over_events, trace } = opening;
         let (options, clock) = (&shared.options, Clock::start());
         let (orders_in, orders) = mpsc::channel(ORDERS_MAX);
         let (tidings_in, tidings) = mpsc::channel(TIDINGS_MAX);
@@ -99,6 +102,7 @@ impl Peer {
             (Role::Principal { world, detach }, _) => {
                 let caller = caller.clone();
                 let principal = Principal::new(shared, caller, (world, detach), tidings_in);
+                let principal = principal.traced(trace);
                 PeerRole::Call(Box::new(principal))
             }
             (Role::Operative { tools, .. }, Some(station)) => {

@@ -7,6 +7,7 @@ use wharf_domain::Caller;
 use wharf_engine::{Handle, NewRun};
 use wharf_protocol::tool::{ToolAnswer, ToolRequest, ToolSession};
 use wharf_vocab::{Code, Fault, Object, ToolId, WorldId};
+use wharf_web::trace::SentTrace;
 
 use crate::follow::{self, FollowRequest, Followers, RunUpdate};
 use crate::plan::{OutcomeReading, RequestPlan};
@@ -20,6 +21,7 @@ pub(crate) struct Principal {
     /// What all that is called over the connection is part of.
     session: String,
     detach: bool,
+    trace: SentTrace,
     pub(crate) runs: Followers,
 }
 
@@ -32,7 +34,20 @@ impl Principal {
     ) -> Self {
         let (handle, open_max) = (shared.options.handle.clone(), shared.options.limits.served_max);
         let runs = Followers::new(handle.clone(), shared.followers.clone(), open_max, tidings);
-        Self { session: handle.runs().new_session(), handle, caller, world, detach, runs }
+        Self {
+            session: handle.runs().new_session(),
+            handle,
+            caller,
+            world,
+            detach,
+            trace: SentTrace::default(),
+            runs,
+        }
+    }
+
+    /// The same, with all that it asks for in this trace.
+    pub(crate) fn traced(self, trace: SentTrace) -> Self {
+        Self { trace, ..self }
     }
 
     /// Begins what is asked.
@@ -52,6 +67,7 @@ impl Principal {
         let (tool, inputs, reading) = self.planned(incoming)?;
         let mut new = NewRun::new(tool, inputs, self.world.clone());
         new.correlation_id = Some(self.session.clone());
+        SentTrace { traceparent: new.traceparent, tracestate: new.tracestate } = self.trace.clone();
         let (handle, caller) = (self.handle.clone(), self.caller.clone());
         let (asker, detach) = (caller.clone(), self.detach);
         let begun = async move {

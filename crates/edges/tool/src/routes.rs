@@ -19,6 +19,7 @@ use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_vocab::{Code, DateTime, Fault, ProviderId, Verb};
 use wharf_web::answer::{Answer, FaultResponse};
 use wharf_web::token;
+use wharf_web::trace::SentTrace;
 use wharf_wire::rest_v1::{Operative, Page};
 use wharf_wire::tool_v1::{SUBPROTOCOL, ToolMessage};
 use wharf_wire::ws::BROWSER_SUBPROTOCOL;
@@ -69,6 +70,7 @@ async fn open(
     let offered: Vec<&str> = token::offered(&headers).collect();
     let marked = offered.contains(&SUBPROTOCOL);
     let (opening, place) = admit(&shared, &caller, wanted.role, marked, false).await?;
+    let opening = NewPeer { trace: SentTrace::of(&headers), ..opening };
     if marked {
         upgrade = upgrade.protocols([SUBPROTOCOL]);
     } else if offered.contains(&BROWSER_SUBPROTOCOL) {
@@ -129,7 +131,8 @@ async fn admit(
         Role::Principal { .. } => None,
         Role::Operative { provider, .. } => Some(sink::claim(shared, caller, provider).await?),
     };
-    Ok((NewPeer { caller: caller.clone(), role, station, marked, over_events }, place))
+    let trace = SentTrace::default();
+    Ok((NewPeer { caller: caller.clone(), role, station, marked, over_events, trace }, place))
 }
 
 /// Writes down who was refused.
@@ -164,7 +167,7 @@ async fn read(
     if known.is_none() && after.is_some_and(|after| after > 0) {
         return Err(FaultResponse::under(StatusCode::GONE, sse::gone()));
     }
-    let entry = session(&shared, &caller, wanted, &key).await?;
+    let entry = session(&shared, &caller, (wanted, &headers), &key).await?;
     let events = sse::events(&shared, &entry, caller, after).await;
     events.map_err(|fault| match fault.is(Code::TransportLost) {
         true => FaultResponse::under(StatusCode::GONE, fault),
@@ -177,6 +180,7 @@ async fn post(
     State(shared): State<Arc<PeerHub>>,
     Extension(caller): Extension<Caller>,
     Query(asked): QueryParams,
+    headers: HeaderMap,
     body: Bytes,
 ) -> Answer {
     let wanted = PeerQuery::read(&asked)?;
@@ -200,7 +204,7 @@ async fn post(
             Some(entry) => entry,
             None => return Ok((StatusCode::ACCEPTED, Json(serde_json::json!({}))).into_response()),
         },
-        _ => session(&shared, &caller, wanted, &key).await?,
+        _ => session(&shared, &caller, (wanted, &headers), &key).await?,
     };
     Ok(entry.post(shared.options.write_max, post).await?)
 }
@@ -225,7 +229,7 @@ fn is_farewell(text: &str) -> bool {
 async fn session(
     shared: &Arc<PeerHub>,
     caller: &Caller,
-    wanted: PeerQuery,
+    (wanted, headers): (PeerQuery, &HeaderMap),
     key: &SessionKey,
 ) -> Result<SseEntry, Fault> {
     // Rights may have been different when it was begun.
@@ -234,6 +238,7 @@ async fn session(
         return Ok(entry);
     }
     let (opening, place) = admit(shared, caller, wanted.role, wanted.marked, true).await?;
+    let opening = NewPeer { trace: SentTrace::of(headers), ..opening };
     Ok(sse::find_or_begin(shared, key, opening, place))
 }
 

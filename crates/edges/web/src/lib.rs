@@ -8,3 +8,4 @@ pub mod cursor;
 pub mod params;
 pub mod sse;
 pub mod token;
+pub mod trace;

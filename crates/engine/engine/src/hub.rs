@@ -4,6 +4,7 @@
 //! What is shown is counted in bytes: what open runs take in memory, and what each of them and
 //! all that it started have written.
 
+mod lines;
 mod memory;
 
 use std::collections::{HashMap, HashSet};
@@ -18,12 +19,14 @@ use wharf_vocab::limits::{
     FAMILY_JOURNAL_BYTES_MAX, RUN_DEPTH_MAX, WATCH_BATCH_BYTES_MAX, WATCH_QUEUE_MAX,
 };
 use wharf_vocab::{
-    AskId, Code, Direction, Durability, Fault, Publish, RunKey, RunStatus, Seq, ShardId, WorldId,
+    AskId, Code, Direction, Durability, Fault, ProviderId, Publish, RunKey, RunStatus, Seq,
+    ShardId, WorldId,
 };
 
 use crate::changes::Changes;
 use crate::held::{HeldBytes, Holder, MemoryBudget};
 use crate::totals::Totals;
+use lines::ProviderLines;
 use memory::MemoryRuns;
 
 /// What watchers of a run are sent.
@@ -63,6 +66,8 @@ pub enum FileNews {
     Missed,
 }
 
+pub use lines::ProviderRuns;
+
 /// News of asks that may wait for one reader.
 const ASK_NEWS_MAX: usize = 4_096;
 /// News of files that may wait for one reader.
@@ -86,6 +91,8 @@ pub(crate) struct Hub {
 #[derive(Debug, Default)]
 struct HubState {
     live: HashMap<RunKey, HubRun>,
+    /// How many of them each provider has.
+    lines: ProviderLines,
     /// Those of them that have an open ask.
     asking: HashSet<RunKey>,
     /// Live runs by the keys of the world's files that they write at once.
@@ -403,6 +410,11 @@ impl Hub {
         self.lock().live.len()
     }
 
+    /// How many runs under way each provider has.
+    pub(crate) fn lines(&self) -> Vec<(ProviderId, ProviderRuns)> {
+        self.lock().lines.all()
+    }
+
     /// How many asks are open.
     pub(crate) fn open_asks(&self) -> usize {
         let inner = self.lock();
@@ -447,6 +459,7 @@ impl HubState {
             self.asking.remove(&run.key);
         }
         if let Some(live) = self.live.get_mut(&run.key) {
+            self.lines.changed(Some(&live.run), Some(run));
             live.run = Arc::clone(run);
             if let Some(held) = &mut live.held {
                 held.set(run.weight());
@@ -457,6 +470,7 @@ impl HubState {
             let holders = Holder::of_run(&run.spec, self.family(&run.key, &run.spec));
             held.take_anyway(holders, run.weight())
         });
+        self.lines.changed(None, Some(run));
         self.live.insert(run.key.clone(), HubRun { run: Arc::clone(run), held, phase: None });
         for key in direct_keys(run) {
             self.writers.entry(key).or_default().push(run.key.clone());
@@ -465,6 +479,7 @@ impl HubState {
 
     fn remove(&mut self, key: &RunKey) {
         let Some(HubRun { run, .. }) = self.live.remove(key) else { return };
+        self.lines.changed(Some(&run), None);
         self.asking.remove(key);
         let family = self.family(key, &run.spec);
         if !self.live.contains_key(&family) {

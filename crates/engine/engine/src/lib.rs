@@ -22,6 +22,7 @@ pub mod shard;
 mod shell;
 mod storage;
 mod totals;
+mod traces;
 pub mod turns;
 
 pub use admission::{InputCheck, InputChecks};
@@ -37,15 +38,17 @@ pub use handle::{
     RunSeats, SeatCalls, TRACE_DEPTH_MAX, TrustCalls, UploadRef, UploadView, Watch, WorldCalls,
     WorldRemoval, WorldView, WrittenFile, progress_value,
 };
+pub use hub::ProviderRuns;
 pub use meter::{provider_label, tool_label, world_label};
 pub use redact::Redaction;
 pub use retention::RetentionRule;
 pub use schema::{check_schema, schema_patterns};
 pub use totals::{Durations, RunTotals};
+pub use traces::TraceOptions;
 // What a handle takes and gives.
 pub use wharf_ports::{
     AuditPage, AuditQuery, ByteStream, CostBy, CostKey, CostRow, CostSum, Dispatch, EffectId,
     FileQuery, FileRecord, HistoryItem, Lifeline, ObjectBody, ObjectError, ObjectErrorKind,
-    ObjectInfo, ProviderSink, QuoteFor, RoomFor, RunPage, RunPlace, RunQuery, SealedRecord,
-    StatsBy, StatsQuery, StatsRow, UploadPart, WorldSize,
+    ObjectInfo, ProviderSink, QuoteFor, RoomFor, RunObserver, RunPage, RunPlace, RunQuery,
+    SealedRecord, StatsBy, StatsQuery, StatsRow, UploadPart, WorldSize,
 };

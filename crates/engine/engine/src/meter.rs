@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use parking_lot::Mutex;
-use wharf_domain::{Entry, Run, RunEntry};
+use wharf_domain::{Entry, Outcome, Run, RunEntry};
 use wharf_ports::{Batch, Body};
 use wharf_vocab::limits::{METRIC_PROVIDERS_MAX, METRIC_TOOLS_MAX, METRIC_WORLDS_MAX};
 use wharf_vocab::{ProviderId, ToolId, WorldId};
@@ -61,7 +61,7 @@ pub fn provider_label(provider: &ProviderId) -> String {
 pub(crate) fn count(batch: &Batch, run: &Run) {
     let created =
         batch.appends.iter().any(|append| append.expected.0 == 0 && append.head.run.is_some());
-    let ended = run.is_over() && batch.appends.iter().any(|append| ends(&append.body));
+    let ended = has_ended(batch, run);
     if !created && !ended {
         return;
     }
@@ -74,6 +74,9 @@ pub(crate) fn count(batch: &Batch, run: &Run) {
         return;
     }
     let status = run.status().as_str();
+    let (key, error) = (&run.key, run.outcome.as_ref().and_then(Outcome::error));
+    let code = error.map(|fault| fault.code.as_str());
+    tracing::debug!(run = %key.run, world = %key.world, tool = %run.spec.tool, status, code, "a run ended");
     metrics::counter!("wharf_run_cost_micro_total", "tool" => tool.clone(), "world" => world.clone())
         .increment(run.cost_micro);
     let seconds = |ms: u64| std::time::Duration::from_millis(ms).as_secs_f64();
@@ -89,6 +92,11 @@ pub(crate) fn count(batch: &Batch, run: &Run) {
         "wharf_runs_ended_total", "tool" => tool, "world" => world, "status" => status
     );
     ended.increment(1);
+}
+
+/// Whether a committed batch has ended a run.
+pub(crate) fn has_ended(batch: &Batch, run: &Run) -> bool {
+    run.is_over() && batch.appends.iter().any(|append| ends(&append.body))
 }
 
 fn ends(body: &Body) -> bool {

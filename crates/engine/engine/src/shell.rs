@@ -35,6 +35,7 @@ use crate::records::Records;
 use crate::shard::{
     AnyRecord, Effect, Input, LateCost, Output, Providers, Reply, Shard, Ticket, is_called_off,
 };
+use crate::traces::Traces;
 use crate::turns::Turns;
 use fetch::{FetchedSpec, WaitingDispatch};
 use load::{LoadedShards, LoadingShard};
@@ -87,6 +88,8 @@ pub(crate) struct ShellParts {
     pub(crate) messages: mpsc::WeakSender<ShellMessage>,
     /// Whether the engine is about to stop, so that nothing counts as lost.
     pub(crate) stopping: Arc<AtomicBool>,
+    /// Who is told of runs that are over.
+    pub(crate) traces: Traces,
 }
 
 pub(crate) struct Shell {
@@ -422,6 +425,8 @@ impl Shell {
                 self.parts.prices.committed(&batch.ledger);
                 self.clear_up(&run);
                 self.publish(&batch, &run);
+                // Whoever looks at what was written of it finds all of it.
+                self.parts.traces.committed(&batch, &run);
             }
             Effect::RecordChanged(record) => {
                 self.parts.hub.changes.record(&record, self.parts.clock.now());

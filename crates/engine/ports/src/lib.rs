@@ -13,10 +13,12 @@ pub mod launcher;
 mod lifeline;
 pub mod logins;
 mod objects;
+mod observer;
 mod provider;
 pub mod providers;
 mod stats;
 mod store;
+mod trouble;
 pub mod vault;
 mod verify;
 
@@ -31,10 +33,12 @@ pub use objects::{
     ObjectError, ObjectErrorKind, ObjectInfo, ObjectStore, ObjectUpload, ObjectVersion, PutObject,
     UploadPart,
 };
+pub use observer::RunObserver;
 pub use provider::{Dispatch, EffectId, ProviderSink, QuoteFor, RoomFor};
 pub use stats::{StatsBy, StatsQuery, StatsRow, StatsSums};
 pub use store::{
     History, HistoryItem, HistoryRecord, ID_PREFIX_RUNS_MAX, Lease, OpenAsk, RunPage, RunPlace,
     RunQuery, SealedRecord, Store, StoreError, StoreErrorKind, StoreSize,
 };
+pub use trouble::{Trouble, TroubleOver};
 pub use verify::verified;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use wharf_domain::run::NoteKey;
+use wharf_domain::trace::TraceHeaders;
 use wharf_domain::{Resolution, RunSpec};
 use wharf_vocab::{
     AskId, AttemptId, CommitNo, Epoch, Fault, Micro, Object, RunKey, ShardId, Timestamp, ToolId,
@@ -47,6 +48,8 @@ pub struct Dispatch {
     pub reattach: bool,
     /// What the attempt has noted for whoever takes it up again.
     pub notes: BTreeMap<NoteKey, Value>,
+    /// What goes along with it, so that the provider can join the trace of the run.
+    pub trace: TraceHeaders,
     /// Lives as long as somebody works on the attempt. When the last one lets go of it without
     /// having told an end, the attempt ends at once.
     pub lifeline: Lifeline,

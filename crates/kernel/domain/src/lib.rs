@@ -21,6 +21,7 @@ pub mod run;
 pub mod scope;
 pub mod seat;
 mod tool;
+pub mod trace;
 mod weight;
 mod world;
 

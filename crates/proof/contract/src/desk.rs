@@ -329,6 +329,7 @@ pub fn created(key: &RunKey) -> Entry {
         idempotent: false,
         keys_kept: None,
         traceparent: None,
+        tracestate: None,
         reattach: false,
     };
     Entry::Run(RunEntry::Created(run::Created { key: key.clone(), spec: Arc::new(spec) }))

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use hyper::body::Frame;
 use hyper::http::StatusCode;
+use parking_lot::Mutex;
 use reqwest::Url;
 use s3s::access::{S3Access, S3AccessContext};
 use s3s::auth::{S3Auth, SecretKey};
@@ -20,7 +21,7 @@ use s3s::dto::{
 use s3s::{Body, S3, S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
 use wharf_ports::{
     AddressGate, ByteStream, ObjectBody, ObjectError, ObjectErrorKind, ObjectInfo, ObjectVersion,
-    PutObject, verified,
+    PutObject, Trouble, TroubleOver, verified,
 };
 
 use super::BUCKET;
@@ -74,11 +75,31 @@ pub(super) type SharedAddressGate = Arc<OnceLock<Arc<dyn AddressGate>>>;
 pub(super) struct Backend {
     files: Arc<FileObjects>,
     gate: SharedAddressGate,
+    /// Writes that found no room.
+    full: Mutex<Trouble>,
 }
 
 impl Backend {
     pub(super) fn new(files: Arc<FileObjects>, gate: SharedAddressGate) -> Self {
-        Self { files, gate }
+        Self { files, gate, full: Mutex::default() }
+    }
+
+    /// Says that there is no room, and when there is some again.
+    fn tell_of_room(&self, error: Option<&ObjectError>) {
+        let mut full = self.full.lock();
+        match error {
+            Some(error) if error.kind == ObjectErrorKind::Full => {
+                if let Some(failed) = full.failed() {
+                    tracing::warn!(%error, failed, "the artifact store is full");
+                }
+            }
+            Some(_) => {}
+            None => {
+                if let Some(TroubleOver { failed, seconds }) = full.calm() {
+                    tracing::info!(failed, seconds, "the artifact store takes files again");
+                }
+            }
+        }
     }
 
     async fn info(&self, bucket: &str, key: String) -> S3Result<ObjectInfo> {
@@ -218,6 +239,7 @@ impl S3 for Backend {
         let gate = Arc::clone(&self.gate);
         let open = move |key: &str| gate.get().is_none_or(|gate| gate.may_write(key));
         let info = Arc::clone(&self.files).put_while(put, body, open).await;
+        self.tell_of_room(info.as_ref().err());
         let info = info.map_err(|error| refusal(&error))?.ok_or_else(|| {
             s3_error!(AccessDenied, "no attempt that is under way may write this object")
         })?;
@@ -263,7 +285,6 @@ fn refusal(error: &ObjectError) -> S3Error {
         }
         ObjectErrorKind::Interrupted => s3_error!(IncompleteBody),
         ObjectErrorKind::Full => {
-            tracing::warn!(%error, "the artifact store is full");
             let code = S3ErrorCode::Custom("InsufficientStorage".into());
             let mut refusal = S3Error::with_message(code, "the artifact store has no room left");
             refusal.set_status_code(StatusCode::INSUFFICIENT_STORAGE);

@@ -10,7 +10,6 @@ mod lease;
 mod money;
 mod purge;
 mod replace;
-mod trouble;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,14 +18,13 @@ use std::time::Instant;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 use wharf_journal::audit::Sealer;
-use wharf_ports::{CommitError, StoreError};
+use wharf_ports::{CommitError, StoreError, Trouble, TroubleOver};
 
 use crate::error::from_sqlite;
 use crate::prepare::Prepared;
 use known::WriterCache;
 use money::Money;
 pub(crate) use money::{read_columns, to_account};
-use trouble::WriteTrouble;
 
 /// Batches that share one transaction at most.
 const GROUP_BATCHES_MAX: usize = 1024;
@@ -66,13 +64,13 @@ pub(crate) struct Writer {
     sealer: Sealer,
     pub(super) known: WriterCache,
     audit_growth: Arc<AtomicU64>,
-    trouble: WriteTrouble,
+    trouble: Trouble,
 }
 
 impl Writer {
     pub(crate) fn new(conn: Connection, sealer: Sealer) -> Self {
         let (known, audit_growth) = (WriterCache::default(), Arc::default());
-        Self { conn, sealer, known, audit_growth, trouble: WriteTrouble::default() }
+        Self { conn, sealer, known, audit_growth, trouble: Trouble::default() }
     }
 
     /// How many groups have added to the audit, as they are committed.
@@ -136,10 +134,16 @@ impl Writer {
             Ok(value)
         });
         match &result {
-            Ok(_) => self.trouble.succeeded(),
+            Ok(_) => self.succeeded(),
             Err(error) => self.give_up(error),
         }
         result
+    }
+
+    fn succeeded(&mut self) {
+        if let Some(TroubleOver { failed, seconds }) = self.trouble.over() {
+            tracing::info!(failed, seconds, "the store takes writes again");
+        }
     }
 
     fn begin(&mut self) -> Result<(), StoreError> {
@@ -150,7 +154,9 @@ impl Writer {
 
     /// Undoes a transaction that failed, so that the next can begin.
     fn give_up(&mut self, error: &StoreError) {
-        self.trouble.failed(error);
+        if let Some(failed) = self.trouble.failed() {
+            tracing::warn!(kind = ?error.kind, error = %error, failed, "writes to the store fail");
+        }
         metrics::counter!("wharf_store_failed_groups_total").increment(1);
         self.known.forget();
         // SQLite may have rolled back by itself already.

@@ -41,6 +41,7 @@ mod tokens;
 mod tool_servers;
 #[cfg(target_os = "linux")]
 mod torture;
+mod traces;
 mod trust;
 mod typescript_sdk;
 mod worlds;

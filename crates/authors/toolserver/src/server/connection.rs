@@ -72,7 +72,7 @@ impl Owner for RunConnection {
         while let Some(event) = self.session.poll_event() {
             match (event, &self.seat) {
                 (ServerEvent::Request { request, bytes }, _) => {
-                    match self.hub.join(self.credential, request, bytes) {
+                    match self.hub.join(self.credential, *request, bytes) {
                         JoinResult::Seat(seat) => {
                             self.session.ack(now);
                             self.seat = Some(seat);

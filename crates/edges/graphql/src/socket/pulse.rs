@@ -134,7 +134,7 @@ mod tests {
         };
         set(&mut limits);
         let handle = crate::exec::tests::engine().await;
-        SocketHealth::new(CallerSession { handle, caller: Caller::owner() }, Arc::new(limits))
+        SocketHealth::new(CallerSession::new(handle, Caller::owner()), Arc::new(limits))
     }
 
     /// What is to be done second by second.

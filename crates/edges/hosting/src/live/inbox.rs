@@ -138,7 +138,9 @@ impl Inbox {
         let (live, launch, attempt) =
             (Arc::clone(live), launch.clone(), dispatch.attempt_id.clone());
         let permit = Permit { live, launch, attempt, unresponsive: false };
-        Some(Assignment { attempt: Attempt::new(self.handle.clone(), dispatch), permit })
+        let attempt = Attempt::new(self.handle.clone(), dispatch);
+        attempt.launched(&permit.launch);
+        Some(Assignment { attempt, permit })
     }
 }
 

@@ -2,8 +2,8 @@
 //! again.
 
 use axum::body::Body;
-use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
 use futures::{StreamExt as _, stream};
 use wharf_domain::Caller;
@@ -11,6 +11,7 @@ use wharf_engine::{Handle, RunQuery, StatsBy, StatsQuery};
 use wharf_views::TreeQuery;
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
 use wharf_vocab::{Fault, Timestamp, ToolId, Verb, WorldId, quantity};
+use wharf_web::trace::SentTrace;
 use wharf_wire::rest_v1::{self as wire, CancelRuns, PurgeRuns, RunAccepted, RunAgain};
 
 use super::runs::{begin, run_place};
@@ -67,6 +68,10 @@ routes! {
         .of_run()
         .query::<String>("wait",
             "How long to wait for the run to end, such as `500ms`, `30s` or `2m`.")
+        .header::<String>("traceparent",
+            "The trace the run belongs to, in the format of W3C Trace Context.")
+        .header::<String>("tracestate",
+            "What tracing systems add to the traceparent for each other, up to 512 bytes.")
         .may_take::<RunAgain>()
         .gives::<wire::Run>(200, "The run has ended; only with `wait`.")
         .gives::<RunAccepted>(202, "The run was accepted and is in progress.")
@@ -163,6 +168,7 @@ async fn again(
     ApiCall { app, caller }: ApiCall,
     segments: Segments,
     params: Params,
+    headers: HeaderMap,
     OptionalJsonBody(request): OptionalJsonBody<RunAgain>,
 ) -> Answer {
     let key = from_wire::run_key(&segments, &params)?;
@@ -171,7 +177,9 @@ async fn again(
     let run = access::run(&app.handle, &caller, Verb::Run, &key).await?;
     // Whoever runs it again uses what it was given, so it takes the right to look at it.
     access::world(&caller, Verb::Read, &key.world)?;
-    let new = app.handle.runs().again(&run, changes).await?;
+    let mut new = app.handle.runs().again(&run, changes).await?;
+    SentTrace { traceparent: new.traceparent, tracestate: new.tracestate } =
+        SentTrace::of(&headers);
     begin(&app, &caller, new, wait).await
 }
 

@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 use wharf_domain::{Caller, Run};
 use wharf_engine::{NewRun, RunPlace, RunQuery};
 use wharf_vocab::{Fault, Verb};
+use wharf_web::trace::SentTrace;
 use wharf_wire::rest_v1::{self as wire, CancelRun, CreateRun, RunAccepted};
 
 use super::table::{ApiCall, delete, get, post, routes};
@@ -31,6 +32,8 @@ routes! {
             "How long to wait for the run to end, such as `500ms`, `30s` or `2m`.")
         .header::<String>("traceparent",
             "The trace the run belongs to, in the format of W3C Trace Context.")
+        .header::<String>("tracestate",
+            "What tracing systems add to the traceparent for each other, up to 512 bytes.")
         .takes::<CreateRun>()
         .gives::<wire::Run>(200, "The run has ended; only with `wait`.")
         .gives::<RunAccepted>(202, "The run was accepted and is in progress.")
@@ -67,8 +70,8 @@ async fn create(
 ) -> Answer {
     let wait = params.wait(app.options.limits.wait_max)?;
     let mut new = wharf_views::new_run(request)?;
-    let trace = headers.get("traceparent").and_then(|value| value.to_str().ok());
-    new.traceparent = trace.map(str::to_owned);
+    SentTrace { traceparent: new.traceparent, tracestate: new.tracestate } =
+        SentTrace::of(&headers);
     begin(&app, &caller, new, wait).await
 }
 

@@ -195,10 +195,12 @@ async fn r170_the_trace_of_a_request_goes_with_its_run() {
     for (header, kept) in [(trace, Some(trace)), ("no trace", None)] {
         let body = json!({"tool": "wharf/echo", "inputs": {}});
         let call = edge.call("POST", "/v1/runs?wait=20s").header("traceparent", header);
+        let call = call.header("tracestate", "vendor=a1");
         let run = call.json(&body).send().await.json();
         let run = RunId::new(run["run_id"].as_str().expect("an id")).expect("valid");
         let key = RunKey { world: WorldId::new("default").expect("valid"), run };
         let known = edge.handle.runs().get(&key).await.expect("known");
         assert_eq!(known.spec.traceparent.as_deref(), kept);
+        assert_eq!(known.spec.tracestate.as_deref(), kept.map(|_| "vendor=a1"));
     }
 }

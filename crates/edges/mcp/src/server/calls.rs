@@ -17,6 +17,7 @@ use wharf_vocab::limits::REASON_BYTES_MAX;
 use wharf_vocab::{
     Code, Digest, Durability, Fault, Micro, Mode, Object, RunId, RunKey, ToolId, json,
 };
+use wharf_web::trace::SentTrace;
 use wharf_wire::mcp_v1::{
     McpCallResult, McpContent, McpEra, McpId, McpMeta, McpOpen, McpRevision, McpToolCall, key,
 };
@@ -133,7 +134,7 @@ fn new_run(cx: &McpContext, tool: ToolId, params: &McpOpen<McpToolCall>) -> Resu
     let task = params.task.as_ref().filter(|_| cx.revision.has_core_tasks());
     let (least, most) = TASK_TTL_MS;
     let task_ttl_ms = task.map(|task| task.ttl.map_or(most, |ttl| ttl.0.clamp(least, most)));
-    let traceparent = params.meta.as_ref().and_then(McpMeta::traceparent).map(str::to_owned);
+    let SentTrace { traceparent, tracestate } = trace(cx, params.meta.as_ref());
     let inputs = params.arguments.clone().unwrap_or_default();
     Ok(NewRun {
         mode: wish.mode.unwrap_or(Mode::Real),
@@ -147,9 +148,18 @@ fn new_run(cx: &McpContext, tool: ToolId, params: &McpOpen<McpToolCall>) -> Resu
             None => wish.durability,
         },
         traceparent,
+        tracestate,
         mcp: Some(McpTerms { task_ttl_ms, ..mcp_terms(cx) }),
         ..NewRun::new(tool, inputs, cx.door.world.clone())
     })
+}
+
+/// The trace that a call belongs to: what the message says goes before the headers that brought it,
+/// which may be those of whatever stands between.
+fn trace(cx: &McpContext, meta: Option<&McpMeta>) -> SentTrace {
+    let Some(traceparent) = meta.and_then(McpMeta::traceparent) else { return cx.trace.clone() };
+    let tracestate = meta.and_then(McpMeta::tracestate).map(str::to_owned);
+    SentTrace { traceparent: Some(traceparent.to_owned()), tracestate }
 }
 
 /// What the client can do for the runs that it calls for.

@@ -8,6 +8,7 @@ use serde_json::Number;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::Caller;
 use wharf_vocab::Object;
+use wharf_web::trace::SentTrace;
 use wharf_wire::mcp_v1::{
     McpClientCapabilities, McpError, McpFilter, McpId, McpLog, McpLogLevel, McpNotification,
     McpOpen, McpRequest, McpRevision,
@@ -35,6 +36,8 @@ pub(crate) struct McpContext {
     pub(crate) session: Option<SessionRef>,
     /// From which level on logs are wanted, if that was said.
     pub(crate) log_level: Option<McpLogLevel>,
+    /// The trace that the request belongs to, as its headers say.
+    pub(crate) trace: SentTrace,
     /// Ends when the core closes its streams.
     pub(crate) closing: CancellationToken,
 }

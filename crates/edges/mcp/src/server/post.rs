@@ -11,6 +11,7 @@ use wharf_protocol::mcp::{McpAnswer, McpCancel, McpDoor, McpServerEvent};
 use wharf_protocol::{Moment, Session as _};
 use wharf_vocab::{Code, Fault, Timestamp, Verb};
 use wharf_web::answer::refusal;
+use wharf_web::trace::SentTrace;
 use wharf_wire::mcp_v1::limits::FROM_CLIENT_BYTES_MAX;
 use wharf_wire::mcp_v1::{
     McpEra, McpError, McpId, McpMessage, McpMeta, McpRevision, code, headers,
@@ -141,6 +142,7 @@ async fn modern(arrival: Arrival, message: McpMessage, meta: McpMeta) -> Outcome
         capabilities: caller.capabilities,
         session: None,
         log_level: caller.log_level,
+        trace: SentTrace::of(&arrival.headers),
         closing: arrival.closing.clone(),
     };
     let served = ServedRequest { cx, session, at: Some(at), closing: arrival.closing };
@@ -190,6 +192,7 @@ async fn initialize(arrival: Arrival, message: McpMessage) -> Outcome {
         capabilities: caller.capabilities,
         session: None,
         log_level: None,
+        trace: SentTrace::default(),
         closing: arrival.closing.clone(),
     };
     let at = Some(RequestRef { id, token: None });

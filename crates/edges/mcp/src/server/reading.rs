@@ -13,6 +13,7 @@ use futures::stream::{self, BoxStream};
 use wharf_domain::Run;
 use wharf_engine::{NewRun, Watch};
 use wharf_vocab::{Digest, Durability, Fault, Object, ProviderId, RunKey, Seq};
+use wharf_web::trace::SentTrace;
 use wharf_wire::mcp_v1::{McpEra, McpError, code};
 
 use super::calls::mcp_terms;
@@ -80,8 +81,11 @@ async fn begin(cx: &McpContext, wanted: Wanted) -> Result<RunKey, McpRefusal> {
         return questions::rejoin(cx, &wanted.digest, state, answers).await;
     }
     let id = wanted.tool.id(&wanted.provider).ok_or_else(gone)?;
+    let SentTrace { traceparent, tracestate } = cx.trace.clone();
     let new = NewRun {
         durability: Some(Durability::Memory),
+        traceparent,
+        tracestate,
         timeout_ms: u64::try_from(READ_MAX.as_millis()).ok(),
         mcp: Some(mcp_terms(cx)),
         ..NewRun::new(id, wanted.inputs, cx.door.world.clone())

@@ -19,6 +19,7 @@ use wharf_vocab::{Code, Fault, ProviderId, Verb};
 use wharf_web::answer::FaultResponse;
 use wharf_web::params::{Params, Segments};
 use wharf_web::token;
+use wharf_web::trace::SentTrace;
 use wharf_wire::mcp_v1::{McpEra, McpError, McpId, McpMessage, McpRevision, code, headers, key};
 
 use super::door::McpContext;
@@ -167,6 +168,7 @@ impl Arrival {
             capabilities: *Clone::clone(&capabilities),
             session: Some(session),
             log_level: live.and_then(|live| live.log_level()),
+            trace: SentTrace::of(&self.headers),
             closing: self.closing.clone(),
             shared: self.shared,
             caller: self.caller,

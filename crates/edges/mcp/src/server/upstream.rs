@@ -14,6 +14,7 @@ use wharf_domain::{Availability, Outcome, Run};
 use wharf_engine::{CatalogTool, NewRun};
 use wharf_vocab::{Code, Durability, Fault, Object, ProviderId, Verb};
 use wharf_web::cursor::CursorList;
+use wharf_web::trace::SentTrace;
 use wharf_wire::mcp_v1::{
     McpCursor, McpEra, McpError, McpOpen, McpPrompt, McpPromptGet, McpPromptsPage, McpResourceRead,
     McpTemplate, code,
@@ -231,8 +232,11 @@ pub(super) async fn ask(
     at_most: Duration,
 ) -> Result<Object, Fault> {
     let id = tool.id(provider).ok_or_else(gone)?;
+    let SentTrace { traceparent, tracestate } = cx.trace.clone();
     let new = NewRun {
         durability: Some(Durability::Memory),
+        traceparent,
+        tracestate,
         timeout_ms: u64::try_from(at_most.as_millis()).ok(),
         ..NewRun::new(id, inputs, cx.door.world.clone())
     };

@@ -39,7 +39,7 @@ async fn m019_a_call_says_what_its_run_may_take() {
         });
         let params = json!({
             "name": "wharf__echo", "arguments": {"a": 1},
-            "_meta": {"traceparent": trace, "dev.wharf/run": wish},
+            "_meta": {"traceparent": trace, "tracestate": "vendor=a1", "dev.wharf/run": wish},
         });
         let result = client.request(1, "tools/call", params).await.result().await;
         let meta = &result["_meta"]["dev.wharf/run"];
@@ -49,6 +49,7 @@ async fn m019_a_call_says_what_its_run_may_take() {
         assert_eq!((spec.timeout_ms, spec.budget_micro), (5_000, Some(77)));
         assert_eq!((spec.mode, spec.durability), (Mode::Mock, Durability::Memory));
         assert_eq!(spec.traceparent.as_deref(), Some(trace));
+        assert_eq!(spec.tracestate.as_deref(), Some("vendor=a1"));
     }
 }
 

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use bytes::Bytes;
 use wharf_domain::{Caller, Outcome, Run};
 use wharf_vocab::{Code, Fault, RunStatus};
+use wharf_web::trace::SentTrace;
 use wharf_wire::operator_v1::{NewTask, TaskStarted};
 
 use super::{Answer, caller, read_any, unprocessable};
@@ -22,6 +23,7 @@ const WAIT_MAX: Duration = Duration::from_secs(30 * 60);
 pub(super) async fn create(
     State(shared): State<Arc<SeatHub>>,
     offered: Option<Extension<Caller>>,
+    headers: HeaderMap,
     body: Bytes,
 ) -> Answer {
     let caller = caller(offered)?;
@@ -29,10 +31,12 @@ pub(super) async fn create(
         Ok(task) => task,
         Err(fault) => return Ok(unprocessable(fault)),
     };
-    let new = match from_wire::task(&shared, &caller, &task).await {
+    let mut new = match from_wire::task(&shared, &caller, &task).await {
         Err(fault) if fault.is(Code::RequestInvalid) => return Ok(unprocessable(fault)),
         other => other?,
     };
+    SentTrace { traceparent: new.traceparent, tracestate: new.tracestate } =
+        SentTrace::of(&headers);
     let handle = &shared.options.handle;
     let detached = task.detach == Some(true);
     let wait = task.timeout_secs.map_or(WAIT_MAX, |secs| Duration::from_secs(secs).min(WAIT_MAX));

@@ -17,6 +17,7 @@ use wharf_domain::{Audience, Level, Progress, Resolution, Run};
 use wharf_engine::NewRun;
 use wharf_vocab::limits::FILE_BYTES_MAX;
 use wharf_vocab::{AskKind, Code, Executed, Fault, Object, RunStatus, ToolId};
+use wharf_web::trace::SentTrace;
 use wharf_wire::operator_v1::{WorkerDegradation, WorkerProgress, WorkerPrompt, WorkerResult};
 
 use super::call::{WorkerCall, arriving};
@@ -323,6 +324,7 @@ pub(super) async fn invoke(State(shared): State<Arc<SeatHub>>, call: WorkerCall)
     let scope = WorkerScope::Invoke(ToolPattern::any());
     let (found, grant) = call.check(&shared, &scope)?;
     let task = open(&shared, found).await?;
+    let SentTrace { traceparent, tracestate } = SentTrace::of(&call.headers);
     let wanted: Invocation = read(&call.bytes(BODY_BYTES_MAX).await?)?;
     let tool = ToolId::new(&wanted.tool)
         .map_err(|error| Fault::new(Code::RequestInvalid, format!("{error}.")))?;
@@ -333,7 +335,8 @@ pub(super) async fn invoke(State(shared): State<Arc<SeatHub>>, call: WorkerCall)
     let caller = task.attempt.caller(grant.tools());
     let world = task.run().world.clone();
     let idempotency_key = wanted.idempotency_key;
-    let new = NewRun { idempotency_key, ..NewRun::new(tool, wanted.inputs, world) };
+    let new = NewRun::new(tool, wanted.inputs, world);
+    let new = NewRun { idempotency_key, traceparent, tracestate, ..new };
     let accepted = task.attempt.invoke(&caller, new).await?;
     let wait = Duration::from_millis(wanted.wait_ms.unwrap_or(WAIT_MAX_MS).min(WAIT_MAX_MS));
     let run = shared.options.handle.runs().wait(&accepted.run.key, wait).await?;

@@ -172,8 +172,14 @@ impl ServerLink {
     /// Notes, once for each server, that it does not acknowledge requests.
     pub(super) fn note_no_ack(&self) {
         if !self.0.no_ack.swap(true, Ordering::Relaxed) {
-            tracing::info!("a tool server sends no Ack; its first message counts as one");
+            let tool = self.tool_name();
+            tracing::info!(tool, "a tool server sends no Ack; its first message counts as one");
         }
+    }
+
+    /// The tool that is served, as the log names it.
+    fn tool_name(&self) -> Option<&str> {
+        self.settings().tool.as_ref().map(|tool| tool.reference.as_str())
     }
 
     /// Why nobody may try to reach the server now.
@@ -191,13 +197,15 @@ impl ServerLink {
         match &dialed {
             Ok(_) => {
                 if self.breaker().succeeded() {
+                    tracing::info!(tool = self.tool_name(), "a tool server can be reached again");
                     self.0.reachable.send_replace(Reachable::Yes);
                 }
             }
             Err(why) => {
                 if self.breaker().failed(Instant::now(), &why.0) {
                     let why = why.0.clone();
-                    tracing::warn!(%why, "a tool server cannot be reached and is left alone");
+                    let tool = self.tool_name();
+                    tracing::warn!(tool, %why, "a tool server cannot be reached and is left alone");
                     self.0.reachable.send_replace(Reachable::No { why });
                     let looking = look_again(Arc::downgrade(&self.0));
                     self.settings().tasks.spawn_until_end("looking for a tool server", looking);

@@ -60,6 +60,8 @@ pub(super) async fn order(
         deadline_ms: dispatch.deadline.map(|deadline| deadline.ms_since(now).max(1)),
         required: settings.required.clone(),
         tool: settings.tool.clone(),
+        traceparent: dispatch.trace.traceparent.clone(),
+        tracestate: dispatch.trace.tracestate.clone(),
         ..RequestControl::new(dispatch.run.run.as_str(), mode)
     };
     let outputs = places.iter().map(|(name, at)| (name.clone(), at.clone().into())).collect();

@@ -5,7 +5,9 @@ use wharf_domain::run::AttemptStarted;
 use wharf_domain::scope::{InputBinding, Target, WorldPath};
 use wharf_domain::{Entry, Run, RunEntry};
 use wharf_ports::HistoryItem;
-use wharf_vocab::{Code, Fault, Micro, Mode, Object, RunId, Seq, StreamId, Timestamp, WorldId};
+use wharf_vocab::{
+    Code, Fault, Micro, Mode, Object, RunId, RunKey, Seq, StreamId, Timestamp, WorldId,
+};
 
 use super::RunCalls;
 use super::request::NewRun;
@@ -106,7 +108,16 @@ impl RunCalls<'_> {
     /// The attempts of a run, oldest first. One that its provider had no room for counts as never
     /// begun.
     pub async fn attempts(self, run: &Run) -> Result<Vec<AttemptSpan>, Fault> {
-        let kept = self.0.inner.hub.memory_history(&run.key, Seq(0));
+        let mut spans: Vec<AttemptSpan> = Vec::new();
+        for (at, entry) in self.entries(&run.key).await? {
+            follow(&mut spans, at, &entry);
+        }
+        Ok(spans)
+    }
+
+    /// What was written about a run, oldest first, each with the moment when it was.
+    pub async fn entries(self, key: &RunKey) -> Result<Vec<(Timestamp, RunEntry)>, Fault> {
+        let kept = self.0.inner.hub.memory_history(key, Seq(0));
         let entries: Vec<(Timestamp, Entry)> = match kept {
             Some(records) => records
                 .into_iter()
@@ -116,16 +127,15 @@ impl RunCalls<'_> {
                 })
                 .collect(),
             None => {
-                let stored = self.0.inner.store.load(StreamId::Run(run.key.clone())).await?;
+                let stored = self.0.inner.store.load(StreamId::Run(key.clone())).await?;
                 stored.map_or_else(Vec::new, |stored| stored.entries)
             }
         };
-        let mut spans: Vec<AttemptSpan> = Vec::new();
-        for (at, entry) in entries {
-            let Entry::Run(entry) = entry else { continue };
-            follow(&mut spans, at, &entry);
-        }
-        Ok(spans)
+        let of_run = |(at, entry)| match entry {
+            Entry::Run(entry) => Some((at, entry)),
+            _ => None,
+        };
+        Ok(entries.into_iter().filter_map(of_run).collect())
     }
 }
 

@@ -9,7 +9,8 @@ use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, NoteKey, RunInput};
 use wharf_domain::{Audience, Caller, Delivery, Entry, Progress, Run, RunEntry, value_weight};
 use wharf_ports::{Dispatch, HistoryItem, Lifeline, WeakLifeline};
 use wharf_vocab::{
-    AttemptId, Code, Digest, Executed, Fault, GrantId, Micro, Object, ProviderId, RunKey, Seq,
+    AttemptId, Code, Digest, Executed, Fault, GrantId, LaunchId, Micro, Object, ProviderId, RunKey,
+    Seq,
 };
 
 use super::data::AttemptRecord;
@@ -134,6 +135,11 @@ impl AttemptRef {
 
     pub(super) fn work(&self) -> &AttemptRecord {
         &self.work
+    }
+
+    /// Says which process the attempt was given to.
+    pub fn launched(&self, launch: &LaunchId) {
+        self.handle.inner.traces.launched(&self.dispatch.attempt_id, launch);
     }
 
     /// What people call whoever started the run, if anything is known of it.

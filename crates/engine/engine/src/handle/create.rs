@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use wharf_domain::trace::TraceHeaders;
 use wharf_domain::{Caller, Gate, Patience, Run, RunSpec, World};
 use wharf_ports::{Claim, QuoteFor};
 use wharf_vocab::limits::{RUN_DEPTH_MAX, SEAT_DEADLINE_MS, TIMEOUT_DEFAULT_MS, TIMEOUT_MAX_MS};
@@ -9,7 +10,7 @@ use wharf_vocab::{
     AccountId, AskId, Code, Digest, Durability, Fault, Micro, Mode, RunKey, Verb, WorldId,
 };
 
-use super::request::{NewRun, RunSeats, check_request, is_traceparent};
+use super::request::{NewRun, RunSeats, check_request};
 use super::runs::{AcceptedRun, fresh_run_id};
 use super::scope::ResolvedRequest;
 use super::{RunCalls, misfit, no_world, stopped};
@@ -148,7 +149,9 @@ impl RunCalls<'_> {
             Some(_) => Durability::Journal,
             None => new.durability.unwrap_or(tool.def.durability),
         };
-        let trace = parent.as_deref().and_then(|parent| parent.spec.traceparent.clone());
+        let given = TraceHeaders { traceparent: new.traceparent, tracestate: new.tracestate };
+        let above_it = || parent.as_deref().map(|it| self.0.inner.traces.headers_of_child(it));
+        let trace = given.checked().or_else(|| above_it().unwrap_or_default());
         Ok(RunSpec {
             digest,
             tool_hash: tool.hash.clone(),
@@ -183,7 +186,8 @@ impl RunCalls<'_> {
             continues: new.continues,
             idempotency_key: new.idempotency_key,
             correlation_id: Some(correlation_id.unwrap_or_else(|| key.run.to_string())),
-            traceparent: new.traceparent.filter(|text| is_traceparent(text)).or(trace),
+            traceparent: trace.traceparent,
+            tracestate: trace.tracestate,
         })
     }
 

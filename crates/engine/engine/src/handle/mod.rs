@@ -79,6 +79,7 @@ use crate::retention::RetentionRule;
 use crate::shard::{Input, RecordKind, Reply};
 use crate::shell::{MessagePermit, ROOM_BYTES, Shell, ShellMessage, ShellParts};
 use crate::storage;
+use crate::traces::{TraceOptions, Traces};
 use audit::Denials;
 use children::Children;
 use in_use::InUse;
@@ -123,6 +124,8 @@ pub struct EngineOptions {
     pub names: NameLimits,
     /// How long runs of some tools are kept; the first rule that fits a tool counts.
     pub retention: Vec<RetentionRule>,
+    /// How traces are recorded; they are passed on as they came when absent.
+    pub traces: Option<TraceOptions>,
 }
 
 impl EngineOptions {
@@ -144,6 +147,7 @@ impl EngineOptions {
             held_bytes_max: HELD_BYTES_MAX,
             names: NameLimits::default(),
             retention: Vec::new(),
+            traces: None,
         }
     }
 }
@@ -182,6 +186,7 @@ struct EngineState {
     in_use: InUse,
     names: Names,
     retention: Vec<RetentionRule>,
+    traces: Traces,
 }
 
 impl std::fmt::Debug for Handle {
@@ -201,6 +206,7 @@ impl Handle {
         let records = Arc::new(Records::default());
         let prices = Arc::new(Prices::default());
         let stopping = Arc::new(AtomicBool::new(false));
+        let traces = Traces::new(options.traces);
         let parts = ShellParts {
             node: options.node,
             store: Arc::clone(&options.store),
@@ -214,6 +220,7 @@ impl Handle {
             seed: options.seed,
             messages: messages.downgrade(),
             stopping: Arc::clone(&stopping),
+            traces: traces.clone(),
         };
         let shell = Shell::open(parts).await?;
         tokio::spawn(shell.run(inbox));
@@ -243,6 +250,7 @@ impl Handle {
             in_use: InUse::default(),
             names: Names::new(options.names),
             retention: options.retention,
+            traces,
         };
         Ok(Self { inner: Arc::new(inner) })
     }

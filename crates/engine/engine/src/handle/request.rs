@@ -37,6 +37,8 @@ pub struct NewRun {
     /// The trace it belongs to, as W3C Trace Context writes it. What is not written so counts as
     /// absent; then it is the trace of the run that starts it.
     pub traceparent: Option<String>,
+    /// What tracing systems on the way add to that for each other.
+    pub tracestate: Option<String>,
     /// The most the run and its children may cost.
     pub budget_micro: Option<Micro>,
     /// Whether it is written down; the tool's default when absent.
@@ -80,6 +82,7 @@ impl NewRun {
             timeout_ms: None,
             correlation_id: None,
             traceparent: None,
+            tracestate: None,
             budget_micro: None,
             durability: None,
             parent: None,
@@ -159,45 +162,4 @@ pub(super) fn check_request(new: &NewRun, tool: &CatalogTool) -> Result<(), Faul
         return Err(Fault::new(Code::RequestInvalid, message));
     }
     Ok(())
-}
-
-/// Whether a text is a `traceparent` of W3C Trace Context: version, trace, span and flags, in
-/// lower-case hexadecimal digits, with a trace and a span that are not all zeros. Later versions
-/// may say more after the flags.
-pub(super) fn is_traceparent(text: &str) -> bool {
-    let mut parts = text.splitn(5, '-');
-    let mut hex = |digits: usize| {
-        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        parts.next().filter(|part| part.len() == digits && part.bytes().all(is_digit))
-    };
-    let named = |part: Option<&str>| part.is_some_and(|part| part.bytes().any(|byte| byte != b'0'));
-    let version = hex(2);
-    let (trace, span, flags) = (named(hex(32)), named(hex(16)), hex(2).is_some());
-    let more = parts.next().is_some();
-    let known = version.is_some_and(|version| version != "ff" && (!more || version != "00"));
-    known && trace && span && flags && text.len() <= 255
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn r170_a_traceparent_is_told_from_other_text() {
-        let good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-        assert!(is_traceparent(good));
-        assert!(is_traceparent(&format!("01{}-more", &good[2..])));
-        for bad in [
-            "",
-            "00",
-            &good.to_uppercase(),
-            &format!("{good}-more"),
-            &format!("ff{}", &good[2..]),
-            &good.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32)),
-            &good.replace("00f067aa0ba902b7", &"0".repeat(16)),
-            &good[..good.len() - 1],
-        ] {
-            assert!(!is_traceparent(bad), "{bad}");
-        }
-    }
 }

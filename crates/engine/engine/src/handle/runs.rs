@@ -8,11 +8,12 @@ use wharf_domain::run::RunInput;
 use wharf_domain::{Actor, AuditRecord, Caller, Run, RunSummary};
 use wharf_ports::{RunPage, RunPlace, RunQuery, StatsQuery, StatsRow, StatsSums};
 use wharf_vocab::limits::REASON_BYTES_MAX;
-use wharf_vocab::{Code, Fault, RunId, RunKey, ToolId, Verb, WorldId};
+use wharf_vocab::{Code, Fault, ProviderId, RunId, RunKey, ToolId, Verb, WorldId};
 
 use super::RunCalls;
 use super::authority::told;
 use super::request::NewRun;
+use crate::hub::ProviderRuns;
 use crate::shard::{Input, Reply};
 use crate::shell::read_run;
 use crate::totals::RunTotals;
@@ -205,6 +206,11 @@ impl RunCalls<'_> {
     /// How many runs are open.
     pub fn open_count(self) -> usize {
         self.0.inner.hub.live_runs()
+    }
+
+    /// How many runs under way each provider has that has any.
+    pub fn by_provider(self) -> Vec<(ProviderId, ProviderRuns)> {
+        self.0.inner.hub.lines()
     }
 
     /// What happened to runs since the start.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wharf_domain::run::{ChildrenAllowed, Cx, Decision, Run, RunEffect, RunInput};
+use wharf_domain::trace::TraceHeaders;
 use wharf_domain::{
     Actor, Availability, CallerRef, Entry, NoticeEntry, Progress, RunEntry, RunSpec, ToolAllowance,
     WorldInput,
@@ -274,6 +275,7 @@ impl Shard {
                 deadline: run.next_deadline(),
                 reattach,
                 notes: run.active.as_ref().map_or_else(BTreeMap::new, |it| it.notes.clone()),
+                trace: TraceHeaders::default(),
                 lifeline: Lifeline::default(),
             }),
             RunEffect::Queue { from, again } => {

@@ -48,12 +48,15 @@ impl Shell {
         let parts = &self.parts;
         let never = |fault: Fault| (fault, Executed::No);
         admission::check_dispatch(&parts.catalog, &parts.records, &dispatch).map_err(never)?;
-        let sink = parts.catalog.sink(&dispatch.spec.provider());
+        let provider = dispatch.spec.provider();
+        let sink = parts.catalog.sink(&provider);
         let sink = sink.ok_or_else(|| never(not_found(&dispatch.spec.tool)))?;
         let lifeline = self.lifeline(&dispatch, held);
+        let Dispatch { run, accepted, spec, attempt, .. } = &dispatch;
+        let trace = parts.traces.headers(run, *accepted, spec, *attempt);
         let (key, attempt_id) = (dispatch.run.clone(), dispatch.attempt_id.clone());
-        let tied = Dispatch { lifeline: lifeline.clone(), ..dispatch };
-        match guarded(|| sink.dispatch(tied)) {
+        let tied = Dispatch { lifeline: lifeline.clone(), trace, ..dispatch };
+        match guarded(&provider, || sink.dispatch(tied)) {
             Some(Ok(())) => {
                 self.handed_over.insert(key, (attempt_id, lifeline.downgrade()));
                 Ok(())
@@ -126,9 +129,9 @@ impl Shell {
             // is called by that goes back in line at once, to be called again without an end.
             self.providers.availability(&provider) == Availability::Up
                 && self.would_hold(&turn.run, &turn.spec)
-                && catalog
-                    .sink(&provider)
-                    .is_some_and(|sink| guarded(|| sink.has_room(&wanted)).unwrap_or(false))
+                && catalog.sink(&provider).is_some_and(|sink| {
+                    guarded(&provider, || sink.has_room(&wanted)).unwrap_or(false)
+                })
         });
         self.turns = turns;
         for key in called {
@@ -159,16 +162,16 @@ impl Shell {
     pub(super) fn tell_sink(&self, provider: &ProviderId, tell: impl FnOnce(&dyn ProviderSink)) {
         if let Some(sink) = self.parts.catalog.sink(provider) {
             // One that fails inside has lost what it was told; its attempts end by themselves.
-            let _ = guarded(|| tell(&*sink));
+            let _ = guarded(provider, || tell(&*sink));
         }
     }
 }
 
 /// Calls a provider; `None` if it panicked, which must not take the core with it.
-fn guarded<T>(call: impl FnOnce() -> T) -> Option<T> {
+fn guarded<T>(provider: &ProviderId, call: impl FnOnce() -> T) -> Option<T> {
     let called = catch_unwind(AssertUnwindSafe(call));
     if called.is_err() {
-        tracing::error!("a provider's sink panicked");
+        tracing::error!(%provider, "a provider's sink panicked");
     }
     called.ok()
 }

@@ -58,6 +58,8 @@ pub struct RunSpec {
     pub correlation_id: Option<String>,
     /// The trace it belongs to, as W3C Trace Context writes it.
     pub traceparent: Option<String>,
+    /// What tracing systems on the way add to that for each other.
+    pub tracestate: Option<String>,
     /// How long one attempt may run.
     pub timeout_ms: u64,
     /// Where its money comes from.

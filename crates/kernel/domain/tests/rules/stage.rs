@@ -79,6 +79,7 @@ impl Default for Plan {
             idempotent: false,
             keys_kept: None,
             traceparent: None,
+            tracestate: None,
             reattach: false,
         };
         let accounts = vec![LedgerOp::Open { account: world, parent: None, limit: None }];

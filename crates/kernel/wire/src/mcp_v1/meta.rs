@@ -135,6 +135,12 @@ impl McpMeta {
         self.0.get(key::TRACEPARENT)?.as_str()
     }
 
+    /// What tracing systems add to that for each other.
+    #[must_use]
+    pub fn tracestate(&self) -> Option<&str> {
+        self.0.get(key::TRACESTATE)?.as_str()
+    }
+
     /// What stands below one of Wharf's own keys.
     #[must_use]
     pub fn wharf(&self, key: &str) -> Option<&Object> {

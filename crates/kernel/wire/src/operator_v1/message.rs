@@ -80,6 +80,10 @@ pub enum CoreMessage {
         worker: Option<WorkerKind>,
         /// What to do now, for a model that reads it.
         directive: String,
+        /// An addition: the place of the attempt in its trace, as W3C Trace Context writes it.
+        traceparent: Option<String>,
+        /// An addition: what tracing systems add to that for each other.
+        tracestate: Option<String>,
         /// What is added to every request.
         #[serde(flatten)]
         pending: Pending,

@@ -12,7 +12,7 @@ use super::{Cancel, Control, Mode, RequestControl, RunRequest, ToolName, close, 
 #[derive(Debug, Clone, PartialEq)]
 pub enum FirstFrame {
     /// A request that can be executed.
-    Request(RunRequest),
+    Request(Box<RunRequest>),
     /// A request that cannot be executed. It is answered with a final response, and no handler
     /// sees it.
     Unfit(UnfitRequest),
@@ -60,7 +60,7 @@ pub fn decode_first(text: &str, bytes_max: usize) -> Result<FirstFrame, Refusal>
         return Err(Refusal::new(close::POLICY, "control.run_id is not an id"));
     }
     Ok(match request(run_id.clone(), &control, &mut frame) {
-        Ok(request) => FirstFrame::Request(request),
+        Ok(request) => FirstFrame::Request(Box::new(request)),
         Err(message) => FirstFrame::Unfit(UnfitRequest { run_id, code: code::INPUTS, message }),
     })
 }
@@ -100,10 +100,17 @@ fn request(
         )?,
         required: given(control, "required", keys, required)?.unwrap_or_default(),
         tool: given(control, "tool", tool_name, "The tool must be named by its ref.")?,
+        // A trace that cannot be read is none, and nothing that a run fails for.
+        traceparent: text(control, "traceparent"),
+        tracestate: text(control, "tracestate"),
     };
     let inputs = object(frame.remove("inputs")).ok_or("The inputs must be an object.")?;
     let outputs = object(frame.remove("outputs")).ok_or("The outputs must be an object.")?;
     Ok(RunRequest { control, inputs, outputs })
+}
+
+fn text(control: &Object, name: &str) -> Option<String> {
+    control.get(name).and_then(Value::as_str).map(str::to_owned)
 }
 
 /// A field of `control`, if it is given; `wrong` if it cannot be read.

@@ -110,6 +110,10 @@ pub struct RequestControl {
     pub required: Vec<String>,
     /// An addition: the tool that the request is for. A server that serves another one refuses it.
     pub tool: Option<ToolName>,
+    /// An addition: the place of the attempt in its trace, as W3C Trace Context writes it.
+    pub traceparent: Option<String>,
+    /// An addition: what tracing systems add to that for each other.
+    pub tracestate: Option<String>,
 }
 
 /// An addition: which tool is meant, and in which definition.
@@ -145,6 +149,8 @@ impl RequestControl {
             deadline_ms: None,
             required: Vec::new(),
             tool: None,
+            traceparent: None,
+            tracestate: None,
         }
     }
 }

@@ -28,7 +28,7 @@ fn examples(folder: &str) -> Vec<(String, String)> {
 fn read(name: &str, text: &str) -> Frame {
     if name.starts_with("request") {
         return match decode_first(text, limits::FRAME_BYTES_MAX) {
-            Ok(FirstFrame::Request(request)) => Frame::Request(request),
+            Ok(FirstFrame::Request(request)) => Frame::Request(*request),
             other => panic!("{name}: {other:?}"),
         };
     }

@@ -29,7 +29,7 @@ fn closed(text: &str, code: u16) {
 #[track_caller]
 fn accepted(frame: &Value) -> RunRequest {
     match decode_first(&frame.to_string(), FRAME_BYTES_MAX) {
-        Ok(FirstFrame::Request(request)) => request,
+        Ok(FirstFrame::Request(request)) => *request,
         other => panic!("{frame} gave {other:?}"),
     }
 }

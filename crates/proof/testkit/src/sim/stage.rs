@@ -221,6 +221,7 @@ impl Request {
             idempotent: tool.idempotent,
             keys_kept: None,
             traceparent: None,
+            tracestate: None,
             reattach: tool.reattach,
         })
     }

@@ -97,6 +97,7 @@ fn dispatch(attempt: &str, world: &str) -> Dispatch {
         deadline: None,
         reattach: false,
         notes: std::collections::BTreeMap::new(),
+        trace: wharf_domain::trace::TraceHeaders::default(),
         lifeline: wharf_engine::Lifeline::default(),
     }
 }

@@ -7,6 +7,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 use wharf_domain::ToolDef;
 use wharf_domain::provider::McpOrigin;
+use wharf_domain::trace::TraceHeaders;
 use wharf_vocab::{Code, Executed, Fault, Object};
 use wharf_wire::mcp_v1::headers::{self, McpMirror};
 use wharf_wire::mcp_v1::{
@@ -187,8 +188,11 @@ fn meta(work: &AttemptWork, upstream: &Upstream) -> McpMeta {
         run.insert("idempotency_key".to_owned(), key.into());
     }
     let mut meta = McpMeta::default().with(key::WHARF_RUN, run);
-    if let Some(traceparent) = &dispatch.spec.traceparent {
-        meta.set(key::TRACEPARENT, traceparent);
+    let TraceHeaders { traceparent, tracestate } = &dispatch.trace;
+    for (key, value) in [(key::TRACEPARENT, traceparent), (key::TRACESTATE, tracestate)] {
+        if let Some(value) = value {
+            meta.set(key, value);
+        }
     }
     if upstream.era() == McpEra::Modern {
         meta.set(key::LOG_LEVEL, McpLogLevel::Info);

@@ -48,7 +48,7 @@ pub enum ServerEvent {
     /// Start or attach to this run.
     Request {
         /// The request.
-        request: RunRequest,
+        request: Box<RunRequest>,
         /// How many bytes it had.
         bytes: usize,
     },

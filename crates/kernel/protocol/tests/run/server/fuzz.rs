@@ -44,8 +44,8 @@ fn check(text: &str) {
     }
 }
 
-fn check_request(request: RunRequest) {
-    let written = encode(&Frame::Request(request.clone()));
+fn check_request(request: Box<RunRequest>) {
+    let written = encode(&Frame::Request(RunRequest::clone(&request)));
     assert_eq!(decode_first(&written, usize::MAX), Ok(FirstFrame::Request(request)));
 }
 

@@ -1,0 +1,67 @@
+//! What the engine tells runs to. It is called on the engine's own path, so it does little and
+//! waits for nothing.
+
+use std::sync::Arc;
+
+use metrics::counter;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+use wharf_domain::Run;
+use wharf_domain::trace::{RunTrace, Sampling};
+use wharf_ports::RunObserver;
+use wharf_vocab::{AttemptId, LaunchId};
+
+use crate::export::Exporter;
+use crate::launches::Launches;
+use crate::options::TelemetryOptions;
+use crate::record::EndedRun;
+
+/// Runs that may wait to be exported.
+const RUNS_MAX: usize = 8_192;
+
+/// Takes up runs that are over, for an exporter.
+#[derive(Debug)]
+pub struct Recorder {
+    sampling: Sampling,
+    launches: Mutex<Launches>,
+    runs: mpsc::Sender<EndedRun>,
+}
+
+impl Recorder {
+    /// A recorder, and what exports what it takes up.
+    pub fn new(options: TelemetryOptions) -> (Arc<Self>, Exporter) {
+        let (runs, waiting) = mpsc::channel(RUNS_MAX);
+        let launches = Mutex::default();
+        let recorder = Self { sampling: options.sampling, launches, runs };
+        (Arc::new(recorder), Exporter::new(options, waiting))
+    }
+}
+
+impl RunObserver for Recorder {
+    fn ended(&self, run: &Run) {
+        let trace = RunTrace::of(&run.key, run.created_at, &run.spec, self.sampling);
+        let mut launches = self.launches.lock();
+        if !trace.sampled {
+            run.booked.iter().for_each(|booked| drop(launches.take(&booked.attempt_id)));
+            return;
+        }
+        let ended = EndedRun::of(run, trace, |attempt| launches.take(attempt));
+        drop(launches);
+        let Some(ended) = ended else { return };
+        let spans = ended.spans();
+        if self.runs.try_send(ended).is_err() {
+            dropped("queue", spans);
+        }
+    }
+
+    fn launched(&self, attempt: &AttemptId, launch: &LaunchId) {
+        self.launches.lock().note(attempt.clone(), launch.clone());
+    }
+}
+
+/// Counts spans that nobody will see.
+pub(crate) fn dropped(reason: &'static str, spans: u64) {
+    if spans > 0 {
+        counter!("wharf_telemetry_spans_dropped_total", "reason" => reason).increment(spans);
+    }
+}
