@@ -19,7 +19,6 @@ mod files;
 mod home;
 mod lock;
 mod logging;
-mod mcp;
 pub mod migrate;
 mod secrets;
 mod service;
