@@ -63,6 +63,9 @@ pub(crate) fn run(repo: &Repo, args: &[&str], out: &mut dyn Write) -> Result<boo
         report::places(&now, out)?;
     } else {
         report::tables(&now, before.as_ref(), out)?;
+        if let (Some(before), Some(commit)) = (&before, options.against) {
+            report::like_for_like(&now, before, &tree::renames(repo, commit)?, out)?;
+        }
     }
     Ok(true)
 }

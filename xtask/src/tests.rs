@@ -2,7 +2,9 @@
 //!
 //! - The tests are built by clippy's compiler, so that what is linted is what is run and nothing is
 //!   compiled twice: not our crates, and not what they depend on, which `cargo clippy` only checks.
-//! - Tests wait more than they work, so twice as many run at once as there are cores.
+//! - Tests wait more than they work, so twice as many run at once as there are cores. Cargo runs one
+//!   program of tests after another, and the last tests of each have the machine to themselves; so
+//!   those beside the code, those of whole crates and those in documents run side by side.
 //! - The end-to-end tests come last and alone: they start whole cores, and a machine that is busy
 //!   with other tests is one that they find faults of their own in.
 //! - A run in which nothing ends any more is ended, and what stood still is named.
@@ -17,7 +19,7 @@ use std::io::Write;
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 
 use crate::repo::Repo;
 
@@ -27,7 +29,8 @@ const LINT_ARGS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
 /// The one target that runs after the others, and everything else as cargo can name it: it knows
 /// patterns, but no way to leave one out.
 const LAST: &[&str] = &["--test", "e2e"];
-const OTHERS: &[&str] = &["--lib", "--bins", "--test", "[!e]*", "--test", "e[!2]*"];
+const BESIDE_CODE: &[&str] = &["--lib", "--bins"];
+const OF_CRATES: &[&str] = &["--test", "[!e]*", "--test", "e[!2]*"];
 
 /// Runs everything, and says whether all of it is good.
 pub(crate) fn run(repo: &Repo, out: &mut dyn Write) -> Result<bool> {
@@ -36,19 +39,42 @@ pub(crate) fn run(repo: &Repo, out: &mut dyn Write) -> Result<bool> {
         writeln!(out, "==> {what} (after {} s)", begin.elapsed().as_secs())
     };
     step(out, "lints, and the tests are built")?;
-    for what in [&[], OTHERS] {
+    for what in [&[], &[BESIDE_CODE, OF_CRATES].concat()[..]] {
         let built = cargo(repo, what).arg("--no-run").status().context("failed to start cargo")?;
         if !built.success() {
             return Ok(false);
         }
     }
     step(out, "tests")?;
-    let others = watch::run(tests(repo, OTHERS).env("RUST_TEST_THREADS", threads()), out)?;
-    let examples = watch::run(&mut tests(repo, &["--doc"]), out)?;
+    let others = side_by_side(repo, out)?;
     step(out, "end-to-end tests")?;
     let last = watch::run(&mut tests(repo, LAST), out)?;
     step(out, "all tests have run")?;
-    Ok(others && examples && last)
+    Ok(others && last)
+}
+
+/// Runs all but the end-to-end tests. What those of whole crates say is told as it comes, what the
+/// others say when they are done.
+fn side_by_side(repo: &Repo, out: &mut dyn Write) -> Result<bool> {
+    let run = |what: &[&str], out: &mut dyn Write| {
+        watch::run(tests(repo, what).env("RUST_TEST_THREADS", threads()), out)
+    };
+    std::thread::scope(|scope| {
+        let aside = [BESIDE_CODE, &["--doc"]].map(|what| {
+            scope.spawn(move || {
+                let mut told = Vec::new();
+                run(what, &mut told).map(|good| (good, told))
+            })
+        });
+        let mut all_good = run(OF_CRATES, out)?;
+        for other in aside {
+            let done = other.join().map_err(|_| anyhow!("a run of tests was given up"))?;
+            let (good, told) = done?;
+            out.write_all(&told)?;
+            all_good &= good;
+        }
+        Ok(all_good)
+    })
 }
 
 /// How many tests run at once, as text; whoever starts this may say it.

@@ -42,6 +42,8 @@ pub(super) struct Lengths {
 #[derive(Debug)]
 pub(super) struct Figures {
     pub(super) crates: BTreeMap<String, Lines>,
+    /// Code of every file that ships, by its path.
+    pub(super) files: BTreeMap<String, usize>,
     pub(super) functions: Lengths,
     pub(super) test_functions: Lengths,
     pub(super) small_files: Vec<(String, usize)>,
@@ -71,6 +73,10 @@ impl Figures {
         });
         Self {
             crates: crates.iter().map(|it| (it.folder.clone(), lines(it))).collect(),
+            files: files
+                .iter()
+                .map(|it| (it.path.clone(), it.production_lines().count()))
+                .collect(),
             functions: lengths(&files, false),
             test_functions: lengths(
                 &crates.iter().flat_map(|it| &it.files).collect::<Vec<_>>(),

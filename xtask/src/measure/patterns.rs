@@ -38,14 +38,17 @@ const SENDS: &[&str] = &[
 /// What a connection that is driven by `io/socket` has.
 const PUMPED: &[&str] = &["Owner for"];
 
+/// What a file has that hands a run to the engine's follower.
+const FOLLOWED: &[&str] = &["runs().follow(", "runs.follow("];
+
 /// All rules. A file with a loop that waits for a connection and for something to send is a pump,
 /// unless it hands its connection to the one pump there is; one that watches a run and can cancel
-/// it is a follower.
+/// it is a follower, unless it reads what the one follower there is tells.
 pub(super) const PATTERNS: &[Pattern] = &[
     Pattern { name: "connection pumps (files)", rule: Files(&[&["select!"], SENDS], PUMPED) },
     Pattern {
         name: "followers of runs (files)",
-        rule: Files(&[&[".watch("], &["cancel_run(", ".cancel("], &["Handle", "handle"]], &[]),
+        rule: Files(&[&[".watch("], &["cancel_run(", ".cancel("], &["Handle", "handle"]], FOLLOWED),
     },
     Pattern {
         name: "tasks nobody waits for",

@@ -1,5 +1,6 @@
 //! Figures for people.
 
+use std::collections::BTreeMap;
 use std::io::{Result, Write};
 
 use super::figures::{Figures, LONG_FUNCTION_LINES, Lengths, Lines};
@@ -69,6 +70,30 @@ pub(super) fn tables(now: &Figures, before: Option<&Figures>, out: &mut dyn Writ
         count(name, &|it| it.patterns[at].1.len())?;
     }
     writeln!(out, "\n--places shows where, --names shows the names; rules: xtask/src/measure/")
+}
+
+/// What became of the production code that was there, apart from what stands in new files. A file
+/// that was moved or split is the one that it is most alike.
+pub(super) fn like_for_like(
+    now: &Figures,
+    before: &Figures,
+    renames: &BTreeMap<String, String>,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let then = |path: &String| before.files.get(renames.get(path).unwrap_or(path));
+    let (mut was, mut is, mut new) = (0, 0, 0);
+    for (path, lines) in &now.files {
+        match then(path) {
+            Some(lines_then) => (was, is) = (was + lines_then, is + lines),
+            None => new += lines,
+        }
+    }
+    let all: usize = before.files.values().sum();
+    writeln!(out, "\nproduction code, like for like")?;
+    writeln!(out, "  in files that are still there   {was} → {is}")?;
+    writeln!(out, "  in files that went              {} → 0", all.saturating_sub(was))?;
+    writeln!(out, "  in files that were there, sum   {all} → {is}")?;
+    writeln!(out, "  in new files                    0 → {new}")
 }
 
 fn functions(

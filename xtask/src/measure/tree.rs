@@ -29,15 +29,27 @@ pub(super) fn commit(repo: &Repo, name: &str) -> Result<Vec<Crate>> {
     Ok(sort(untar(&archive(repo, &[name])?)))
 }
 
+/// How files that have another name since a commit were called then, by their names now.
+pub(super) fn renames(repo: &Repo, since: &str) -> Result<BTreeMap<String, String>> {
+    let args = ["diff", "--find-renames=35%", "-l20000", "--diff-filter=R", "--name-status", since];
+    let text = String::from_utf8(git(repo, &args)?).context("a name is not UTF-8")?;
+    let moved = text.lines().filter_map(|line| {
+        let mut fields = line.split('\t').skip(1).map(str::to_owned);
+        let (then, now) = (fields.next()?, fields.next()?);
+        Some((now, then))
+    });
+    Ok(moved.collect())
+}
+
 fn archive(repo: &Repo, what: &[&str]) -> Result<Vec<u8>> {
-    let output = Command::new("git")
-        .args(["archive", "--format=tar"])
-        .args(what)
-        .current_dir(repo.path(""))
-        .output()
-        .context("failed to start git")?;
+    git(repo, &[&["archive", "--format=tar"], what].concat())
+}
+
+fn git(repo: &Repo, args: &[&str]) -> Result<Vec<u8>> {
+    let output = Command::new("git").args(args).current_dir(repo.path("")).output();
+    let output = output.context("failed to start git")?;
     if !output.status.success() {
-        bail!("git archive failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+        bail!("git failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(output.stdout)
 }
@@ -70,7 +82,9 @@ fn sort(files: impl Iterator<Item = (String, String)>) -> Vec<Crate> {
     let manifests = files.iter().filter_map(|(path, _)| path.strip_suffix("/Cargo.toml"));
     let homes: Vec<String> = manifests.map(|it| format!("{it}/")).collect();
     let mut crates: BTreeMap<String, Vec<Source>> = BTreeMap::new();
-    for (path, text) in files.iter().filter(|(path, _)| path.ends_with(".rs")) {
+    // What a new project begins with is text for this one.
+    let is_code = |path: &str| path.ends_with(".rs") && !path.contains("/templates/");
+    for (path, text) in files.iter().filter(|(path, _)| is_code(path)) {
         let homes = homes.iter().filter(|home| path.starts_with(home.as_str()));
         let Some(home) = homes.max_by_key(|home| home.len()) else { continue };
         crates.entry(home.clone()).or_default().push(Source::read(path, text));
@@ -79,9 +93,8 @@ fn sort(files: impl Iterator<Item = (String, String)>) -> Vec<Crate> {
         mark_tests(&home, &mut files);
         let home = home.trim_end_matches('/');
         let folder = home.strip_prefix("crates/").unwrap_or(home).to_owned();
-        let ships =
-            !["proof/", "examples/", "xtask", "templates/"].iter().any(|it| folder.starts_with(it))
-                && home.starts_with("crates/");
+        let ships = !["proof/", "examples/", "xtask"].iter().any(|it| folder.starts_with(it))
+            && home.starts_with("crates/");
         Crate { folder, ships, files }
     });
     crates.collect()

@@ -159,8 +159,9 @@ pub(super) const ROWS: &[Row] = &[
         may_use: &[
             VOCAB,
             WIRE,
-            // The bridge from a client's stdio to a core is a session as well.
+            // The bridge from a client's stdio to a core is a session as well, and so is a seat.
             PROTOCOL,
+            SOCKET,
             SDK,
             CLIENT,
             Crate("adapters/launcher"),

@@ -14,14 +14,14 @@ use tokio::time::timeout;
 use wharf_domain::provider::Usage;
 use wharf_ports::launcher::{FenceReport, LaunchSpec, Launched, Launcher, LogLine};
 use wharf_vocab::limits::LAUNCH_START_MS;
-use wharf_vocab::{Code, Fault, SandboxLevel};
+use wharf_vocab::{Fault, SandboxLevel};
 
 use crate::error::Error;
 use crate::fence::Ability;
 use crate::group::Groups;
 use crate::inbound::InboundSocketFile;
-use crate::log::{LogWriter, Redactor, read_tail};
-use crate::process::LaunchedProcess;
+use crate::log::{LogWriter, Redactor};
+use crate::process::{LaunchedProcess, read_log};
 use crate::secrets::{SecretFiles, make_private};
 use crate::shim;
 use crate::shim::handover::Handover;
@@ -142,16 +142,6 @@ impl Launcher for ProcessLauncher {
     fn tail(&self, log: &Path, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
         read_log(log.to_owned(), lines).boxed()
     }
-}
-
-/// Reads the end of a log from disk.
-pub(crate) async fn read_log(path: PathBuf, lines: usize) -> Result<Vec<LogLine>, Fault> {
-    let reading = spawn_blocking(move || {
-        read_tail(&path, lines).map_err(|source| Error::LogRead { path, source }.into_fault(None))
-    });
-    reading.await.unwrap_or_else(|_| {
-        Err(Fault::new(Code::CoreStopping, "The core is stopping and reads no log any more."))
-    })
 }
 
 async fn launch_process(

@@ -8,11 +8,12 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::{mpsc, watch};
+use tokio::task::spawn_blocking;
 use wharf_ports::launcher::{Exit, ExitHow, FenceReport, LaunchUsage, Launched, LogLine};
-use wharf_vocab::{Fault, LaunchId};
+use wharf_vocab::{Code, Fault, LaunchId};
 
-use crate::launcher::read_log;
-use crate::log::LogBook;
+use crate::error::Error;
+use crate::log::{LogBook, read_tail};
 use crate::shim::message::ShimCommand;
 use crate::{tree, usage};
 
@@ -98,4 +99,14 @@ impl Launched for LaunchedProcess {
     fn follow(&self, lines: usize) -> BoxStream<'static, LogLine> {
         self.book.follow(lines)
     }
+}
+
+/// Reads the end of a log from disk.
+pub(crate) async fn read_log(path: PathBuf, lines: usize) -> Result<Vec<LogLine>, Fault> {
+    let reading = spawn_blocking(move || {
+        read_tail(&path, lines).map_err(|source| Error::LogRead { path, source }.into_fault(None))
+    });
+    reading.await.unwrap_or_else(|_| {
+        Err(Fault::new(Code::CoreStopping, "The core is stopping and reads no log any more."))
+    })
 }

@@ -1,5 +1,5 @@
 //! What a shell offers when a key is pressed: names of what the core has, and words of the command
-//! line.
+//! line; and which of the known words somebody may have meant who typed another one.
 //!
 //! What an argument takes is read off its value's name, so that every command that takes a `TOOL`
 //! offers tools. Where no core runs, or it does not answer at once, nothing is offered and nothing
@@ -20,6 +20,9 @@ use crate::plain;
 const PATIENCE: Duration = Duration::from_millis(800);
 /// How many names are offered; of runs they are the newest.
 const CANDIDATES_MAX: usize = 200;
+
+/// How many letters a word has for each one that may be wrong.
+const LETTERS_PER_SLIP: usize = 4;
 
 /// A name, and what it is.
 type Candidate = (String, Option<String>);
@@ -112,6 +115,42 @@ fn locator(words: impl Iterator<Item = OsString>) -> Locator {
     }
 }
 
+/// The word that comes nearest, if one is near enough to be meant.
+pub(crate) fn nearest_word<'a>(
+    typed: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let typed = typed.to_lowercase();
+    let slips = |known: &str| strsim::damerau_levenshtein(&typed, &known.to_lowercase());
+    let nearest = known.into_iter().map(|known| (slips(known), known)).min()?;
+    let allowed = (typed.chars().count() / LETTERS_PER_SLIP).max(1);
+    (nearest.0 <= allowed).then_some(nearest.1)
+}
+
+/// The tool that may be meant: one with a version that was left out, one whose provider was, or the
+/// one that is spelled most alike.
+pub(crate) fn nearest_tool<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
+    let base = |id: &'a str| id.split_once('@').map_or(id, |(base, _)| base);
+    let mut versions = known.iter().filter(|id| **id != typed && base(id) == typed);
+    if let Some(first) = versions.next() {
+        // Of several the one with the greatest version is the usual choice.
+        let number = |id: &&&str| {
+            id.split_once('@').and_then(|(_, version)| version.parse::<u64>().ok()).unwrap_or(0)
+        };
+        return std::iter::once(first).chain(versions).max_by_key(number).copied();
+    }
+    let name = |id: &'a str| base(id).split_once('/').map_or(id, |(_, name)| name);
+    let typed_name = typed.split_once('/').map_or(typed, |(_, name)| name);
+    let mut namesakes = known.iter().filter(|id| name(id) == typed_name);
+    match (namesakes.next(), namesakes.next()) {
+        (Some(only), None) => Some(only),
+        _ => nearest_word(typed, known.iter().copied()).or_else(|| {
+            let near = nearest_word(typed, known.iter().map(|id| base(id)))?;
+            known.iter().find(|id| base(id) == near).copied()
+        }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,5 +199,31 @@ mod tests {
         assert!(ask(What::Tools, &nobody).is_none());
         let away = Locator::at("http://127.0.0.1:1", "t");
         assert!(ask(What::Runs, &away).is_none());
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_is_understood_and_another_word_is_not() {
+        let known = ["runs", "tools", "tool.quarantined", "tool.timeout"];
+        assert_eq!(nearest_word("rusn", known), Some("runs"));
+        assert_eq!(nearest_word("tool.quarantned", known), Some("tool.quarantined"));
+        assert_eq!(nearest_word("TOOL.TIMEOUT", known), Some("tool.timeout"));
+        assert_eq!(nearest_word("secrets", known), None);
+        assert_eq!(nearest_word("", known), None);
+        assert_eq!(nearest_word("x", []), None);
+    }
+
+    #[test]
+    fn a_tool_is_found_without_its_version_or_its_provider() {
+        let known = ["wharf/count", "wharf/echo", "text/shout@1", "text/shout@10", "mail/send"];
+        for (typed, expect) in [
+            ("wharf/cout", Some("wharf/count")),
+            ("text/shout", Some("text/shout@10")),
+            ("text/shuot", Some("text/shout@1")),
+            ("count", Some("wharf/count")),
+            ("post/send", Some("mail/send")),
+            ("nothing/like-it", None),
+        ] {
+            assert_eq!(nearest_tool(typed, &known), expect, "{typed}");
+        }
     }
 }

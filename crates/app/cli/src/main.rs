@@ -4,7 +4,6 @@
 //! it asks of a core through `wharf_client`, and what it does with a home through `wharf_server`.
 
 mod amount;
-mod browser;
 mod cli;
 mod commands;
 mod complete;
@@ -14,7 +13,6 @@ mod failure;
 mod form;
 mod inputs;
 mod moment;
-mod nearest;
 mod output;
 mod plain;
 mod progress;

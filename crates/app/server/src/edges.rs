@@ -10,16 +10,16 @@ use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
 use wharf_hosting::Control;
 use wharf_http::{CoreStatus, Mount, OwnerToken};
-use wharf_mcp::{McpEdge, McpNews};
+use wharf_mcp::{McpClientOptions, McpEdge, McpEdgeOptions, McpNews};
 use wharf_operator::OperatorEdge;
 use wharf_ports::vault::Vault;
 use wharf_tool::ToolEdge;
 use wharf_vocab::{Code, Fault, ToolId, WorldId};
 
-use crate::agents::Surroundings;
+use crate::agents::{Surroundings, hosting};
 use crate::core::internal;
 use crate::settings::Settings;
-use crate::{Home, agents, mcp, tools};
+use crate::{Home, agents, tools};
 
 /// What faces providers, callers and operators beside the HTTP edge.
 pub(crate) struct Edges {
@@ -55,7 +55,7 @@ impl EdgeParts<'_> {
         furnish(self.handle, self.settings.model_tool.clone()).await?;
         let models = self.settings.models.clone();
         wharf_models::register(self.handle, Arc::clone(self.vault), models).await?;
-        let mcp = mcp::edge(self.settings, self.handle)?;
+        let mcp = mcp_edge(self.settings, self.handle)?;
         let hosted = self.host(shim, origin, mcp.news()).await?;
         let operators = self.operators(url).await?;
         let peers = ToolEdge::start(wharf_tool::ToolEdgeOptions::new(self.handle.clone())).await;
@@ -80,7 +80,7 @@ impl EdgeParts<'_> {
                 return Err(fault);
             }
         };
-        match mcp::servers(home, settings, handle, around, news).await {
+        match mcp_servers(home, settings, handle, around, news).await {
             Ok(mcp) => Ok(Hosted { agents, tools, mcp }),
             Err(fault) => {
                 tokio::join!(agents.stop(), tools.stop_all());
@@ -169,4 +169,28 @@ async fn furnish(handle: &Handle, model_tool: Option<ToolId>) -> Result<(), Faul
         Err(fault) if !fault.is(Code::WorldExists) => Err(fault),
         _ => Ok(()),
     }
+}
+
+/// The edge that clients of MCP come to, as it is set.
+fn mcp_edge(settings: &Settings, handle: &Handle) -> Result<McpEdge, Fault> {
+    let (server, oauth) = (settings.mcp.server(), settings.mcp.oauth()?);
+    Ok(McpEdge::start(McpEdgeOptions { server, oauth, ..McpEdgeOptions::new(handle.clone()) }))
+}
+
+/// Takes up the servers of MCP that the core knows. What they say reaches clients by `news`.
+async fn mcp_servers(
+    home: &Home,
+    settings: &Settings,
+    handle: &Handle,
+    around: Surroundings,
+    news: McpNews,
+) -> Result<Control, Fault> {
+    let hosting = hosting(home, settings, handle, "mcp", around)?;
+    let set = &settings.mcp;
+    wharf_mcp::start(McpClientOptions {
+        idle: set.idle_s.map_or(McpClientOptions::IDLE, Duration::from_secs),
+        sampling: set.sampling,
+        ..McpClientOptions::new(hosting, news)
+    })
+    .await
 }

@@ -20,7 +20,6 @@ mod files;
 mod home;
 mod lock;
 mod logging;
-mod mcp;
 pub mod migrate;
 mod secrets;
 mod service;

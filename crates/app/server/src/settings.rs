@@ -109,7 +109,7 @@ struct SettingsFile {
     artifacts: artifacts::File,
     redaction: tables::Redaction,
     approvals: policy::Approvals,
-    policy: Vec<policy::Rule>,
+    policy: Vec<policy::PolicyRule>,
     retention: Vec<retention::Rule>,
     tools: tables::ToolServerSettings,
     operators: operators::Operators,

@@ -22,7 +22,7 @@ use axum::routing::get;
 
 use files::Files;
 
-pub use site::{Written, written};
+pub use site::{SitePages, written};
 
 /// What the page may load and do.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; worker-src 'self'; \

@@ -10,32 +10,23 @@ use futures::stream::{self, BoxStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wharf_domain::Caller;
 use wharf_engine::Handle;
-use wharf_ports::providers::ProviderControl;
-use wharf_views::{ChangeTexts, CoreStatus};
+use wharf_views::ChangeTexts;
 use wharf_vocab::{Code, Fault};
 
 use crate::answer_bytes::AnswerBytes;
 use crate::error::{coded, internal, response};
 use crate::limits::{COMPLEXITY_MAX, DIRECTIVES_MAX, GraphqlLimits, SMALL_BYTES};
 use crate::mutation::Mutation;
-use crate::query::Queries;
-use crate::socket::plain_changes;
+use crate::plain_changes;
+use crate::query::{CoreStatusData, McpControl, Queries};
 use crate::subscription::Subscriptions;
 use crate::{GraphqlOptions, document};
 
 /// What can be asked, and what answers.
 pub(crate) type Root = Schema<Queries, Mutation, Subscriptions>;
 
-/// Who steers MCP servers, if this core has any.
-#[derive(Clone, Default)]
-pub(crate) struct McpControl(pub(crate) Option<Arc<dyn ProviderControl>>);
-
-/// What is known of the core as a whole, if it watches itself.
-#[derive(Clone, Default)]
-pub(crate) struct Status(pub(crate) Option<Arc<CoreStatus>>);
-
 /// The schema with its limits.
-pub(crate) fn schema(limits: &GraphqlLimits, mcp: McpControl, status: Status) -> Root {
+pub(crate) fn schema(limits: &GraphqlLimits, mcp: McpControl, status: CoreStatusData) -> Root {
     Schema::build(Queries::default(), Mutation, Subscriptions { recheck: limits.recheck })
         .data(mcp)
         .data(status)
@@ -79,7 +70,7 @@ impl RequestContext {
         Self {
             handle,
             bearer,
-            schema: schema(&limits, McpControl(mcp), Status(status)),
+            schema: schema(&limits, McpControl(mcp), CoreStatusData(status)),
             sockets: Arc::new(Semaphore::new(limits.sockets_max)),
             strangers: Arc::new(Semaphore::new(limits.strangers_max)),
             answers: Arc::new(Semaphore::new(limits.answers_bytes_max / 1024)),

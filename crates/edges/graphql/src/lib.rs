@@ -17,6 +17,7 @@ mod input;
 mod limits;
 mod mutation;
 mod negotiate;
+mod plain_changes;
 mod post;
 mod query;
 mod query_console;
@@ -78,7 +79,7 @@ impl GraphqlOptions {
 #[must_use]
 pub fn schema_text() -> String {
     let options = SDLExportOptions::new().sorted_fields().sorted_arguments().sorted_enum_items();
-    let (mcp, status) = (exec::McpControl::default(), exec::Status::default());
+    let (mcp, status) = (query::McpControl::default(), query::CoreStatusData::default());
     exec::schema(&GraphqlLimits::default(), mcp, status)
         .sdl_with_options(options.prefer_single_line_descriptions())
 }

@@ -12,7 +12,6 @@ use wharf_wire::rest_v1;
 
 use crate::access::CallerSession;
 use crate::error::internal;
-use crate::exec::{McpControl, Status};
 use crate::query_console::ConsoleQueries;
 use crate::query_runs::RunQueries;
 use crate::scalars::DateTime;
@@ -24,6 +23,14 @@ use crate::types::{
 };
 use crate::{input, runs};
 use wharf_web::cursor;
+
+/// Who steers MCP servers, if this core has any.
+#[derive(Clone, Default)]
+pub(crate) struct McpControl(pub(crate) Option<Arc<dyn ProviderControl>>);
+
+/// What is known of the core as a whole, if it watches itself.
+#[derive(Clone, Default)]
+pub(crate) struct CoreStatusData(pub(crate) Option<Arc<CoreStatus>>);
 
 /// What there is to see, from all files that answer queries.
 #[derive(Debug, Default, MergedObject)]
@@ -48,7 +55,7 @@ fn list(first: Option<i32>, below: usize) -> usize {
 fn status(ctx: &Context<'_>) -> Result<Arc<CoreStatus>, Fault> {
     let session = CallerSession::with(ctx, Verb::Read)?;
     session.everywhere()?;
-    let known = ctx.data::<Status>().map_err(|_| internal())?.0.clone();
+    let known = ctx.data::<CoreStatusData>().map_err(|_| internal())?.0.clone();
     known.ok_or_else(|| Fault::new(Code::ToolUnavailable, "This core does not watch itself."))
 }
 

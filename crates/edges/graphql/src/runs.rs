@@ -45,7 +45,7 @@ pub(crate) async fn page(
     session: &CallerSession,
     wanted: RunsQuery,
 ) -> Result<Connection<types::RunSummary>, Fault> {
-    let mut page = Page { session, wanted, edges: Vec::new(), more: false };
+    let mut page = RunPage { session, wanted, edges: Vec::new(), more: false };
     if page.wanted.worlds.as_ref().is_none_or(|worlds| !worlds.is_empty()) {
         let after = match &page.wanted.after {
             Some(Position::Name(place)) => {
@@ -59,14 +59,14 @@ pub(crate) async fn page(
     Ok(Connection::new(page.edges, page.more))
 }
 
-struct Page<'s> {
+struct RunPage<'s> {
     session: &'s CallerSession,
     wanted: RunsQuery,
     edges: Vec<Edge<types::RunSummary>>,
     more: bool,
 }
 
-impl Page<'_> {
+impl RunPage<'_> {
     /// Takes runs until the page is full or there are no more.
     async fn fill(&mut self, mut after: RunPlace) -> Result<(), Fault> {
         while self.edges.len() < self.wanted.limit {

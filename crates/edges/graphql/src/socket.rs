@@ -8,7 +8,6 @@
 mod greeting;
 mod messages;
 mod operations;
-pub(crate) mod plain_changes;
 mod pulse;
 
 use std::sync::Arc;

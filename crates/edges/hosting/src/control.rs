@@ -25,7 +25,7 @@ use crate::live::{IdleState, Live};
 use crate::sink::HostingSink;
 use crate::supervisor::Supervisor;
 use crate::tasks::blocking;
-use crate::{files, launch, places, usage};
+use crate::{files, launch, meter, places};
 
 /// Steers the providers of one kind. Cloning it is cheap.
 #[derive(Clone)]
@@ -36,7 +36,7 @@ pub struct Control {
 impl Control {
     /// Takes up the providers of this kind that are known, and starts what is wanted.
     pub async fn start(kind: Arc<dyn HostedKind>) -> Result<Self, Fault> {
-        usage::watch(&kind);
+        meter::start(&kind);
         let control = Self { kind };
         for agent in control.handle().providers().list() {
             if !control.kind.owns(&agent) {

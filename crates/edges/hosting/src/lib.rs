@@ -17,6 +17,7 @@ mod kind;
 mod launch;
 mod live;
 mod manifest;
+mod meter;
 mod options;
 pub mod packages;
 mod places;
@@ -28,6 +29,7 @@ mod tasks;
 mod throttle;
 mod transfer;
 mod usage;
+mod work;
 mod workdir;
 
 pub use control::Control;
@@ -53,6 +55,7 @@ pub use throttle::limits;
 pub use transfer::{
     FILES_MAX, WrittenFiles, copy_in, copy_out, invalid_output, ordinary, unless_over,
 };
+pub use work::OpenAttempts;
 pub use workdir::{
     CallFolder, CallFolders, discard, folder_in, is_plain_name, no_room, unnameable,
 };

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use wharf_engine::Handle;
 use wharf_views::ChangeTexts;
 use wharf_web::sse::{self, ReadPermission, Sse};
+use wharf_wire::rest_v1::Changes;
 
 use crate::access::{Need, RouteAccess};
 use crate::console::Console;
@@ -68,7 +69,7 @@ impl App {
             tickets: Tickets::default(),
             console: Console::new(&options.home_id),
             file_tickets: FileTickets::default(),
-            changes: ChangeTexts::new(crate::routes::write_changes),
+            changes: ChangeTexts::new(change_event),
             bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max.div_ceil(1024))),
             unread: Arc::new(UnreadAnswers::new(limits.answers_bytes_max)),
             handle,
@@ -130,6 +131,12 @@ impl App {
             let _lasts = &counted;
         }))
     }
+}
+
+/// A frame of changes as one event.
+fn change_event(shown: &Changes) -> Option<String> {
+    let data = serde_json::to_string(shown).ok()?;
+    Some(sse::message(None, "changes", &data))
 }
 
 fn is_part(c: char) -> bool {

@@ -22,7 +22,7 @@ use crate::access::Need;
 use crate::answer::{internal, refusal, refusal_with, seal, shortened};
 use crate::app::{App, UNMATCHED};
 use crate::conn::ConnectionAddrs;
-use crate::{auth, console, cors, metrics, tickets};
+use crate::{auth, console, cors, metrics, sessions, tickets};
 
 /// Checks a request, lets it through and counts it.
 pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
@@ -40,7 +40,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
         Ok(admitted) => {
             let peer = AuditedPeer::of(&parts, admitted.caller());
             tickets::forget(&mut parts.uri);
-            console::forget(&mut parts.headers);
+            sessions::forget(&mut parts.headers);
             match admitted {
                 Admission::Caller(caller) => {
                     app.touch_console(&caller);

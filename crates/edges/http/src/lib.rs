@@ -33,6 +33,7 @@ mod page;
 mod phase;
 mod range;
 mod routes;
+mod sessions;
 mod tickets;
 mod unread;
 

@@ -6,7 +6,7 @@ use wharf_protocol::sse::SseMessage;
 use wharf_vocab::Object;
 
 use crate::answer::{Answer, AnswerFlaw, TokenUsage};
-use crate::input::{ChatInput, Message, Role};
+use crate::input::{ChatInput, ChatMessage, Role};
 
 /// The version of the API that is spoken.
 pub(crate) const VERSION: &str = "2023-06-01";
@@ -62,7 +62,7 @@ pub(crate) fn request(
 
 /// Messages by turns: what one side says in a row is one message, and results of tools are said by
 /// the user.
-fn messages(said: &[Message]) -> Vec<Value> {
+fn messages(said: &[ChatMessage]) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in said {
         let role = if message.role == Role::Assistant { "assistant" } else { "user" };
@@ -75,7 +75,7 @@ fn messages(said: &[Message]) -> Vec<Value> {
     turns.into_iter().map(|(role, content)| json!({"role": role, "content": content})).collect()
 }
 
-fn blocks(message: &Message) -> Vec<Value> {
+fn blocks(message: &ChatMessage) -> Vec<Value> {
     let mut blocks = match &message.content {
         Value::String(text) if text.is_empty() => Vec::new(),
         Value::String(text) => vec![json!({"type": "text", "text": text})],
@@ -108,7 +108,7 @@ fn block(part: &Value) -> Value {
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Event {
+enum AnthropicEvent {
     MessageStart {
         message: MessageStart,
     },
@@ -122,7 +122,7 @@ enum Event {
     },
     MessageDelta {
         delta: MessageDelta,
-        usage: Option<Usage>,
+        usage: Option<AnthropicUsage>,
     },
     MessageStop,
     Error {
@@ -135,7 +135,7 @@ enum Event {
 #[derive(Debug, Deserialize)]
 struct MessageStart {
     model: Option<String>,
-    usage: Option<Usage>,
+    usage: Option<AnthropicUsage>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -173,7 +173,7 @@ struct MessageDelta {
 
 /// Input is counted in three parts that do not overlap; what is said later counts.
 #[derive(Debug, Deserialize)]
-struct Usage {
+struct AnthropicUsage {
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
@@ -184,32 +184,37 @@ struct Usage {
 pub(crate) fn take(answer: &mut Answer, event: &SseMessage) -> Result<String, AnswerFlaw> {
     let event = serde_json::from_str(&event.data).map_err(|_| AnswerFlaw::Unreadable)?;
     match event {
-        Event::MessageStart { message } => {
+        AnthropicEvent::MessageStart { message } => {
             answer.model = message.model;
             count(answer, message.usage);
         }
-        Event::ContentBlockStart { content_block: Block::Text { text }, .. }
-        | Event::ContentBlockDelta { delta: BlockDelta::TextDelta { text }, .. } => {
+        AnthropicEvent::ContentBlockStart { content_block: Block::Text { text }, .. }
+        | AnthropicEvent::ContentBlockDelta { delta: BlockDelta::TextDelta { text }, .. } => {
             answer.add(&text)?;
             return Ok(text);
         }
-        Event::ContentBlockStart { index, content_block: Block::ToolUse { id, name } } => {
+        AnthropicEvent::ContentBlockStart { index, content_block: Block::ToolUse { id, name } } => {
             answer.call(index, Some(&id), Some(&name), "")?;
         }
-        Event::ContentBlockDelta { index, delta: BlockDelta::InputJsonDelta { partial_json } } => {
+        AnthropicEvent::ContentBlockDelta {
+            index,
+            delta: BlockDelta::InputJsonDelta { partial_json },
+        } => {
             answer.call(index, None, None, &partial_json)?;
         }
-        Event::MessageDelta { delta, usage } => {
+        AnthropicEvent::MessageDelta { delta, usage } => {
             if let Some(reason) = delta.stop_reason {
                 answer.finish_reason = Some(finish_reason(reason));
             }
             count(answer, usage);
         }
-        Event::MessageStop => answer.is_whole = true,
-        Event::Error { error } => {
+        AnthropicEvent::MessageStop => answer.is_whole = true,
+        AnthropicEvent::Error { error } => {
             return Err(AnswerFlaw::Error(error["message"].as_str().map(str::to_owned)));
         }
-        Event::ContentBlockStart { .. } | Event::ContentBlockDelta { .. } | Event::Other => {}
+        AnthropicEvent::ContentBlockStart { .. }
+        | AnthropicEvent::ContentBlockDelta { .. }
+        | AnthropicEvent::Other => {}
     }
     Ok(String::new())
 }
@@ -225,7 +230,7 @@ fn finish_reason(reason: String) -> String {
     }
 }
 
-fn count(answer: &mut Answer, usage: Option<Usage>) {
+fn count(answer: &mut Answer, usage: Option<AnthropicUsage>) {
     let Some(usage) = usage else { return };
     let before = answer.usage.unwrap_or_default();
     let cached = usage.cache_read_input_tokens.unwrap_or(before.cached_tokens);

@@ -98,7 +98,7 @@ impl Call<'_> {
             meter.sent();
             let refusal = match self.send(client, headers.clone()).await {
                 Ok(answer) if answer.status().is_success() => return Ok(answer),
-                Ok(answer) => Refusal::read(answer, self.key.as_ref()).await,
+                Ok(answer) => ModelRefusal::read(answer, self.key.as_ref()).await,
                 Err(failure) => {
                     if failure.executed == Executed::No {
                         meter.unsent();
@@ -270,7 +270,7 @@ fn is_stream(response: &Response) -> bool {
 }
 
 /// An answer that is none.
-struct Refusal {
+struct ModelRefusal {
     status: u16,
     retry_after: Option<Duration>,
     /// The provider's own words, without the key.
@@ -279,7 +279,7 @@ struct Refusal {
     is_out_of_credit: bool,
 }
 
-impl Refusal {
+impl ModelRefusal {
     async fn read(mut answer: Response, key: Option<&Secret>) -> Self {
         let status = answer.status().as_u16();
         let header = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());

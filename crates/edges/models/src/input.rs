@@ -14,7 +14,7 @@ pub(crate) struct ChatInput {
     /// The conversation so far.
     #[serde(default)]
     #[schemars(length(max = 10_000), extend("x-wharf-literal" = true))]
-    pub(crate) messages: Vec<Message>,
+    pub(crate) messages: Vec<ChatMessage>,
     /// What the model is to be and to do. It may be a file.
     #[serde(default)]
     pub(crate) system: Option<String>,
@@ -49,7 +49,7 @@ pub(crate) struct ChatInput {
 
 /// Something that was said.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
-pub(crate) struct Message {
+pub(crate) struct ChatMessage {
     /// Who says it.
     pub(crate) role: Role,
     /// What is said: text, or a list of parts such as `{"type": "text", "text": "…"}` and
@@ -125,7 +125,7 @@ pub(crate) struct ToolCall {
 
 impl ChatInput {
     /// The conversation without what sets the rules, and those rules.
-    pub(crate) fn conversation(&self) -> (Vec<String>, Vec<Message>) {
+    pub(crate) fn conversation(&self) -> (Vec<String>, Vec<ChatMessage>) {
         let mut rules: Vec<String> = self.system.iter().cloned().collect();
         let mut said = Vec::new();
         for message in &self.messages {
@@ -135,7 +135,7 @@ impl ChatInput {
             }
         }
         if let Some(prompt) = &self.prompt {
-            said.push(Message {
+            said.push(ChatMessage {
                 role: Role::User,
                 content: prompt.clone().into(),
                 tool_calls: Vec::new(),

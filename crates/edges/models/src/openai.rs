@@ -6,7 +6,7 @@ use wharf_protocol::sse::SseMessage;
 use wharf_vocab::Object;
 
 use crate::answer::{Answer, AnswerFlaw, TokenUsage};
-use crate::input::{ChatInput, Message, Role};
+use crate::input::{ChatInput, ChatMessage, Role};
 
 /// What says that a stream is over.
 const DONE: &str = "[DONE]";
@@ -63,7 +63,7 @@ pub(crate) fn request(
     Value::Object(body)
 }
 
-fn message(message: &Message) -> Value {
+fn message(message: &ChatMessage) -> Value {
     let mut written = json!({"role": message.role.as_str(), "content": message.content});
     if !message.tool_calls.is_empty() {
         let call = |call: &crate::input::ToolCall| {
@@ -87,7 +87,7 @@ struct Chunk {
     model: Option<String>,
     #[serde(default)]
     choices: Vec<Choice>,
-    usage: Option<Usage>,
+    usage: Option<OpenaiUsage>,
     error: Option<Value>,
 }
 
@@ -123,7 +123,7 @@ struct FunctionDelta {
 }
 
 #[derive(Debug, Deserialize)]
-struct Usage {
+struct OpenaiUsage {
     #[serde(default)]
     prompt_tokens: u64,
     #[serde(default)]

@@ -38,13 +38,13 @@ pub(crate) enum DescribeError {
 #[derive(Debug, Deserialize)]
 struct Description {
     #[serde(default)]
-    tools: Vec<Tool>,
+    tools: Vec<ToolDescription>,
     #[serde(default)]
     error: Option<ImportError>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Tool {
+struct ToolDescription {
     name: Option<String>,
     #[serde(default)]
     description: String,
@@ -146,7 +146,7 @@ fn unfit(error: &ImportError) -> Fault {
     Fault::new(Code::ToolHandlerInvalid, message).with("traceback", lines)
 }
 
-fn checked(tool: Tool) -> Result<DescribedTool, Fault> {
+fn checked(tool: ToolDescription) -> Result<DescribedTool, Fault> {
     let name = tool.name.as_deref().unwrap_or("entry");
     for schema in [&tool.input_schema, &tool.output_schema].into_iter().flatten() {
         if !schema.is_object() || check_schema(schema).is_err() {
@@ -154,7 +154,7 @@ fn checked(tool: Tool) -> Result<DescribedTool, Fault> {
             return Err(Fault::new(Code::ToolSchemaInvalid, message));
         }
     }
-    let Tool { name, description, input_schema, output_schema, mock } = tool;
+    let ToolDescription { name, description, input_schema, output_schema, mock } = tool;
     Ok(DescribedTool { name, description, input_schema, output_schema, mock })
 }
 

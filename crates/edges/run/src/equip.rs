@@ -25,6 +25,7 @@ use crate::environment;
 use crate::folder;
 use crate::link::ServerAddress;
 use crate::runtime::{self, Runtime};
+use crate::tools::LaunchRoute;
 
 /// Tells a program which storage it may reach.
 const ORIGINS: &str = "WHARF_ALLOW_ORIGINS";
@@ -34,15 +35,6 @@ const PORT: &str = "{port}";
 const ARTIFACTS: &str = "{artifacts}";
 /// How much chance is in the secret of a launch.
 const SECRET_BYTES: usize = 32;
-
-/// The core's way to a launch.
-#[derive(Debug, Clone)]
-pub(crate) struct LaunchRoute {
-    /// Where it is. The socket is the core's own, out of the reach of the launch.
-    pub(crate) address: ServerAddress,
-    /// What the server was told to ask for.
-    pub(crate) secret: Option<Secret>,
-}
 
 /// Makes a launch one of a tool server; the way there.
 pub(crate) fn equip(

@@ -7,6 +7,7 @@ mod doors;
 mod environment;
 mod equip;
 mod folder;
+mod kind;
 pub mod link;
 mod manifest;
 mod runtime;

@@ -2,26 +2,25 @@
 
 mod work;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use wharf_domain::Provider;
 use wharf_domain::provider::{Serving, ToolServer};
 use wharf_engine::{Handle, Reach};
 use wharf_hosting::{
-    Assignment, ConnectionEnd, ConnectionGuard, Inbox, InboxCommand, Process, ProcessPhase, Tasks,
+    Assignment, ConnectionEnd, ConnectionGuard, Inbox, InboxCommand, OpenAttempts, Process,
+    ProcessPhase, Tasks,
 };
 use wharf_ports::launcher::{Launched, LogSource};
-use wharf_vocab::{AttemptId, Code, Executed, Fault, shown};
+use wharf_vocab::{Code, Executed, Fault, shown};
 
 use crate::doors::LaunchEndpoint;
-use crate::equip::{self, LaunchRoute};
+use crate::equip;
 use crate::folder::LaunchFolder;
 use crate::link::{Health, Reachable, ServerEndpoint, ServerLink, Settings, StopSignal};
-use crate::tools::{ToolServers, server_of};
+use crate::tools::{LaunchRoute, ToolServers, server_of};
 use work::AttemptWork;
 
 /// Attempts that a server works on at once when its manifest does not say.
@@ -48,10 +47,7 @@ pub(crate) struct ServerLaunch {
     /// Attempts that it works on at once.
     calls_max: usize,
     /// Attempts under way, and what tells each to stop.
-    open: HashMap<AttemptId, StopSignal>,
-    work: JoinSet<()>,
-    /// Which attempt each piece of work is about, however it ends.
-    at_work: HashMap<tokio::task::Id, AttemptId>,
+    open: OpenAttempts<StopSignal>,
 }
 
 /// How a server is left.
@@ -99,9 +95,7 @@ impl ServerLaunch {
             doors,
             bytes_max: limits.usage.disk_bytes.unwrap_or(u64::MAX),
             calls_max,
-            open: HashMap::new(),
-            work: JoinSet::new(),
-            at_work: HashMap::new(),
+            open: OpenAttempts::default(),
             _tie: ConnectionGuard::new(&process.live, &process.launch),
             tools,
             process,
@@ -125,9 +119,7 @@ impl ServerLaunch {
         }
         self.process.live.disconnect(&self.process.launch, ConnectionEnd::Over);
         self.announce().await;
-        while let Some(ended) = self.work.join_next_with_id().await {
-            self.over(ended);
-        }
+        while self.open.one_over().await.is_some() {}
     }
 
     /// Waits until a launched server says that it is well. One elsewhere is taken as it is: what
@@ -188,7 +180,7 @@ impl ServerLaunch {
         loop {
             tokio::select! {
                 why = &mut gone => return LeaveReason::Lost(why),
-                Some(ended) = self.work.join_next_with_id() => self.over(ended),
+                Some(()) = self.open.one_over() => {}
                 now = self.server.reachable_changed(&reachable) => {
                     reachable = now;
                     let well = reachable == Reachable::Yes;
@@ -242,17 +234,7 @@ impl ServerLaunch {
             permit,
             stop: stop.clone(),
         };
-        self.open.insert(id.clone(), stop);
-        let task = self.work.spawn(work.run());
-        self.at_work.insert(task.id(), id);
-    }
-
-    /// A piece of work is over, also by a panic: then its attempt was lost with it.
-    fn over(&mut self, ended: Result<(tokio::task::Id, ()), JoinError>) {
-        let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
-        if let Some(id) = self.at_work.remove(&task) {
-            self.open.remove(&id);
-        }
+        self.open.start(id, stop, work.run());
     }
 
     /// Lets attempts go on for a while. None is taken any more; stopping one is still possible.
@@ -261,7 +243,7 @@ impl ServerLaunch {
         while !self.open.is_empty() {
             tokio::select! {
                 () = tokio::time::sleep_until(until) => return,
-                Some(ended) = self.work.join_next_with_id() => self.over(ended),
+                Some(()) = self.open.one_over() => {}
                 Some(command) = inbox.recv() => self.command(command).await,
             }
         }

@@ -19,12 +19,12 @@ use tokio_util::sync::CancellationToken;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{AttemptError, NewAsk};
 use wharf_domain::{Audience, Availability, Level, Progress, Resolution, Run, ToolDef};
-use wharf_ports::{Dispatch, HistoryItem, ProviderSink, QuoteFor, RoomFor};
+use wharf_ports::{Dispatch, ProviderSink, QuoteFor, RoomFor};
 use wharf_vocab::{
-    AskKind, AttemptId, Code, Executed, Fault, IdError, Micro, Object, ProviderId, Seq, ToolId,
+    AskKind, AttemptId, Code, Executed, Fault, IdError, Micro, Object, ProviderId, ToolId,
 };
 
-use crate::{Attempt, AttemptData, AttemptEnd, AttemptRef, Handle, NewRun};
+use crate::{Attempt, AttemptData, AttemptEnd, AttemptRef, FollowEvent, Handle, NewRun};
 
 /// Attempts that may be under way at once. Those that others have started count apart from those,
 /// or all places could be taken by tools that wait for each other.
@@ -378,17 +378,18 @@ impl LocalCx {
         new.correlation_id.clone_from(&dispatch.spec.correlation_id);
         let caller = self.attempt.caller(vec![ToolPattern::any()]);
         let accepted = self.attempt.invoke(&caller, new).await?;
-        let mut watch = self.handle.runs().watch(&accepted.run.key, Seq(0)).await?;
-        while let Some(event) = watch.next().await {
-            let event = event?;
-            if let Some(run) = event.ended {
-                return Ok(run);
-            }
-            if let HistoryItem::Progress(piece @ Progress::Text { .. }) = event.item {
-                self.attempt.progress(vec![piece]).await?;
+        // A child ends with its parent, so nobody has to stop it.
+        let (runs, never) = (self.handle.runs(), CancellationToken::new());
+        let mut follow = runs.follow(caller, &accepted.run.key, never).await?;
+        loop {
+            match follow.next().await? {
+                FollowEvent::Ended(run) => return Ok(run),
+                FollowEvent::Progress(piece @ Progress::Text { .. }) => {
+                    self.attempt.progress(vec![piece]).await?;
+                }
+                FollowEvent::Progress(_) | FollowEvent::Cost(_) | FollowEvent::Canceled => {}
             }
         }
-        Err(Fault::new(Code::CoreInternal, "The end of the run could not be read."))
     }
 
     /// Runs another tool as a child of this run and waits for its end.

@@ -63,6 +63,16 @@ const PATH_SHOWN_BYTES_MAX: usize = 120;
 
 /// Refuses nesting that would cost too much to read, before anything is built of it.
 fn check_depth(bytes: &[u8]) -> Result<(), Fault> {
+    if is_deeper(bytes, JSON_DEPTH_MAX) {
+        let message = format!("The body is nested more than {JSON_DEPTH_MAX} levels deep.");
+        return Err(Fault::new(Code::RequestTooDeep, message));
+    }
+    Ok(())
+}
+
+/// Whether brackets outside of texts are nested deeper, in one pass and without recursion.
+#[must_use]
+pub fn is_deeper(bytes: &[u8], max: usize) -> bool {
     let (mut depth, mut text, mut escaped) = (0_usize, false, false);
     for byte in bytes {
         match byte {
@@ -71,19 +81,16 @@ fn check_depth(bytes: &[u8]) -> Result<(), Fault> {
             b'"' => text = !text,
             b'[' | b'{' if !text => {
                 depth += 1;
-                if depth > JSON_DEPTH_MAX {
-                    let message =
-                        format!("The body is nested more than {JSON_DEPTH_MAX} levels deep.");
-                    return Err(Fault::new(Code::RequestTooDeep, message));
+                if depth > max {
+                    return true;
                 }
             }
             b']' | b'}' if !text => depth = depth.saturating_sub(1),
             _ => {}
         }
     }
-    Ok(())
+    false
 }
-
 fn no_json(error: &serde_json::Error) -> Fault {
     let (line, column) = (error.line(), error.column());
     let message = format!("{BODY} is not valid JSON at line {line}, column {column}.");

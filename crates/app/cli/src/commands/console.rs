@@ -4,12 +4,12 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::json;
 use wharf_vocab::Code;
 
-use crate::browser;
 use crate::commands::{CliError, Context, Exit, Result};
 
 /// How long a browser may take to read the file that leads it to the console.
@@ -54,7 +54,7 @@ pub(crate) async fn run(args: ConsoleArgs, context: &Context) -> Result<Exit> {
         let message = format!("cannot write the file for the browser ({error}); use --print");
         CliError::new(Code::HomeUnwritable, message)
     })?;
-    if !browser::open(&format!("file://{}", page.path.display())) {
+    if !open_browser(&format!("file://{}", page.path.display())) {
         let message = "there is no browser here; print the address with: wharf console --print";
         return Err(CliError::new(Code::ConfigInvalid, message));
     }
@@ -127,6 +127,19 @@ fn leading_to(url: &str) -> String {
 fn nanos() -> u128 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.unwrap_or_default().as_nanos()
+}
+
+/// Shows an address in a browser, if there is one; says whether one was started.
+pub(crate) fn open_browser(address: &str) -> bool {
+    let set = std::env::var("BROWSER").ok().filter(|set| !set.trim().is_empty());
+    let usual = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let set = set.unwrap_or_else(|| usual.to_owned());
+    let mut words = set.split_whitespace();
+    let Some(program) = words.next() else { return false };
+    let mut command = std::process::Command::new(program);
+    command.args(words).arg(address);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().is_ok()
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use wharf_vocab::Code;
 
 use crate::commands::{CliError, Context, Exit, Output, Result, Table};
-use crate::{document, nearest, plain};
+use crate::complete::nearest_word;
+use crate::{document, plain};
 
 /// Where the pages are among the documents.
 const PAGES: &str = "docs/errors/";
@@ -104,7 +105,7 @@ fn list<'a>(pages: impl IntoIterator<Item = &'a ErrorPage>, output: Output) -> R
 
 fn unknown(typed: &str, pages: &[ErrorPage]) -> CliError {
     let typed_shown = plain::cut(typed, 60);
-    let near = nearest::word(typed, pages.iter().map(|page| page.code.as_str()));
+    let near = nearest_word(typed, pages.iter().map(|page| page.code.as_str()));
     CliError::usage(match near {
         Some(near) => format!("there is no error code {typed_shown}; did you mean {near}?"),
         None => format!("there is no error code {typed_shown}; list them with: wharf explain"),

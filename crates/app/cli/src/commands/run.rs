@@ -17,8 +17,9 @@ use wharf_wire::rest_v1::{CreateRun, Run, RunAccepted, RunContext, RunOperator};
 
 use crate::commands::{CliError, Context, Exit, Output, Result, word};
 use crate::commands::{logs, runs, tools};
+use crate::complete::nearest_tool;
 use crate::render::Renderer;
-use crate::{amount, inputs, nearest, plain};
+use crate::{amount, inputs, plain};
 
 /// What `wharf run` takes.
 #[derive(Debug, clap::Args)]
@@ -178,7 +179,7 @@ async fn with_suggestion(failure: CliError, typed: &str, client: &Client) -> Cli
     // Whoever may not look at tools is not told of any.
     let Ok(tools) = client.tools().list().all().await else { return failure };
     let ids: Vec<&str> = tools.iter().map(|tool| tool.tool_id.as_str()).collect();
-    match nearest::tool(typed, &ids) {
+    match nearest_tool(typed, &ids) {
         Some(id) => failure.with_hint(&format!("Did you mean {}?", plain::line(id))),
         None => failure.with_hint("List the tools with: wharf tools"),
     }

@@ -91,19 +91,19 @@ struct InstallArgs {
 pub(crate) fn run(args: ServiceArgs, context: &Context) -> Result<Exit> {
     match args.command {
         ServiceCommand::Install(args) => install(&args, context),
-        ServiceCommand::Status(scope) => status(Scope::of(scope), context),
-        ServiceCommand::Uninstall(scope) => uninstall(Scope::of(scope), context),
+        ServiceCommand::Status(scope) => status(ServiceScope::of(scope), context),
+        ServiceCommand::Uninstall(scope) => uninstall(ServiceScope::of(scope), context),
     }
 }
 
 /// Whose service it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scope {
+enum ServiceScope {
     User,
     System,
 }
 
-impl Scope {
+impl ServiceScope {
     fn of(args: ScopeArgs) -> Self {
         if args.system { Self::System } else { Self::User }
     }
@@ -153,7 +153,7 @@ struct Unit {
 }
 
 fn install(args: &InstallArgs, context: &Context) -> Result<Exit> {
-    let scope = Scope::of(args.scope);
+    let scope = ServiceScope::of(args.scope);
     let units = units(args, context)?;
     if args.print {
         let text: Vec<_> =
@@ -183,8 +183,8 @@ fn install(args: &InstallArgs, context: &Context) -> Result<Exit> {
         CliError::failed(Code::ConfigInvalid, message)
     })?;
     let hint = match scope {
-        Scope::User => "; to keep it when you log out: loginctl enable-linger",
-        Scope::System => "",
+        ServiceScope::User => "; to keep it when you log out: loginctl enable-linger",
+        ServiceScope::System => "",
     };
     let sentence = format!("{} is enabled and started, from {shown}{hint}", last.name);
     context.output.done(&written, &sentence)
@@ -208,14 +208,14 @@ fn service_unit(args: &InstallArgs, context: &Context) -> Result<String> {
         CliError::failed(Code::CoreInternal, format!("this program cannot find itself: {error}"))
     })?;
     let mut exec = format!("ExecStart={} up", word(&program.display().to_string()));
-    let text = match Scope::of(args.scope) {
-        Scope::User => {
+    let text = match ServiceScope::of(args.scope) {
+        ServiceScope::User => {
             let home = context.home()?;
             exec.push_str(&format!(" --home {}", word(&home.path().display().to_string())));
             USER_UNIT
         }
         // The machine's core has the home that systemd makes for it.
-        Scope::System => SYSTEM_UNIT,
+        ServiceScope::System => SYSTEM_UNIT,
     };
     if let Some(listen) = args.listen.filter(|_| !args.socket) {
         exec.push_str(&format!(" --listen {listen}"));
@@ -234,8 +234,8 @@ fn word(text: &str) -> String {
     format!("\"{escaped}\"")
 }
 
-fn start(scope: Scope, unit: &str) -> std::result::Result<(), String> {
-    if scope == Scope::System {
+fn start(scope: ServiceScope, unit: &str) -> std::result::Result<(), String> {
+    if scope == ServiceScope::System {
         let made = Command::new("systemd-sysusers").args(["--inline", ACCOUNT.trim()]).output();
         match made {
             Ok(made) if made.status.success() => {}
@@ -248,7 +248,7 @@ fn start(scope: Scope, unit: &str) -> std::result::Result<(), String> {
     Ok(())
 }
 
-fn status(scope: Scope, context: &Context) -> Result<Exit> {
+fn status(scope: ServiceScope, context: &Context) -> Result<Exit> {
     let unit = scope.folder()?.join(SERVICE);
     let packaged = Path::new("/usr/lib/systemd/system").join(SERVICE);
     let installed = [unit, packaged].into_iter().find(|path| path.exists());
@@ -285,7 +285,7 @@ fn status(scope: Scope, context: &Context) -> Result<Exit> {
     Ok(if installed.is_some() { Exit::Done } else { Exit::Failed })
 }
 
-fn uninstall(scope: Scope, context: &Context) -> Result<Exit> {
+fn uninstall(scope: ServiceScope, context: &Context) -> Result<Exit> {
     let folder = scope.folder()?;
     let mut removed = Vec::new();
     for name in [SOCKET, SERVICE] {

@@ -34,7 +34,7 @@ pub(crate) struct StatusArgs {}
 
 /// How a core fares. What is absent, the token may not see.
 #[derive(Debug, Default, Serialize)]
-struct Status {
+struct StatusReport {
     url: String,
     /// Whether nothing is ill.
     well: bool,
@@ -43,15 +43,15 @@ struct Status {
     started_at: Option<DateTime>,
     #[serde(skip_serializing_if = "Option::is_none")]
     uptime_ms: Option<u64>,
-    token: Option<Token>,
+    token: Option<TokenRights>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    runs: Option<Runs>,
+    runs: Option<RunCounts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     asks: Option<Asks>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    providers: Option<Providers>,
+    providers: Option<ProviderCounts>,
     /// What the core's own checks found that is not well.
-    findings: Vec<Finding>,
+    findings: Vec<StatusFinding>,
     #[serde(skip_serializing_if = "Option::is_none")]
     money: Option<Money>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +62,7 @@ struct Status {
 
 /// Whom the token stands for, and what it permits.
 #[derive(Debug, Serialize)]
-struct Token {
+struct TokenRights {
     token_id: GrantId,
     label: Option<String>,
     person: bool,
@@ -76,7 +76,7 @@ struct Token {
 
 /// Runs in progress, and how many failed lately.
 #[derive(Debug, Default, Serialize)]
-struct Runs {
+struct RunCounts {
     queued: u64,
     waiting: u64,
     running: u64,
@@ -94,7 +94,7 @@ struct Asks {
 
 /// Providers, and which of them need somebody.
 #[derive(Debug, Default, Serialize)]
-struct Providers {
+struct ProviderCounts {
     known: usize,
     ill: Vec<IllProvider>,
     quarantined_tools: Vec<String>,
@@ -110,7 +110,7 @@ struct IllProvider {
 
 /// One of the core's own checks.
 #[derive(Debug, Serialize)]
-struct Finding {
+struct StatusFinding {
     name: String,
     verdict: Verdict,
     text: String,
@@ -133,7 +133,7 @@ struct Disk {
 /// Shows how the core fares.
 pub(crate) async fn run(_: StatusArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
-    let status = Status::ask(&context.client()?).await?;
+    let status = StatusReport::ask(&context.client()?).await?;
     if output.is_json() {
         output.json(&status)?;
     } else {
@@ -142,13 +142,13 @@ pub(crate) async fn run(_: StatusArgs, context: &Context) -> Result<Exit> {
     Ok(if status.well { Exit::Done } else { Exit::Failed })
 }
 
-impl Status {
+impl StatusReport {
     async fn ask(client: &Client) -> Result<Self> {
         let session = client.session().await?;
         let mut status = Self {
             url: client.base_url().to_owned(),
             version: session.version.clone(),
-            token: Some(Token::of(session)),
+            token: Some(TokenRights::of(session)),
             ..Self::default()
         };
         let (system, runs, asks, providers, doctor, money) = futures::join!(
@@ -205,7 +205,7 @@ impl Status {
     }
 }
 
-impl Token {
+impl TokenRights {
     fn of(session: ConsoleSession) -> Self {
         Self {
             token_id: session.grant,
@@ -219,12 +219,12 @@ impl Token {
     }
 }
 
-async fn runs(client: &Client) -> wharf_client::Result<Runs> {
+async fn runs(client: &Client) -> wharf_client::Result<RunCounts> {
     let count = async |status: RunStatus, since: Option<&str>| {
         let filter = RunFilter { status: &[status], since, ..RunFilter::default() };
         client.runs().count(&filter).await.map(|count| count.count)
     };
-    Ok(Runs {
+    Ok(RunCounts {
         queued: count(RunStatus::Queued, None).await?,
         waiting: count(RunStatus::Waiting, None).await?,
         running: count(RunStatus::Running, None).await?,
@@ -238,11 +238,11 @@ async fn asks(client: &Client) -> wharf_client::Result<Asks> {
     Ok(Asks { open: asks.len(), more, oldest_at })
 }
 
-async fn providers(client: &Client) -> wharf_client::Result<Providers> {
+async fn providers(client: &Client) -> wharf_client::Result<ProviderCounts> {
     let known: Vec<Provider> = client.providers().list().all().await?;
     let tools = client.tools().list().all().await?;
     let quarantined = tools.into_iter().filter(|tool| tool.state == ToolState::Quarantined);
-    Ok(Providers {
+    Ok(ProviderCounts {
         quarantined_tools: quarantined.map(|tool| tool.tool_id.to_string()).collect(),
         known: known.len(),
         ill: known.into_iter().filter(is_ill).map(IllProvider::of).collect(),
@@ -262,12 +262,12 @@ impl IllProvider {
     }
 }
 
-fn findings(doctor: Diagnosis) -> Vec<Finding> {
+fn findings(doctor: Diagnosis) -> Vec<StatusFinding> {
     let told = |name: &str| PROVIDER_CHECKS.contains(&name);
     let checks = doctor.checks.into_iter();
     checks
         .filter(|check| check.verdict != Verdict::Ok && !told(&check.name))
-        .map(|check| Finding { name: check.name, verdict: check.verdict, text: check.text })
+        .map(|check| StatusFinding { name: check.name, verdict: check.verdict, text: check.text })
         .collect()
 }
 
@@ -318,7 +318,10 @@ mod tests {
             serde_json::from_value(json!({"status": verdict, "version": "1", "checks": checks}))
                 .expect("a diagnosis")
         };
-        let status = |verdict| Status { findings: findings(doctor(verdict)), ..Status::default() };
+        let status = |verdict| StatusReport {
+            findings: findings(doctor(verdict)),
+            ..StatusReport::default()
+        };
         assert_eq!(status("warn").findings.len(), 1, "providers are told one by one");
         assert!(status("warn").is_well());
         assert!(!status("fail").is_well());

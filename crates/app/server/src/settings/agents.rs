@@ -20,7 +20,7 @@ pub(super) struct Agents {
     sandbox: Option<SandboxLevel>,
     #[serde(deserialize_with = "level")]
     sandbox_min: Option<SandboxLevel>,
-    pub(super) limits: Limits,
+    pub(super) limits: SetLimits,
     pub(super) all: rules::File,
     pub(super) only: BTreeMap<String, rules::File>,
 }
@@ -41,7 +41,7 @@ impl Agents {
 /// `[agents.limits]`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Limits {
+pub(super) struct SetLimits {
     calls_max: Option<u32>,
     #[serde(deserialize_with = "rate")]
     rate: Option<Rate>,
@@ -57,8 +57,8 @@ pub(super) struct Limits {
     disk_bytes: Option<u64>,
 }
 
-impl From<Limits> for ProviderLimits {
-    fn from(limits: Limits) -> Self {
+impl From<SetLimits> for ProviderLimits {
+    fn from(limits: SetLimits) -> Self {
         Self {
             calls_max: limits.calls_max,
             rate: limits.rate,

@@ -17,7 +17,7 @@ pub(super) struct Approvals {
 /// One `[[policy]]`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Rule {
+pub(super) struct PolicyRule {
     #[serde(deserialize_with = "tool")]
     tool: ToolPattern,
     #[serde(default = "always", deserialize_with = "when")]
@@ -31,8 +31,8 @@ pub(super) struct Rule {
 }
 
 /// The rules in the order in which they stand.
-pub(super) fn to_policy(approvals: &Approvals, rules: Vec<Rule>) -> Policy {
-    let each = |rule: Rule| wharf_domain::Rule {
+pub(super) fn to_policy(approvals: &Approvals, rules: Vec<PolicyRule>) -> Policy {
+    let each = |rule: PolicyRule| wharf_domain::Rule {
         tool: rule.tool,
         when: rule.when,
         approve: rule.approve,
@@ -94,7 +94,7 @@ mod tests {
     struct File {
         #[serde(default)]
         approvals: Approvals,
-        policy: Vec<Rule>,
+        policy: Vec<PolicyRule>,
     }
 
     fn read(text: &str) -> Result<Policy, String> {

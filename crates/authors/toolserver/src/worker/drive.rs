@@ -20,11 +20,11 @@ use wharf_wire::run_v1::{self as wire, LogLevel, code, read_envelope};
 use super::ending::{self, CutReason, WorkerAnswer};
 use super::frames;
 use super::lines::{LineReader, NextLine};
+use super::log_traceback;
 use super::logs;
 use super::memory;
 use super::message::{FolderView, FromWorker, KILL, News, Payload, ProcessExit, STOP, ToWorker};
 use super::settings::WorkerSettings;
-use super::traceback;
 use super::ways::ServerEnds;
 use crate::transfer::Source;
 use crate::{Call, Done, Failure, Reporter};
@@ -278,10 +278,10 @@ impl WorkerRun<'_> {
                 None => self.answered(Ok(result), cost),
             },
             FromWorker::Failed { code, message, detail, cost } => {
-                traceback::log(&detail);
+                log_traceback(&detail);
                 self.answered(Err(ending::given(&code, &message)), cost);
             }
-            FromWorker::Trouble { detail } => traceback::log(&detail),
+            FromWorker::Trouble { detail } => log_traceback(&detail),
             FromWorker::Unknown => {}
         }
     }

@@ -28,7 +28,6 @@ mod message;
 mod node;
 mod python;
 mod settings;
-mod traceback;
 mod ways;
 
 /// The target of log events that hold a traceback, several lines long.
@@ -41,3 +40,11 @@ pub use node::{NodeHandler, TYPESCRIPT_SOURCES, describe_node, is_for_node};
 pub use python::{PYTHON_SOURCES, PythonHandler, describe_python};
 pub use settings::{Apart, WorkerSettings};
 pub(crate) use ways::receive_with;
+
+/// Writes the traceback of a handler to the log, as the lines it has; nothing if there is none.
+fn log_traceback(story: &str) {
+    let story = story.trim_end();
+    if !story.is_empty() {
+        tracing::error!(target: TRACEBACK, "{story}");
+    }
+}

@@ -59,7 +59,9 @@ pub(crate) fn show(path: &str) -> Response {
         SCRIPT => answer::named(SCRIPT, JS),
         INDEX => answer::named(INDEX, &SEARCHED),
         name => match SITE.find(name) {
-            Some(document) => answer::document(&page::html(&SITE, document, page::Style::Served)),
+            Some(document) => {
+                answer::document(&page::html(&SITE, document, page::PageStyle::Served))
+            }
             None => answer::missing(),
         },
     }
@@ -67,7 +69,7 @@ pub(crate) fn show(path: &str) -> Response {
 
 /// The site as files that need no core, for `make docs`.
 #[derive(Debug)]
-pub struct Written {
+pub struct SitePages {
     /// Paths below the folder, with what belongs there.
     pub files: Vec<(String, String)>,
     /// Paths below the folder, with the picture of the repository that belongs there.
@@ -76,18 +78,18 @@ pub struct Written {
 
 /// Writes every page of the site.
 #[must_use]
-pub fn written() -> Written {
+pub fn written() -> SitePages {
     let named = [(STYLE, CSS), (SCRIPT, JS), (INDEX, SEARCHED.as_str())];
     let mut files: Vec<(String, String)> =
         named.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
     let mut pictures = Vec::new();
     for document in &SITE.documents {
-        files.push((document.file(), page::html(&SITE, document, page::Style::Files)));
+        files.push((document.file(), page::html(&SITE, document, page::PageStyle::Files)));
         pictures.extend(document.pictures());
     }
     pictures.sort();
     pictures.dedup();
-    Written { files, pictures }
+    SitePages { files, pictures }
 }
 
 /// The documents and their order.
@@ -202,7 +204,7 @@ mod tests {
             ["Start", "Guides", "Reference", "Operations", "Protocols", "Errors", "Decisions"];
         assert_eq!(names, expected);
         for document in site.documents.iter().filter(|document| !document.name.is_empty()) {
-            let page = page::html(site, document, page::Style::Served);
+            let page = page::html(site, document, page::PageStyle::Served);
             let own = format!("href=\"/docs/{}\" aria-current=\"page\"", document.name);
             assert!(page.contains(&own), "{} is in no section", document.source);
         }
@@ -217,7 +219,7 @@ mod tests {
     #[test]
     fn every_link_of_every_page_leads_to_a_page_and_a_heading() {
         let site = &*SITE;
-        let served = |document| page::html(site, document, page::Style::Served);
+        let served = |document| page::html(site, document, page::PageStyle::Served);
         let pages: BTreeMap<&str, String> = site
             .documents
             .iter()

@@ -6,7 +6,7 @@ use super::{Document, SCRIPT, STYLE, Site};
 
 /// How pages find each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum PageStyle {
     /// Behind a core, below `/docs`.
     Served,
     /// As files beside each other.
@@ -17,16 +17,16 @@ pub(super) enum Style {
 const HEADINGS_MIN: usize = 3;
 
 /// A whole page.
-pub(super) fn html(site: &Site, document: &Document, style: Style) -> String {
+pub(super) fn html(site: &Site, document: &Document, style: PageStyle) -> String {
     let from = Place { site, document, style };
     let title = escaped(&document.title);
     let (root, suffix) = (from.root(), from.suffix());
     let (nav, aside) = (from.nav(), headings(document));
     let (icon, console) = match style {
-        Style::Served => {
+        PageStyle::Served => {
             ("<link rel=\"icon\" href=\"/favicon.svg\">\n", "<a href=\"/\">Console</a>\n")
         }
-        Style::Files => ("", ""),
+        PageStyle::Files => ("", ""),
     };
     let home = from.address("");
     let body = markdown::to_html(document.text, &from);
@@ -57,30 +57,30 @@ pub(super) fn picture(path: &str) -> String {
 struct Place<'a> {
     site: &'a Site,
     document: &'a Document,
-    style: Style,
+    style: PageStyle,
 }
 
 impl Place<'_> {
     /// What stands before the name of a page.
     fn root(&self) -> String {
         match self.style {
-            Style::Served => "/docs/".to_owned(),
-            Style::Files => "../".repeat(self.document.name.matches('/').count()),
+            PageStyle::Served => "/docs/".to_owned(),
+            PageStyle::Files => "../".repeat(self.document.name.matches('/').count()),
         }
     }
 
     /// What stands behind it.
     fn suffix(&self) -> &'static str {
         match self.style {
-            Style::Served => "",
-            Style::Files => ".html",
+            PageStyle::Served => "",
+            PageStyle::Files => ".html",
         }
     }
 
     fn address(&self, name: &str) -> String {
         match (self.style, name) {
-            (Style::Served, "") => "/docs".to_owned(),
-            (Style::Files, "") => format!("{}index.html", self.root()),
+            (PageStyle::Served, "") => "/docs".to_owned(),
+            (PageStyle::Files, "") => format!("{}index.html", self.root()),
             (_, name) => format!("{}{}{}", self.root(), escaped(name), self.suffix()),
         }
     }
@@ -121,7 +121,7 @@ impl Targets for Place<'_> {
     /// Pictures are large, and whoever reads this behind a core has what they show.
     fn picture(&self, path: &str) -> Option<String> {
         let path = self.document.path(path)?;
-        (self.style == Style::Files).then(|| format!("{}{}", self.root(), picture(&path)))
+        (self.style == PageStyle::Files).then(|| format!("{}{}", self.root(), picture(&path)))
     }
 }
 

@@ -28,12 +28,10 @@ pub(super) async fn await_caller(
     stop: &CancellationToken,
 ) -> Result<(Caller, Message), SocketClose> {
     let first = tokio::time::timeout(core.limits.socket_init, first(input));
-    let message = tokio::select! {
-        said = first => match said {
-            Ok(said) => said?,
-            Err(_) => return Err((4408, "Connection initialisation timeout")),
-        },
-        () = stop.cancelled() => return Err((1001, "The core is stopping.")),
+    let message = match stop.run_until_cancelled(first).await {
+        Some(Ok(said)) => said?,
+        Some(Err(_)) => return Err((4408, "Connection initialisation timeout")),
+        None => return Err((1001, "The core is stopping.")),
     };
     let text = match &message {
         Message::Text(text) => text.as_bytes(),

@@ -18,10 +18,10 @@ use tokio::time::Instant;
 use wharf_protocol::Pings;
 
 use super::greeting::{SocketClose, TOO_MANY_PINGS};
-use super::plain_changes::OperationId;
 use super::pulse::SocketHealth;
 use crate::document;
 use crate::exec::RequestContext;
+use crate::plain_changes::OperationId;
 
 /// Said to a peer that wants something before it has greeted.
 const NOT_GREETED: SocketClose = (1011, "The handshake is not completed.");

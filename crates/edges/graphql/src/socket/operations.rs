@@ -8,11 +8,11 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use wharf_vocab::{Code, Fault};
 
-use super::plain_changes::{self, Texts};
 use super::pulse::SocketHealth;
 use crate::access::CallerSession;
 use crate::error::response;
 use crate::exec::RequestContext;
+use crate::plain_changes::{self, Texts};
 
 /// Executes the operations of one socket.
 #[derive(Clone)]

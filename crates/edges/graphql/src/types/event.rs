@@ -1,4 +1,4 @@
-//! The events of a run: the same as REST streams, in the same words.
+//! The events of a run, and what changed: the same as REST streams, in the same words.
 
 use async_graphql::resolver_utils::EnumType;
 use async_graphql::{Enum, SimpleObject};
@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use wharf_wire::rest_v1::Event;
 
 use super::Run;
+use super::choice::ChangeKind;
+use super::view::view;
 use crate::scalars::{DateTime, Int64};
 
 /// One event of a run.
@@ -78,5 +80,31 @@ impl RunEvent {
             data,
             run: ended.map(Run::from),
         })
+    }
+}
+
+view! {
+    /// What changed since the frame before.
+    Changes of Changes {
+        /// Whether something may have been missed: what is shown must be read again.
+        reset: bool,
+        /// What changed, each thing once.
+        items: Vec<Change>,
+    }
+}
+
+view! {
+    /// Something that changed. What it is now is to be read where it is shown.
+    Change of Change {
+        /// What it is.
+        kind: ChangeKind,
+        /// Its world, if it has one.
+        world: Option<String>,
+        /// Its id.
+        id: String,
+        /// Grows with every change of the same thing.
+        seq: Int64,
+        /// How it stands now.
+        status: String,
     }
 }

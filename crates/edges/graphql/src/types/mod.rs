@@ -2,7 +2,6 @@
 
 mod agent;
 mod ask;
-mod change;
 mod choice;
 mod console;
 mod cost;
@@ -19,14 +18,13 @@ mod world;
 
 pub(crate) use agent::Agent;
 pub(crate) use ask::{Ask, AskDetail};
-pub(crate) use change::Changes;
 pub(crate) use choice::{
     AllowScope, AskKind, ChangeKind, CostBy, Direction, Durability, Mode, Publish, RunStatus,
     StatsBy, UnknownCost,
 };
 pub(crate) use console::{Account, Search};
 pub(crate) use cost::Costs;
-pub(crate) use event::RunEvent;
+pub(crate) use event::{Changes, RunEvent};
 pub(crate) use file::{Artifact, Trace, TraceStep, Usage};
 pub(crate) use mcp::McpServer;
 pub(crate) use page::{Connection, Edge, by_name, limit};

@@ -33,7 +33,7 @@ impl CookieName {
     }
 
     /// The values of this name in a request.
-    pub(super) fn values<'h>(&'h self, headers: &'h HeaderMap) -> impl Iterator<Item = &'h str> {
+    pub(crate) fn values<'h>(&'h self, headers: &'h HeaderMap) -> impl Iterator<Item = &'h str> {
         let texts = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         let pairs = texts.flat_map(|text| text.split(';')).filter_map(|pair| pair.split_once('='));
         let own = pairs.filter(|(name, _)| {

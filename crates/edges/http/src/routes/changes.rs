@@ -14,7 +14,6 @@ use crate::access::{self, Need};
 use crate::answer::{Answer, invalid};
 use crate::app::App;
 use crate::params::Params;
-use crate::sse;
 
 routes! {
     "system";
@@ -59,10 +58,4 @@ fn events(app: Arc<App>, query: ChangeQuery, caller: Caller) -> BoxStream<'stati
         Some((text, (feed, app, query, caller)))
     })
     .boxed()
-}
-
-/// A frame as one event.
-pub(crate) fn write(shown: &Changes) -> Option<String> {
-    let data = serde_json::to_string(shown).ok()?;
-    Some(sse::message(None, "changes", &data))
 }

@@ -51,9 +51,9 @@ routes! {
 }
 
 /// Who sent a request, or why nobody is known to have.
-struct Sender(Caller);
+struct ConsoleCaller(Caller);
 
-impl FromRequestParts<Arc<App>> for Sender {
+impl FromRequestParts<Arc<App>> for ConsoleCaller {
     type Rejection = FaultResponse;
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, FaultResponse> {
@@ -69,7 +69,7 @@ impl FromRequestParts<Arc<App>> for Sender {
 
 async fn link(
     State(app): State<Arc<App>>,
-    Sender(caller): Sender,
+    ConsoleCaller(caller): ConsoleCaller,
     Extension(ends): Extension<ConnectionAddrs>,
     headers: HeaderMap,
 ) -> Answer {
@@ -154,11 +154,11 @@ fn by_token(app: &App, token: &str) -> Result<Bearer, Fault> {
     app.bearer(known, token)
 }
 
-async fn show(State(app): State<Arc<App>>, Sender(caller): Sender) -> Answer {
+async fn show(State(app): State<Arc<App>>, ConsoleCaller(caller): ConsoleCaller) -> Answer {
     answer::ok(&shown(&app, &caller))
 }
 
-async fn end(State(app): State<Arc<App>>, Sender(caller): Sender) -> Answer {
+async fn end(State(app): State<Arc<App>>, ConsoleCaller(caller): ConsoleCaller) -> Answer {
     if caller.console.is_none() {
         let message = "Only a browser that is signed in can sign out; revoke a token instead.";
         return Err(Fault::new(Code::RequestInvalid, message).into());

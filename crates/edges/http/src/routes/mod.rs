@@ -40,7 +40,6 @@ use crate::answer::{Answer, internal, shortened};
 use crate::app::App;
 use crate::guard::guard;
 use crate::mounted;
-pub(crate) use changes::write as write_changes;
 pub(crate) use table::Route;
 
 /// Every route there is. Those of one path are told in the order in which `Allow` names them.

@@ -32,12 +32,12 @@ routes! {
 }
 
 /// Who sent a request, or why nobody is known to have.
-type Sender =
+type TicketSender =
     (Option<Extension<Caller>>, Option<Extension<Fault>>, Extension<ConnectionAddrs>, HeaderMap);
 
 async fn create(
     State(app): State<Arc<App>>,
-    (caller, refused, Extension(ends), headers): Sender,
+    (caller, refused, Extension(ends), headers): TicketSender,
     SmallJsonBody(request): SmallJsonBody<CreateTicket>,
 ) -> Answer {
     let request = request.unwrap_or_default();

@@ -10,19 +10,18 @@ mod wishes;
 
 pub(crate) use pump::{OpenFailure, Opened, Pump, PumpClock, PumpParts};
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use wharf_engine::Attempt;
 use wharf_hosting::{
-    Assignment, ConnectionEnd, ConnectionGuard, Inbox, InboxCommand, Process, ProcessPhase,
+    Assignment, ConnectionEnd, ConnectionGuard, Inbox, InboxCommand, OpenAttempts, Process,
+    ProcessPhase,
 };
 use wharf_ports::launcher::{Launched, LogSource};
-use wharf_vocab::{AttemptId, Backoff, Code, Executed, Fault, shown};
+use wharf_vocab::{Backoff, Code, Executed, Fault, shown};
 
 use super::attempt::{AskAnswers, AttemptWork};
 use super::cancel::{StopOrder, StopSignal};
@@ -64,10 +63,7 @@ pub(crate) struct Station {
     /// How long what was read of the catalog is good.
     good_for: Duration,
     /// Attempts under way.
-    open: HashMap<AttemptId, OpenAttempt>,
-    work: JoinSet<()>,
-    /// Which attempt each piece of work is about, however it ends.
-    at_work: HashMap<tokio::task::Id, AttemptId>,
+    open: OpenAttempts<OpenAttempt>,
     refresh: CatalogRefresh,
     refreshes: mpsc::Receiver<RefreshOrder>,
 }
@@ -126,9 +122,7 @@ impl Station {
             upstream: watch::Sender::new(None),
             away: None,
             good_for: catalog::READ_EVERY,
-            open: HashMap::new(),
-            work: JoinSet::new(),
-            at_work: HashMap::new(),
+            open: OpenAttempts::default(),
             refresh,
             refreshes,
             servers,
@@ -158,12 +152,10 @@ impl Station {
         };
         self.let_go();
         // What waits for an answer of a person would wait for ever.
-        self.open.values().for_each(|open| open.stop.now(StopOrder::left()));
+        self.open.all().for_each(|open| open.stop.now(StopOrder::left()));
         live.disconnect(&launch, end);
         live.announce(self.servers.handle(), &self.process.agent.id).await;
-        while let Some(ended) = self.work.join_next_with_id().await {
-            self.over(ended);
-        }
+        while self.open.one_over().await.is_some() {}
     }
 
     /// Ends the connection: what is still under way is lost, and a process sees the end of its
@@ -264,7 +256,7 @@ impl Station {
             }
             tokio::select! {
                 why = &mut gone => return Some(LeaveReason::Lost(why)),
-                Some(ended) = self.work.join_next_with_id() => self.over(ended),
+                Some(()) = self.open.one_over() => {}
                 changed = state.changed() => {
                     let now = match changed {
                         Ok(()) => state.borrow_and_update().clone(),
@@ -317,7 +309,7 @@ impl Station {
                 () = tokio::time::sleep_until(until) => break,
                 // Somebody logged in.
                 Ok(()) = logins.changed() => break,
-                Some(ended) = self.work.join_next_with_id() => self.over(ended),
+                Some(()) = self.open.one_over() => {}
                 // There is nothing to be read.
                 Some(order) = self.refreshes.recv() => drop(order),
                 command = inbox.recv() => {
@@ -381,17 +373,7 @@ impl Station {
             answers: Arc::clone(&open.answers),
             attempt,
         };
-        self.open.insert(id.clone(), open);
-        let task = self.work.spawn(work.run(permit));
-        self.at_work.insert(task.id(), id);
-    }
-
-    /// A piece of work is over, also by a panic: then its attempt was lost with it.
-    fn over(&mut self, ended: Result<(tokio::task::Id, ()), JoinError>) {
-        let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
-        if let Some(id) = self.at_work.remove(&task) {
-            self.open.remove(&id);
-        }
+        self.open.start(id, open, work.run(permit));
     }
 
     /// Lets attempts go on for a while. None is taken any more; stopping one is still possible.
@@ -400,7 +382,7 @@ impl Station {
         while !self.open.is_empty() {
             tokio::select! {
                 () = tokio::time::sleep_until(until) => return,
-                Some(ended) = self.work.join_next_with_id() => self.over(ended),
+                Some(()) = self.open.one_over() => {}
                 Some(command) = inbox.recv() => {
                     self.obey(Some(command)).await;
                 }

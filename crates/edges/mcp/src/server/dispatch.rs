@@ -7,14 +7,14 @@ use wharf_wire::mcp_v1::{McpError, McpRequest, McpSetLevel};
 use super::door::{McpContext, McpReply};
 use super::frame::{ServedRequest, refused};
 use super::routes::denied_of;
-use super::{caller, calls, changes, complete, declare, resources, tasks, tools, upstream};
+use super::{calls, changes, complete, declare, query, resources, tasks, tools, upstream};
 use crate::seal::RequestRef;
 
 /// Serves a request that may be served.
 pub(super) async fn serve(served: ServedRequest, request: McpRequest) -> Response {
     let Some(at) = served.at.clone() else { return served.answer(McpReply::result(Object::new())) };
     let cx = served.cx.clone();
-    if let Some(verb) = caller::needs(&request)
+    if let Some(verb) = query::needs(&request)
         && let Err(fault) = cx.caller.rights.check(verb, &cx.door.world)
     {
         return denied_of(Some(at.id), fault);

@@ -16,7 +16,6 @@
 //! | `complete.rs`, `changes.rs` | completion; notices of changes |
 //! | `oauth.rs` | tokens of an authorization server elsewhere |
 
-mod caller;
 mod calls;
 mod changes;
 mod complete;

@@ -1,12 +1,15 @@
-//! What the address of a door asks for.
+//! What the address of a door asks for, and what its caller may do there.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_domain::Caller;
+use wharf_domain::grant::Narrowing;
 use wharf_domain::permission::ToolPattern;
-use wharf_vocab::{Fault, ProviderId, WorldId, quantity};
+use wharf_domain::{Caller, CallerKind};
+use wharf_vocab::{Fault, ProviderId, Verb, WorldId, quantity};
 use wharf_web::answer::invalid;
 use wharf_web::params::Params;
+use wharf_wire::mcp_v1::McpRequest;
 
 /// Names under which clients are known to put tokens into addresses.
 const TOKENS: [&str; 6] = ["token", "access_token", "api_key", "apikey", "authorization", "bearer"];
@@ -87,4 +90,34 @@ fn patterns(params: &Params) -> Result<Vec<ToolPattern>, Fault> {
     };
     let read = params.parsed("tools", "at most 64 patterns such as wharf/*, with commas", read)?;
     Ok(read.unwrap_or_default())
+}
+
+/// The bearer of a token as a client of MCP, with what its address leaves of its rights.
+///
+/// Whatever the token is, the owner's included, its bearer here is a program that a model steers.
+/// So it is no person, never decides approvals, and what it starts stands in a chain that begins
+/// with the token's own grant.
+pub(crate) fn client(bearer: Caller, door: &DoorQuery) -> Caller {
+    let verbs = [Verb::Run, Verb::Read, Verb::Answer].into();
+    let tools = (!door.tools.is_empty()).then(|| door.tools.clone());
+    let narrowing = Narrowing { verbs: Some(verbs), tools, ..Narrowing::default() };
+    let rights = Arc::new(bearer.rights.narrowed(&narrowing));
+    let mut links = bearer.links;
+    if !links.contains(&bearer.grant) {
+        links.push(bearer.grant.clone());
+    }
+    Caller { links, person: false, kind: CallerKind::Mcp, rights, stands_in: None, ..bearer }
+}
+
+/// What a request needs.
+pub(crate) fn needs(request: &McpRequest) -> Option<Verb> {
+    match request {
+        McpRequest::ToolsCall(_) | McpRequest::TasksCancel(_) => Some(Verb::Run),
+        McpRequest::TasksUpdate(_) => Some(Verb::Answer),
+        McpRequest::Initialize(_)
+        | McpRequest::Ping(_)
+        | McpRequest::Discover(_)
+        | McpRequest::SetLevel(_) => None,
+        _ => Some(Verb::Read),
+    }
 }

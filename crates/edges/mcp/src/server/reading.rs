@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
+use tokio_util::sync::CancellationToken;
 use wharf_domain::Run;
-use wharf_engine::{NewRun, Watch};
-use wharf_vocab::{Digest, Durability, Fault, Object, ProviderId, RunKey, Seq};
+use wharf_engine::{Follow, FollowEvent, NewRun};
+use wharf_vocab::{Digest, Durability, Fault, Object, ProviderId, RunKey};
 use wharf_web::trace::SentTrace;
 use wharf_wire::mcp_v1::{McpEra, McpError, code};
 
@@ -54,16 +55,18 @@ pub(super) async fn read(cx: McpContext, wanted: Wanted, finish: Finish) -> McpR
     let begun = async {
         let run = begin(&cx, wanted).await?;
         let questions = OpenQuestions::of(&cx, &run, None);
-        let watch = cx.shared.handle.runs().watch(&run, Seq(0)).await?;
-        Ok((run, questions, watch))
+        let (runs, stop) = (cx.shared.handle.runs(), CancellationToken::new());
+        let follow = runs.follow(cx.caller.clone(), &run, stop).await?;
+        Ok((run, questions, follow))
     };
     let begun: Result<_, McpRefusal> = Box::pin(begun).await;
-    let (run, questions, watch) = match begun {
+    let (run, questions, follow) = match begun {
         Ok(begun) => begun,
         Err(refusal) => return McpReply::refused(refusal),
     };
     let finish = Some(finish);
-    let reading = RunReading { cx, run, digest, questions, watch, finish, is_answered: false };
+    let follow = Some(follow);
+    let reading = RunReading { cx, run, digest, questions, follow, finish };
     let mut items = reading.into_items();
     match tokio::time::timeout(AT_ONCE, items.next()).await {
         Ok(Some(StreamItem { said: StreamSaid::Answer(answer), .. })) => {
@@ -100,9 +103,9 @@ struct RunReading {
     run: RunKey,
     digest: Digest,
     questions: OpenQuestions,
-    watch: Watch,
+    /// Its reader, until the request is answered.
+    follow: Option<Follow>,
     finish: Option<Finish>,
-    is_answered: bool,
 }
 
 impl RunReading {
@@ -115,20 +118,13 @@ impl RunReading {
     }
 
     async fn next(&mut self) -> Option<StreamSaid> {
-        while !self.is_answered {
+        while let Some(follow) = &mut self.follow {
             tokio::select! {
                 biased;
-                record = self.watch.next() => match record {
-                    Some(Ok(record)) => {
-                        if let Some(run) = record.ended {
-                            return Some(self.answer(Ok(run)));
-                        }
-                    }
-                    Some(Err(fault)) => return Some(self.answer(Err(fault))),
-                    None => {
-                        let run = self.cx.shared.handle.runs().get(&self.run).await;
-                        return Some(self.answer(run));
-                    }
+                event = follow.next() => match event {
+                    Ok(FollowEvent::Ended(run)) => return Some(self.answer(Ok(run))),
+                    Ok(_) => {}
+                    Err(fault) => return Some(self.answer(Err(fault))),
                 },
                 said = self.questions.next() => match self.cx.revision.era() {
                     McpEra::Legacy => return Some(said),
@@ -147,12 +143,12 @@ impl RunReading {
     async fn required(&mut self) -> Option<StreamSaid> {
         let run = self.cx.shared.handle.runs().get(&self.run).await.ok()?;
         let required = questions::required(&self.cx, &run, &self.digest).await?;
-        self.is_answered = true;
+        self.follow = None;
         Some(StreamSaid::Answer(Ok(required)))
     }
 
     fn answer(&mut self, run: Result<Arc<Run>, Fault>) -> StreamSaid {
-        self.is_answered = true;
+        self.follow = None;
         let given = run.and_then(|run| outputs(&run));
         let internal = || McpError::new(code::INTERNAL, "The answer was given already.").into();
         let finished = match self.finish.take() {
@@ -166,15 +162,10 @@ impl RunReading {
 impl Drop for RunReading {
     /// Nobody waits any more, so nobody needs the run.
     fn drop(&mut self) {
-        let shared = Arc::clone(&self.cx.shared);
-        if self.is_answered || shared.handle.is_stopping() {
-            return;
-        }
-        let (caller, run) = (self.cx.caller.clone(), self.run.clone());
-        let tasks = shared.tasks.clone();
-        tasks.spawn(async move {
+        let Some(mut follow) = self.follow.take() else { return };
+        if !self.cx.shared.handle.is_stopping() {
             // One that is over needs no more.
-            let _ = shared.handle.runs().cancel(&caller, &run, "Its client is gone.").await;
-        });
+            self.cx.shared.tasks.spawn(async move { drop(follow.cancel().await) });
+        }
     }
 }

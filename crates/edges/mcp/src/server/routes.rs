@@ -27,7 +27,7 @@ use super::frame::{EarlyResponse, ServedRequest, bad_request, refused};
 use super::query::{self, DoorQuery};
 use super::session::{self, SessionRef};
 use super::shared::ServerShared;
-use super::{caller, changes, oauth, post, stream};
+use super::{changes, oauth, post, stream};
 use crate::faults::{McpRefusal, RefusalStatus};
 use crate::seal::{EventPlace, RequestRef, SessionSeal};
 
@@ -70,7 +70,7 @@ impl Arrival {
         let closing = parts.extensions.remove::<CancellationToken>().unwrap_or_default();
         let arrival = Self {
             shared: Arc::clone(shared),
-            caller: caller::client(bearer, &door),
+            caller: query::client(bearer, &door),
             door,
             headers: std::mem::take(&mut parts.headers),
             closing,

@@ -37,7 +37,7 @@ const PROMPTS: CursorList = CursorList { letter: b'P', field: Some("cursor") };
 pub(super) const ASKED_MAX: Duration = Duration::from_secs(15);
 
 /// A prompt or a template as its server describes it.
-pub(super) struct Offered<T> {
+pub(super) struct ProviderOffer<T> {
     /// The server.
     pub(super) provider: ProviderId,
     /// What stands for it in the catalog.
@@ -82,7 +82,7 @@ fn offered<T: DeserializeOwned>(
     cx: &McpContext,
     prefix: &str,
     with: HiddenTool,
-) -> Vec<Offered<T>> {
+) -> Vec<ProviderOffer<T>> {
     let servers = servers(cx, with);
     let all = cx.shared.handle.providers().tools().into_iter();
     let offered = all.filter_map(|entry| {
@@ -91,18 +91,18 @@ fn offered<T: DeserializeOwned>(
             return None;
         }
         let offer = McpOpen::deserialize(pinned(&entry.def, prefix)?).ok()?;
-        Some(Offered { provider, entry, offer })
+        Some(ProviderOffer { provider, entry, offer })
     });
     offered.collect()
 }
 
 /// Templates of servers, as they call them.
-pub(super) fn templates(cx: &McpContext) -> Vec<Offered<McpTemplate>> {
+pub(super) fn templates(cx: &McpContext) -> Vec<ProviderOffer<McpTemplate>> {
     offered(cx, TEMPLATE, HiddenTool::ResourcesRead)
 }
 
 /// What a client calls a template of a server.
-pub(super) fn template_uri(cx: &McpContext, of: &Offered<McpTemplate>) -> String {
+pub(super) fn template_uri(cx: &McpContext, of: &ProviderOffer<McpTemplate>) -> String {
     match cx.door.provider {
         Some(_) => of.offer.uri_template.clone(),
         None => upstream_template(of.provider.as_str(), &of.offer.uri_template),
@@ -130,7 +130,7 @@ pub(super) fn resource(cx: &McpContext, uri: &str) -> Option<(ProviderId, String
 }
 
 /// Prompts that this client may get, by the names that it knows them by.
-pub(super) fn prompts_by_name(cx: &McpContext) -> Vec<(String, Offered<McpPrompt>)> {
+pub(super) fn prompts_by_name(cx: &McpContext) -> Vec<(String, ProviderOffer<McpPrompt>)> {
     let prompts = offered::<McpPrompt>(cx, PROMPT, HiddenTool::PromptsGet);
     if cx.door.provider.is_some() {
         return prompts.into_iter().map(|of| (of.offer.name.clone(), of)).collect();

@@ -31,7 +31,7 @@ pub(super) struct Interpreter {
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct InterpreterFacts {
     version: String,
 }
 
@@ -94,7 +94,7 @@ pub(super) async fn find(
     let what = format!("The interpreter {} cannot be used", found.path.display());
     run(servers, needs, errand, &what).await?;
     let text = tokio::fs::read(&answer).await.map_err(|error| unusable(&answer, &error))?;
-    let said: Said = serde_json::from_slice(&text).map_err(|_| failed(what))?;
+    let said: InterpreterFacts = serde_json::from_slice(&text).map_err(|_| failed(what))?;
     let is_whole = |one: &str| !one.is_empty() && one.bytes().all(|byte| byte.is_ascii_digit());
     if !said.version.split('.').all(is_whole) || said.version.len() > 20 {
         return Err(failed(format!("{} does not say its version", found.path.display())));

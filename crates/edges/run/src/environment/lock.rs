@@ -12,7 +12,7 @@ const NAME_BYTES_MAX: usize = 200;
 
 /// What pip says it would install.
 #[derive(Deserialize)]
-struct Report {
+struct InstallReport {
     install: Vec<Planned>,
 }
 
@@ -43,7 +43,7 @@ struct Archive {
 
 /// Reads what pip would install. What is wrong is a sentence without its end.
 pub(super) fn read(report: &[u8]) -> Result<Vec<LockedPackage>, String> {
-    let report: Report = serde_json::from_slice(report).map_err(|_| {
+    let report: InstallReport = serde_json::from_slice(report).map_err(|_| {
         "This pip does not say what it would install; version 22.3 or later does".to_owned()
     })?;
     if report.install.len() > PACKAGES_MAX {

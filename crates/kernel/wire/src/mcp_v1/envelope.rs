@@ -5,6 +5,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Deserialize as _, Serialize, Serializer};
 use serde_json::Value;
 use wharf_vocab::Object;
+use wharf_vocab::json::is_deeper;
 
 use super::limits::{METHOD_BYTES_MAX, NESTING_MAX};
 use super::{McpError, McpId, code};
@@ -194,25 +195,4 @@ impl Serialize for McpMessage {
         }
         map.end()
     }
-}
-
-/// Whether brackets outside of texts are nested deeper, in one pass and without recursion.
-fn is_deeper(bytes: &[u8], max: usize) -> bool {
-    let (mut depth, mut text, mut escaped) = (0_usize, false, false);
-    for byte in bytes {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if text => escaped = true,
-            b'"' => text = !text,
-            b'[' | b'{' if !text => {
-                depth += 1;
-                if depth > max {
-                    return true;
-                }
-            }
-            b']' | b'}' if !text => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    false
 }

@@ -21,7 +21,7 @@ use super::DESCRIPTORS_MAX;
 use super::held::Held;
 use super::maps::{FileLocation, MappedFiles};
 use super::peers::{Id, Peers};
-use super::processes::{ProcessSource, Spent, face};
+use super::processes::{ProcessSource, ProcessUsage, face};
 use super::waiting::{Connections, first_of, in_pipe, in_socket, on_their_way};
 use crate::sandbox::ARTIFACTS_DIR;
 use crate::shim::message::Order;
@@ -142,7 +142,7 @@ impl Look {
         sum: &mut Sum,
         mapped: &mut MappedFiles,
     ) -> Result<(), LookStop> {
-        let Some(spent) = Spent::read(&self.source.folder(), pid) else { return Ok(()) };
+        let Some(spent) = ProcessUsage::read(&self.source.folder(), pid) else { return Ok(()) };
         let id = (pid, spent.started);
         let by_name = fs::read_dir(face.join("fd"));
         let is_open = by_name.is_ok();

@@ -33,7 +33,7 @@ use wharf_vocab::Resource;
 use self::held::Held;
 pub(super) use self::held::HeldMeter;
 use self::look::Look;
-use self::processes::{ProcessSource, Spent};
+use self::processes::{ProcessSource, ProcessUsage};
 use self::time::Time;
 use self::walk::Walk;
 use super::message::Order;
@@ -151,10 +151,10 @@ impl Meter {
 
     /// Memory of all. Pages that several share count once for each at first, which is cheap; if
     /// that is too much, they are shared out.
-    fn memory_bytes(&self, processes: &[Spent], held: Held, most: u64) -> u64 {
+    fn memory_bytes(&self, processes: &[ProcessUsage], held: Held, most: u64) -> u64 {
         let kernel = held.kernel;
         let held = held.files.saturating_add(self.source.shared_files_bytes());
-        let touched = processes.iter().map(Spent::memory_bytes).sum::<u64>();
+        let touched = processes.iter().map(ProcessUsage::memory_bytes).sum::<u64>();
         let total = held.saturating_add(kernel).saturating_add(touched);
         if total <= most {
             return total;

@@ -12,7 +12,7 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-use super::processes::Spent;
+use super::processes::ProcessUsage;
 
 /// A process by its id where it is and the time of its start.
 pub(super) type Id = (i32, u64);
@@ -38,7 +38,7 @@ impl Peers {
         self.is_fresh = false;
         let is_there = |(pid, started): &Id| {
             pids.contains(pid)
-                && Spent::read(folder, *pid).is_some_and(|now| now.started == *started)
+                && ProcessUsage::read(folder, *pid).is_some_and(|now| now.started == *started)
         };
         self.known.retain(|id, _| is_there(id));
     }
@@ -78,7 +78,7 @@ impl Peers {
                 continue;
             };
             let inside = id_inside(&outside.path());
-            let inside = inside.and_then(|inside| Spent::read(folder, inside));
+            let inside = inside.and_then(|inside| ProcessUsage::read(folder, inside));
             // Its id may have become another's before it was opened, but not after.
             if let Some(inside) = inside.filter(|_| is_inside()) {
                 self.known.insert((inside.pid, inside.started), process);

@@ -49,11 +49,11 @@ impl ProcessSource {
     }
 
     /// What they use.
-    pub(super) fn look(&self, pids: &[i32]) -> Vec<Spent> {
+    pub(super) fn look(&self, pids: &[i32]) -> Vec<ProcessUsage> {
         let folder = self.folder();
         pids.iter()
             .filter_map(|pid| {
-                let spent = Spent::read(&folder, *pid)?;
+                let spent = ProcessUsage::read(&folder, *pid)?;
                 Some(if self.is_ours(*pid) { spent.of_time_only() } else { spent })
             })
             .collect()
@@ -72,9 +72,8 @@ impl ProcessSource {
     pub(super) fn others_ticks(&self) -> u64 {
         match self {
             Self::Namespace(_) => 0,
-            Self::Below => {
-                Spent::read(Path::new("/proc"), own_pid()).map_or(0, |own| own.children_ticks)
-            }
+            Self::Below => ProcessUsage::read(Path::new("/proc"), own_pid())
+                .map_or(0, |own| own.children_ticks),
         }
     }
 
@@ -90,7 +89,7 @@ impl ProcessSource {
 
 /// What one process uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spent {
+pub(super) struct ProcessUsage {
     pub(super) pid: i32,
     pub(super) started: u64,
     pub(super) own_ticks: u64,
@@ -108,7 +107,7 @@ pub(super) struct Spent {
 /// ended, that one tells of nothing any more, and another must.
 pub(super) fn face(folder: &Path, pid: i32) -> Option<PathBuf> {
     let own = folder.join(pid.to_string());
-    let spent = Spent::read_in(&own, pid)?;
+    let spent = ProcessUsage::read_in(&own, pid)?;
     if !spent.is_headless {
         return Some(own);
     }
@@ -120,7 +119,7 @@ fn living_thread(process: &Path) -> Option<PathBuf> {
         .ok()?
         .flatten()
         .map(|thread| thread.path())
-        .find(|thread| Spent::read_in(thread, 0).is_some_and(|thread| !thread.is_headless))
+        .find(|thread| ProcessUsage::read_in(thread, 0).is_some_and(|thread| !thread.is_headless))
 }
 
 /// A process's fair share of the memory it uses, in bytes.
@@ -130,7 +129,7 @@ pub(super) struct Share {
     pub(super) of_files_in_memory: u64,
 }
 
-impl Spent {
+impl ProcessUsage {
     pub(super) fn read(folder: &Path, pid: i32) -> Option<Self> {
         let own = folder.join(pid.to_string());
         let spent = Self::read_in(&own, pid)?;
@@ -192,7 +191,7 @@ mod tests {
     #[test]
     fn what_a_process_uses_is_read_by_the_kernels_order_of_fields() {
         let stat = "42 (a) b) R 1 2 3 0 -1 4194560 1 2 3 4 50 60 7 8 20 0 9 0 12345 99 77 1";
-        let expect = Spent {
+        let expect = ProcessUsage {
             pid: 42,
             started: 12_345,
             own_ticks: 110,
@@ -202,13 +201,13 @@ mod tests {
             is_busy: true,
             is_headless: false,
         };
-        assert_eq!(Spent::parse(42, stat), Some(expect));
-        assert_eq!(Spent::parse(42, "42 (cut) S 1"), None);
+        assert_eq!(ProcessUsage::parse(42, stat), Some(expect));
+        assert_eq!(ProcessUsage::parse(42, "42 (cut) S 1"), None);
     }
 
     #[test]
     fn we_can_be_looked_at() {
-        let own = Spent::read(Path::new("/proc"), own_pid()).expect("we live");
+        let own = ProcessUsage::read(Path::new("/proc"), own_pid()).expect("we live");
         assert!(own.threads >= 1 && own.pages > 0, "{own:?}");
         assert!(own.share(Path::new("/proc")).expect("reads").own > 0);
     }

@@ -12,7 +12,7 @@ use std::thread::available_parallelism;
 
 use tokio::time::Instant;
 
-use super::processes::Spent;
+use super::processes::ProcessUsage;
 
 /// Who is gone after more time than this was measured well enough.
 const BRIEF_MS: u64 = 50;
@@ -35,7 +35,7 @@ struct TimeSample {
 }
 
 impl Time {
-    pub(super) fn spent_ms(&mut self, processes: &[Spent], others_ticks: u64) -> u64 {
+    pub(super) fn spent_ms(&mut self, processes: &[ProcessUsage], others_ticks: u64) -> u64 {
         let now = Instant::now();
         let since = self
             .looked_at
@@ -45,7 +45,7 @@ impl Time {
     }
 
     /// What was spent, if so many microseconds have passed since the last look.
-    fn after(&mut self, since: u64, processes: &[Spent], others_ticks: u64) -> u64 {
+    fn after(&mut self, since: u64, processes: &[ProcessUsage], others_ticks: u64) -> u64 {
         let before = std::mem::take(&mut self.seen);
         let busy = processes.iter().filter(|process| process.is_busy).count();
         // No more of them are at work than there are processors.
@@ -80,9 +80,9 @@ fn ms(ticks: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn process(pid: i32, own_ms: u64, children_ms: u64) -> Spent {
+    fn process(pid: i32, own_ms: u64, children_ms: u64) -> ProcessUsage {
         let ticks = |ms| ms * rustix::param::clock_ticks_per_second() / 1_000;
-        Spent {
+        ProcessUsage {
             pid,
             started: 1,
             own_ticks: ticks(own_ms),
@@ -110,8 +110,9 @@ mod tests {
         let mut time = Time::default();
         let mut look = |pids: &[i32], inherited| {
             let parent = [process(1, 0, inherited)];
-            let children = pids.iter().map(|pid| Spent { is_busy: true, ..process(*pid, 0, 0) });
-            let all: Vec<Spent> = parent.into_iter().chain(children).collect();
+            let children =
+                pids.iter().map(|pid| ProcessUsage { is_busy: true, ..process(*pid, 0, 0) });
+            let all: Vec<ProcessUsage> = parent.into_iter().chain(children).collect();
             time.after(50_000, &all, 0)
         };
         assert_eq!(look(&[2], 0), 0, "it may stay");

@@ -138,7 +138,7 @@ async fn by_page(client: &Client, id: &str, args: &McpLoginArgs, output: Output)
 /// Shows a page in a browser, if there is one. Whoever has none reads the address.
 fn open(url: &str) {
     if Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
-        crate::browser::open(url);
+        crate::commands::console::open_browser(url);
     }
 }
 

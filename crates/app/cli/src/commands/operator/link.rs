@@ -1,19 +1,21 @@
 //! The connection to a seat. It is made again for as long as the seat is there; the core sends
 //! everything again that waits.
 
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
-use futures::{SinkExt as _, StreamExt as _};
 use reqwest::header::{CONNECTION, HeaderValue, UPGRADE};
 use reqwest::header::{SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION};
 use reqwest::{Method, StatusCode, Upgraded};
 use tokio::sync::mpsc;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use wharf_client::{Client, Error};
+use wharf_protocol::{Closed, Incoming, Moment, Outgoing, Session};
+use wharf_socket::{Clock, Owner, Patience, PumpEnd, pump, split_frames};
 use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_vocab::{Backoff, Code};
 use wharf_wire::operator_v1::{CoreMessage, OperatorMessage, Seat, close};
@@ -27,7 +29,7 @@ const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How long making a connection and sending a message may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The core pings every half minute; without anything for this long the connection is dead.
-const SILENCE: Duration = Duration::from_secs(90);
+const SILENCE_MS: u64 = 90_000;
 /// How long to rest between tries while the core is away.
 pub(super) const RECONNECT: Backoff =
     Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
@@ -174,45 +176,119 @@ async fn serve(
     heard: &mpsc::Sender<LinkEvent>,
     replies: &mut mpsc::Receiver<OperatorMessage>,
 ) -> LinkEnd {
-    let gone = || LinkEnd::Lost("the connection to the core was lost".to_owned());
-    let (mut sink, mut source) = socket.split();
-    let mut leaving = false;
-    loop {
-        tokio::select! {
-            message = tokio::time::timeout(SILENCE, source.next()) => {
-                let frame = match message {
-                    Ok(Some(Ok(Message::Text(text)))) => match serde_json::from_str(&text) {
-                        Ok(frame) => LinkEvent::Frame(Box::new(frame)),
-                        Err(_) => LinkEvent::Unknown,
-                    },
-                    Ok(Some(Ok(Message::Close(_)) | Err(_)) | None) if leaving => return LinkEnd::Left,
-                    Ok(Some(Ok(Message::Close(Some(frame))))) => {
-                        let reason = frame.reason.to_string();
-                        let final_word = u16::from(frame.code) == close::NORMAL;
-                        return if final_word { LinkEnd::Closed(reason) } else { LinkEnd::Lost(reason) };
-                    }
-                    Ok(Some(Ok(Message::Close(None)) | Err(_)) | None) | Err(_) => return gone(),
-                    Ok(Some(Ok(_))) => continue,
-                };
-                if heard.send(frame).await.is_err() {
-                    return LinkEnd::Left;
-                }
-            }
-            reply = replies.recv(), if !leaving => {
-                let message = match reply.map(|reply| serde_json::to_string(&reply)) {
-                    Some(Ok(text)) => Message::Text(text.into()),
-                    Some(Err(_)) => continue,
-                    // The core has read everything before it answers this.
-                    None => {
-                        leaving = true;
-                        Message::Close(None)
-                    }
-                };
-                let sent = sink.send(message);
-                if !matches!(tokio::time::timeout(PATIENCE, sent).await, Ok(Ok(()))) {
-                    return gone();
-                }
+    let (mut source, mut sink) = split_frames(socket);
+    let clock = Clock::start();
+    let mut link = SeatLink { session: SeatEnd::new(clock.now()), clock, heard, replies };
+    // The core has read everything before it answers that somebody leaves.
+    let patience = Patience { write: Some(PATIENCE), close: PATIENCE, lingers: true };
+    let end = pump(&mut source, &mut sink, &mut link, patience).await;
+    match link.session.closed {
+        _ if end == PumpEnd::GivenBack || link.session.leaving => LinkEnd::Left,
+        Some(Closed::With { code: close::NORMAL, reason }) => LinkEnd::Closed(reason),
+        Some(Closed::With { reason, .. }) if !reason.is_empty() => LinkEnd::Lost(reason),
+        _ => LinkEnd::Lost("the connection to the core was lost".to_owned()),
+    }
+}
+
+/// A connection and whom it serves.
+struct SeatLink<'a> {
+    session: SeatEnd,
+    clock: Clock,
+    heard: &'a mpsc::Sender<LinkEvent>,
+    replies: &'a mut mpsc::Receiver<OperatorMessage>,
+}
+
+impl Owner for SeatLink<'_> {
+    type Session = SeatEnd;
+    type Command = Option<OperatorMessage>;
+
+    fn session(&mut self) -> &mut SeatEnd {
+        &mut self.session
+    }
+
+    fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    async fn work(&mut self) -> ControlFlow<()> {
+        while let Some(event) = self.session.poll_event() {
+            if self.heard.send(event).await.is_err() {
+                return ControlFlow::Break(());
             }
         }
+        ControlFlow::Continue(())
+    }
+
+    async fn next(&mut self) -> Option<OperatorMessage> {
+        self.replies.recv().await
+    }
+
+    async fn obey(&mut self, reply: Option<OperatorMessage>) {
+        match reply.map(|reply| serde_json::to_string(&reply)) {
+            Some(Ok(text)) => self.session.out.push_back(Outgoing::Text(text)),
+            Some(Err(_)) => {}
+            None if self.session.leaving => {}
+            None => {
+                self.session.leaving = true;
+                let (code, reason) = (close::NORMAL, String::new());
+                self.session.out.push_back(Outgoing::Close { code, reason });
+            }
+        }
+    }
+}
+
+/// The operator's end of one connection of a seat.
+struct SeatEnd {
+    events: VecDeque<LinkEvent>,
+    out: VecDeque<Outgoing>,
+    /// When the core was heard last.
+    heard_ms: u64,
+    /// Whether nobody has anything to say any more.
+    leaving: bool,
+    closed: Option<Closed>,
+}
+
+impl SeatEnd {
+    fn new(now: Moment) -> Self {
+        let (events, out) = (VecDeque::new(), VecDeque::new());
+        Self { events, out, heard_ms: now.ms, leaving: false, closed: None }
+    }
+}
+
+impl Session for SeatEnd {
+    type Event = LinkEvent;
+
+    fn receive(&mut self, now: Moment, incoming: Incoming<'_>) {
+        self.heard_ms = now.ms;
+        if let Incoming::Text(text) = incoming {
+            let frame = serde_json::from_str(text);
+            self.events.push_back(frame.map_or(LinkEvent::Unknown, LinkEvent::Frame));
+        }
+    }
+
+    fn end(&mut self, _now: Moment, how: Closed) {
+        self.closed.get_or_insert(how);
+    }
+
+    fn tick(&mut self, now: Moment) {
+        if self.deadline().is_some_and(|deadline| deadline <= now.ms) {
+            self.closed = Some(Closed::Silent);
+        }
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        self.closed.is_none().then_some(self.heard_ms + SILENCE_MS)
+    }
+
+    fn poll_event(&mut self) -> Option<LinkEvent> {
+        self.events.pop_front()
+    }
+
+    fn poll_send(&mut self) -> Option<Outgoing> {
+        self.out.pop_front()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.is_some()
     }
 }

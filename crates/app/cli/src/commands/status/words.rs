@@ -2,7 +2,9 @@
 
 use wharf_vocab::Verdict;
 
-use super::{Asks, Disk, IllProvider, Money, Providers, Runs, Status, Token, used};
+use super::{
+    Asks, Disk, IllProvider, Money, ProviderCounts, RunCounts, StatusReport, TokenRights, used,
+};
 use crate::commands::{Output, Table};
 use crate::{amount, moment, plain, table};
 
@@ -10,7 +12,7 @@ use crate::{amount, moment, plain, table};
 const NAMED_MAX: usize = 3;
 
 /// The whole status.
-pub(super) fn text_of(status: &Status, output: Output) -> String {
+pub(super) fn text_of(status: &StatusReport, output: Output) -> String {
     let paint = output.out_paint();
     let mut table = Table::bare(output).keep_whole(&[0]).uncut(&[1]);
     let uptime = status.uptime_ms.map(|ms| format!(", up {}", moment::length_of(ms)));
@@ -44,7 +46,7 @@ pub(super) fn text_of(status: &Status, output: Output) -> String {
     format!("{}{verdict}\n", table.text())
 }
 
-fn token(token: &Token) -> String {
+fn token(token: &TokenRights) -> String {
     let says_more = |label: &&str| !label.is_empty() && *label != token.token_id.as_str();
     let label = token.label.as_deref().filter(says_more);
     let label = label.map(|label| format!(" ({label})")).unwrap_or_default();
@@ -62,7 +64,7 @@ fn token(token: &Token) -> String {
     )
 }
 
-fn runs(runs: &Runs) -> String {
+fn runs(runs: &RunCounts) -> String {
     let parts = [(runs.running, "running"), (runs.waiting, "waiting"), (runs.queued, "queued")];
     let some = parts.iter().filter(|(count, _)| *count > 0);
     let words: Vec<String> = some.map(|(count, word)| format!("{count} {word}")).collect();
@@ -82,7 +84,7 @@ fn asks(asks: &Asks) -> String {
     format!("{count} {waits}, the oldest from {}: wharf inbox", moment::relative_to_now(oldest))
 }
 
-fn providers(providers: &Providers) -> String {
+fn providers(providers: &ProviderCounts) -> String {
     let ill = match providers.ill.len() {
         0 => "none is ill".to_owned(),
         1 => "1 is ill".to_owned(),
@@ -132,7 +134,7 @@ fn disk(disk: &Disk) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::status::{Finding, Providers};
+    use crate::commands::status::{ProviderCounts, StatusFinding};
     use wharf_vocab::ProviderState;
 
     #[test]
@@ -144,18 +146,22 @@ mod tests {
             reason: Some("exit code 1: no model found.".into()),
         };
         let changed = vec!["a/b".to_owned()];
-        let status = Status {
+        let status = StatusReport {
             url: "http://127.0.0.1:7420".into(),
-            runs: Some(Runs { running: 2, failed_24h: 3, ..Runs::default() }),
+            runs: Some(RunCounts { running: 2, failed_24h: 3, ..RunCounts::default() }),
             asks: Some(Asks { open: 0, more: false, oldest_at: None }),
-            providers: Some(Providers { known: 4, ill: vec![crashed], quarantined_tools: changed }),
-            findings: vec![Finding {
+            providers: Some(ProviderCounts {
+                known: 4,
+                ill: vec![crashed],
+                quarantined_tools: changed,
+            }),
+            findings: vec![StatusFinding {
                 name: "disk space".into(),
                 verdict: Verdict::Warn,
                 text: "little is left".into(),
             }],
             not_shown: vec!["money"],
-            ..Status::default()
+            ..StatusReport::default()
         };
         let text = text_of(&status, Output::new(false));
         for part in [

@@ -14,9 +14,9 @@ use tokio::time::timeout;
 use wharf_wire::run_v1::code;
 
 use super::super::lines::{LineReader, NextLine};
+use super::super::log_traceback;
 use super::super::message::ParentGreeting;
 use super::super::settings::WorkerSettings;
-use super::super::traceback;
 use super::super::ways::{ServerEnds, send_with, socket, ways};
 use crate::Failure;
 
@@ -82,7 +82,7 @@ impl ParentError {
     pub(super) fn failure(self) -> Failure {
         let message = match self {
             Self::Handler { message, detail } => {
-                traceback::log(&detail);
+                log_traceback(&detail);
                 return Failure::new(code::HANDLER, message);
             }
             Self::Interpreter(python, error) => {

@@ -19,9 +19,8 @@ use super::device::{self, DeviceCode};
 use super::discover::{self, LoginPlace};
 use super::identity::{self, ClientIdentity};
 use super::kept::KeptLogin;
-use super::pkce;
 use super::rights::{LoginMeans, LoginRights, ServerLogin};
-use super::tokens::{IssuedTokens, TokenDoor};
+use super::tokens::{self, IssuedTokens, TokenDoor};
 use super::web::LoginWeb;
 use crate::shown;
 
@@ -135,10 +134,10 @@ impl LoginDesk {
         let now = (self.means.now)();
         let known = known.map(|known| known.client);
         let client = identity::choose(&web, &place, settings, known, &way, now).await?;
-        let state = pkce::nonce()?;
+        let state = tokens::nonce()?;
         let (step, begun) = match way {
             LoginWay::Redirect { redirect_uri } => {
-                let verifier = pkce::nonce()?;
+                let verifier = tokens::nonce()?;
                 let page = Page { client: &client, redirect_uri: &redirect_uri, scopes: &scopes };
                 let url = page.address(&web, &place, &state, &verifier)?;
                 let expires_in_s = PENDING_FOR.as_secs();
@@ -418,7 +417,7 @@ impl Page<'_> {
             .append_pair("client_id", &self.client.id)
             .append_pair("redirect_uri", self.redirect_uri)
             .append_pair("state", state)
-            .append_pair("code_challenge", &pkce::challenge_of(verifier))
+            .append_pair("code_challenge", &tokens::challenge_of(verifier))
             .append_pair("code_challenge_method", "S256")
             .append_pair("resource", &place.resource);
         if !scope.is_empty() {

@@ -18,7 +18,6 @@ mod discover;
 mod documents;
 mod identity;
 mod kept;
-mod pkce;
 mod rights;
 mod tokens;
 mod waiting;

@@ -1,11 +1,17 @@
-//! An attempt ended, or wrote more than it may. Retries are decided here.
+//! An attempt ended, noted something, or wrote more than it may. Retries are decided here.
 
-use wharf_vocab::limits::{ATTEMPTS_MAX, RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
+use serde_json::Value;
+use wharf_vocab::limits::{
+    ATTEMPT_NOTES_BYTES_MAX, ATTEMPTS_MAX, RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS,
+};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object, RunStatus, Timestamp};
 
 use super::{Draft, RunEffect, cost, is_last_word, propose, room};
-use crate::run::{AttemptError, AttemptFailed, AttemptReport, Publishing, Run, RunEntry};
+use crate::run::{
+    AttemptError, AttemptFailed, AttemptNoted, AttemptReport, NoteKey, Publishing, Run, RunEntry,
+};
 use crate::scope::WorldPath;
+use crate::weight::value_weight;
 use crate::{Delivery, Outcome};
 
 pub(super) fn ended(draft: &mut Draft<'_, '_>, attempt_id: &AttemptId, report: &AttemptReport) {
@@ -165,6 +171,31 @@ pub(super) fn backoff(attempt: u32, random: u64) -> u64 {
         .saturating_mul(1 << attempt.saturating_sub(1).min(20))
         .min(RETRY_BACKOFF_MAX_MS);
     full / 2 + random % (full / 2 + 1)
+}
+
+/// The attempt under way notes what it must know if it is taken up again. The same again changes
+/// nothing, nor does the note of an attempt that is over.
+pub(super) fn note(
+    draft: &mut Draft<'_, '_>,
+    attempt_id: &AttemptId,
+    key: NoteKey,
+    value: Option<&Value>,
+) -> Result<(), Fault> {
+    let Some(active) = draft.run.active.as_ref().filter(|active| active.id == *attempt_id) else {
+        return Ok(());
+    };
+    if active.notes.get(&key) == value {
+        return Ok(());
+    }
+    let others = active.notes.iter().filter(|(other, _)| **other != key);
+    let bytes = others.map(|(_, value)| value_weight(value)).sum::<u64>();
+    if bytes + value.map_or(0, value_weight) > ATTEMPT_NOTES_BYTES_MAX {
+        let message = format!("What a call notes takes {ATTEMPT_NOTES_BYTES_MAX} bytes at most.");
+        return Err(Fault { retryable: false, ..Fault::new(Code::ToolLimit, message) });
+    }
+    let (attempt_id, value) = (attempt_id.clone(), value.cloned());
+    draft.push(RunEntry::AttemptNoted(AttemptNoted { attempt_id, key, value }));
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,15 +1,12 @@
-//! The rules of a run: one file per input, one draft they all write to.
+//! The rules of a run: one file per input or for those that belong together, one draft they all
+//! write to.
 
-mod allow;
 mod ask;
 mod attempt;
-mod cancel;
+mod caller;
 mod cost;
-mod create;
 mod gate;
-mod note;
 mod propose;
-mod provider;
 mod record;
 mod recovered;
 mod resolve;
@@ -153,7 +150,7 @@ impl Run {
             Verdict::Acts => {}
         }
         match input {
-            RunInput::Provider => provider::decide(&mut draft),
+            RunInput::Provider => room::available(&mut draft),
             RunInput::Turn => room::turn(&mut draft),
             RunInput::AttemptEnded { attempt_id, report } => {
                 attempt::ended(&mut draft, attempt_id, report);
@@ -163,7 +160,7 @@ impl Run {
                 cost::reported(&mut draft, &report);
             }
             RunInput::Note { attempt_id, key, value } => {
-                note::decide(&mut draft, attempt_id, *key, value.as_ref())?;
+                attempt::note(&mut draft, attempt_id, *key, value.as_ref())?;
             }
             RunInput::Published { attempt_id, lost } => {
                 attempt::published(&mut draft, attempt_id, lost);
@@ -173,8 +170,8 @@ impl Run {
             RunInput::ResolveAsk { ask_id, resolution, by } => {
                 resolve::decide(&mut draft, ask_id, resolution, by)?;
             }
-            RunInput::AllowChildren(allowed) => allow::decide(&mut draft, allowed),
-            RunInput::Cancel { by, reason } => cancel::decide(&mut draft, by, reason),
+            RunInput::AllowChildren(allowed) => resolve::allow_children(&mut draft, allowed),
+            RunInput::Cancel { by, reason } => caller::cancel(&mut draft, by, reason),
             RunInput::Tick => tick::decide(&mut draft),
             RunInput::Recovered => recovered::decide(&mut draft),
         }

@@ -1,10 +1,13 @@
-//! Somebody decides an ask.
+//! Somebody decides an ask, and what was decided holds for others.
 
 use wharf_vocab::{AskId, Code, Fault};
 
 use super::{Draft, RunEffect, gate};
-use crate::run::{ChildrenAllowed, Phase};
-use crate::{Actor, Caller, Resolution, Scope, Via};
+use crate::run::{ChildrenAllowed, Phase, RunEntry};
+use crate::{Actor, AuditEvent, Caller, Resolution, Scope, Via};
+
+/// Allowances one run may remember.
+const ALLOWED_MAX: usize = 256;
 
 pub(super) fn decide(
     draft: &mut Draft<'_, '_>,
@@ -80,4 +83,18 @@ pub(super) fn after_gate(draft: &mut Draft<'_, '_>, resolution: &Resolution) {
             draft.refuse(Fault::new(Code::AskExpired, "Nobody approved the run in time."));
         }
     }
+}
+
+/// An approval of one of the run's children holds for others, too.
+pub(super) fn allow_children(draft: &mut Draft<'_, '_>, allowed: &ChildrenAllowed) {
+    let known = draft.run.allows_child(&allowed.tool_hash, &allowed.caller).is_some();
+    if known || draft.run.children_allowed.len() >= ALLOWED_MAX {
+        return;
+    }
+    let record = draft
+        .record(AuditEvent::RUN_CHILDREN_ALLOWED, allowed.by.clone())
+        .fact("allowed_tool", allowed.tool.as_str())
+        .fact("ask_id", allowed.ask_id.as_str());
+    draft.audit.push(record);
+    draft.push(RunEntry::ChildrenAllowed(allowed.clone()));
 }

@@ -1,11 +1,11 @@
-//! There is no room at the provider: the run waits for its turn. That is no try that went wrong,
-//! so it uses up no attempt, and nothing was executed.
+//! There is no room at the provider, or nobody there: the run waits for its turn. That is no try
+//! that went wrong, so it uses up no attempt, and nothing was executed.
 
 use wharf_vocab::{Code, Executed, Fault, Micro, RunStatus};
 
 use super::{Draft, RunEffect, attempt};
 use crate::Availability;
-use crate::run::{RoomAwaited, Run, RunEntry};
+use crate::run::{Pause, RoomAwaited, Run, RunEntry};
 
 /// Others wait already, so the run waits behind them; no attempt begins.
 pub(super) fn wait(draft: &mut Draft<'_, '_>) {
@@ -49,6 +49,17 @@ pub(super) fn turn(draft: &mut Draft<'_, '_>) {
         Availability::Up => draft.start_attempt(),
         Availability::Coming | Availability::Unhealthy => queue(draft),
         Availability::Down { .. } => draft.proceed(),
+    }
+}
+
+/// The provider's availability changed while the run waits for it.
+pub(super) fn available(draft: &mut Draft<'_, '_>) {
+    let gone = matches!(draft.cx.provider, Availability::Down { .. });
+    match draft.run.pause {
+        Some(Pause::Provider(_)) => draft.proceed(),
+        // There will be no room where nobody is.
+        Some(Pause::Room(_)) if gone => draft.proceed(),
+        _ => {}
     }
 }
 

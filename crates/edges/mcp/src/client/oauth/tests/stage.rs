@@ -24,7 +24,7 @@ use wharf_ports::logins::{LoginAnswer, LoginBegun, LoginEnd, LoginWay};
 use wharf_ports::vault::{KeptSecret, Secret, Vault};
 use wharf_vocab::{Code, Fault, GrantId, ProviderId, SecretName, Timestamp};
 
-use super::super::pkce::challenge_of;
+use super::super::tokens::challenge_of;
 use super::super::{LoginDesk, LoginMeans};
 use crate::client::link::dial::{DialRequest, UpstreamAddress, UpstreamDial};
 use crate::client::link::rights::{HttpFailure, SecretRights, UpstreamHttp};

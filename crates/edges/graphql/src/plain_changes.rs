@@ -25,13 +25,13 @@ pub(crate) const QUERY: &str =
 
 /// The name that a peer gave an operation.
 #[derive(Debug)]
-pub(super) struct OperationId(pub(super) String);
+pub(crate) struct OperationId(pub(super) String);
 
 /// Where texts go that are whole messages already.
-pub(super) type Texts = mpsc::Sender<String>;
+pub(crate) type Texts = mpsc::Sender<String>;
 
 /// The name of an operation that asks for all changes and for nothing else.
-pub(super) fn asked(request: &Request) -> Option<String> {
+pub(crate) fn asked(request: &Request) -> Option<String> {
     let words = request.query.split_ascii_whitespace();
     let is_it = words.eq(QUERY.split_ascii_whitespace())
         && request.operation_name.is_none()
@@ -42,7 +42,7 @@ pub(super) fn asked(request: &Request) -> Option<String> {
 }
 
 /// Tells what changes until the reader may not know it any more; then it is told why.
-pub(super) fn tell(
+pub(crate) fn tell(
     session: CallerSession,
     written: Arc<ChangeTexts>,
     recheck: std::time::Duration,

@@ -1,12 +1,13 @@
-//! A run is accepted.
+//! What a caller wants of a run: to have it, and to stop it.
 
 use std::sync::Arc;
 
-use wharf_vocab::{Fault, RunKey};
+use wharf_vocab::limits::CANCEL_GRACE_MS;
+use wharf_vocab::{Code, Fault, RunKey};
 
 use super::{Cx, Decision, Draft, budget_exceeded};
-use crate::run::{Created, Run, RunEntry, RunSpec};
-use crate::{Funds, LedgerOp};
+use crate::run::{CancelRequested, Created, Run, RunEntry, RunSpec};
+use crate::{Actor, AuditEvent, Funds, LedgerOp, Outcome};
 
 impl Run {
     /// Accepts a run. With an available provider and nobody to ask, its first attempt begins in
@@ -31,4 +32,22 @@ impl Run {
     pub fn refuse_for(funds: &Funds) -> Fault {
         budget_exceeded(funds)
     }
+}
+
+/// Somebody wants the run to stop.
+pub(super) fn cancel(draft: &mut Draft<'_, '_>, by: &Actor, reason: &str) {
+    if draft.run.active.is_none() {
+        let error = Fault::new(Code::ToolCanceled, reason)
+            .with("by", by.as_str())
+            .executed(draft.run.acted);
+        return draft.end(Outcome::Canceled { error }, 0);
+    }
+    let record = draft.record(AuditEvent::RUN_CANCEL_REQUESTED, by.clone());
+    draft.audit.push(record);
+    draft.cancel_active(reason);
+    draft.push(RunEntry::CancelRequested(CancelRequested {
+        by: by.clone(),
+        reason: reason.to_owned(),
+        deadline: draft.cx.now.plus_ms(CANCEL_GRACE_MS),
+    }));
 }
