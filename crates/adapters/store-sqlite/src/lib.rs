@@ -19,6 +19,7 @@ mod prepare;
 mod read;
 mod readers;
 mod room;
+mod seal;
 mod store;
 mod writer;
 

@@ -10,9 +10,10 @@ use wharf_ports::StoreError;
 
 use crate::connect::{self, APPLICATION_ID};
 use crate::error::{from_sqlite, unavailable};
+use crate::seal;
 
 /// The version this code writes.
-pub const NEWEST: u32 = 8;
+pub const NEWEST: u32 = 9;
 
 /// One step of the schema.
 struct SchemaStep {
@@ -62,7 +63,15 @@ const STEPS: &[SchemaStep] = &[
         up: include_str!("schema/8_up.sql"),
         down: include_str!("schema/8_down.sql"),
     },
+    SchemaStep {
+        what: SEALED,
+        up: include_str!("schema/10_up.sql"),
+        down: include_str!("schema/10_down.sql"),
+    },
 ];
+
+/// The step that brought rows that only their own key opens.
+const SEALED: &str = "runs whose values are not kept";
 
 /// Where a database stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,6 +168,10 @@ fn take_down(conn: &mut Connection, steps: &[SchemaStep], to: u32) -> Result<(),
     }
     for version in (to..from).rev() {
         if let Some(step) = at(steps, version) {
+            if step.what == SEALED {
+                // An older version opens no rows.
+                seal::open_all(&tx)?;
+            }
             tx.execute_batch(step.down).map_err(from_sqlite)?;
         }
     }

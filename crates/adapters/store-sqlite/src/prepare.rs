@@ -2,7 +2,7 @@
 
 use wharf_domain::{ArtifactOp, LedgerOp, RunSummary};
 use wharf_ports::{Append, Batch, Body, Claim, StoreError, wall_ms};
-use wharf_vocab::{CommitNo, Epoch, ShardId, StreamId, Timestamp, ToolId};
+use wharf_vocab::{CommitNo, Epoch, RunKey, ShardId, StreamId, Timestamp, ToolId};
 
 use crate::error::unavailable;
 use crate::number::{Class, clamp};
@@ -40,6 +40,8 @@ pub(crate) struct PreparedAppend {
     pub(crate) replaces: bool,
     pub(crate) open: bool,
     pub(crate) run: Option<PreparedRun>,
+    /// The run with whose end its values go.
+    pub(crate) sealed_with: Option<RunKey>,
 }
 
 #[derive(Debug)]
@@ -102,6 +104,7 @@ fn prepare(append: &Append) -> Result<PreparedAppend, StoreError> {
         replaces: append.body.replaces_earlier(),
         open: append.head.open,
         run: append.head.run.as_ref().map(prepare_run).transpose()?,
+        sealed_with: append.head.sealed_with.clone(),
     })
 }
 

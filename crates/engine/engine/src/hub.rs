@@ -5,6 +5,7 @@
 //! all that it started have written.
 
 mod memory;
+mod recent;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,13 +19,15 @@ use wharf_vocab::limits::{
     FAMILY_JOURNAL_BYTES_MAX, RUN_DEPTH_MAX, WATCH_BATCH_BYTES_MAX, WATCH_QUEUE_MAX,
 };
 use wharf_vocab::{
-    AskId, Code, Direction, Durability, Fault, Publish, RunKey, RunStatus, Seq, ShardId, WorldId,
+    AskId, Code, Direction, Durability, Fault, Publish, RunKey, RunStatus, Seq, ShardId, Timestamp,
+    WorldId,
 };
 
 use crate::changes::Changes;
 use crate::held::{HeldBytes, Holder, MemoryBudget};
 use crate::totals::Totals;
 use memory::MemoryRuns;
+use recent::RecentRuns;
 
 /// What watchers of a run are sent.
 #[derive(Debug, Clone)]
@@ -93,6 +96,8 @@ struct HubState {
     watchers: HashMap<RunKey, broadcast::Sender<WatcherMessage>>,
     waiters: HashMap<RunKey, Vec<oneshot::Sender<Arc<Run>>>>,
     memory: MemoryRuns,
+    /// Runs that are over and whose values only memory has.
+    recent: RecentRuns,
     /// What runs and all that they started have made the journal keep, by the run it began with.
     written: HashMap<RunKey, u64>,
 }
@@ -211,6 +216,9 @@ impl Hub {
         };
         if over {
             inner.remove(&run.key);
+            if run.is_withheld() {
+                inner.recent.remember(run);
+            }
             let waiters = inner.waiters.remove(&run.key).unwrap_or_default();
             let watchers = inner.watchers.remove(&run.key);
             drop(inner);
@@ -290,7 +298,15 @@ impl Hub {
     /// store has them.
     pub(crate) fn run(&self, key: &RunKey) -> Option<Arc<Run>> {
         let inner = self.lock();
-        inner.live.get(key).map(|live| &live.run).or_else(|| inner.memory.run(key)).cloned()
+        let live = inner.live.get(key).map(|live| &live.run);
+        live.or_else(|| inner.memory.run(key)).or_else(|| inner.recent.run(key)).cloned()
+    }
+
+    /// Forgets what runs gave that ended long enough ago, where it is written down nowhere.
+    pub(crate) fn forget_values(&self, now: Timestamp) {
+        let mut inner = self.lock();
+        let HubState { live, recent, .. } = &mut *inner;
+        recent.forget_old(now, |key| live.contains_key(key));
     }
 
     /// What a run under way does now, as it last said since this core knows it.
@@ -342,7 +358,9 @@ impl Hub {
     }
 
     pub(crate) fn forget_memory(&self, key: &RunKey) -> bool {
-        self.lock().memory.forget(key)
+        let mut inner = self.lock();
+        inner.recent.forget(key);
+        inner.memory.forget(key)
     }
 
     /// Follows what is published of a run from now on.

@@ -1,6 +1,8 @@
 //! One batch: first checked in every part, then written. Because nothing is written before all
 //! is checked, a refused batch needs nothing undone and its neighbours in the group stand.
 
+use std::borrow::Cow;
+
 use rusqlite::{Connection, OptionalExtension as _, params};
 use wharf_domain::RunSummary;
 use wharf_ports::{Claim, CommitError, Refusal, StoreError};
@@ -8,21 +10,23 @@ use wharf_ports::{Claim, CommitError, Refusal, StoreError};
 use super::Writer;
 use super::known::StreamPosition;
 use super::money::{Money, Moves};
+use super::sealed::Seal;
 use crate::error::{corrupt, from_sqlite};
 use crate::number::row_id;
 use crate::prepare::{Prepared, PreparedAppend};
+use crate::seal::RowKey;
 
 /// A stream that a batch writes to.
-struct StreamTarget<'a> {
+pub(super) struct StreamTarget<'a> {
     /// The last append to it, whose head is the stream's afterwards.
-    last: &'a PreparedAppend,
+    pub(super) last: &'a PreparedAppend,
     place: StreamPosition,
-    is_new: bool,
+    pub(super) is_new: bool,
 }
 
 /// What a batch will write, once every part of it has been checked.
-struct BatchPlan<'a> {
-    targets: Vec<StreamTarget<'a>>,
+pub(super) struct BatchPlan<'a> {
+    pub(super) targets: Vec<StreamTarget<'a>>,
     /// The row number of each append that has a body.
     rows: Vec<Option<i64>>,
     moves: Moves,
@@ -141,13 +145,17 @@ impl Writer {
         batch: &Prepared,
         plan: BatchPlan<'_>,
     ) -> rusqlite::Result<()> {
+        let seal = self.seal_of(batch, &plan)?;
+        if let Seal::Ends { run, key } = &seal {
+            self.end_seal(run, *key)?;
+        }
         let made = plan.targets.iter().find(|target| target.is_new).or(plan.targets.first());
         write_claims(&self.conn, &batch.claims, made.map(|target| target.place.id))?;
         money.take(&self.conn, batch.shard, plan.moves)?;
-        write_rows(&self.conn, batch, &plan.rows)?;
+        write_rows(&self.conn, batch, &plan.rows, seal.key())?;
         super::files::write(&self.conn, batch.at, &batch.artifacts)?;
         for target in &plan.targets {
-            write_stream(&self.conn, batch, target)?;
+            write_stream(&self.conn, batch, target, seal.key())?;
             self.known.made_stream(target.place.id);
             if target.last.open {
                 self.known.remember(&target.last.stream, target.place);
@@ -208,19 +216,28 @@ fn write_claims(conn: &Connection, claims: &[Claim], stream: Option<i64>) -> rus
     Ok(())
 }
 
-fn write_rows(conn: &Connection, batch: &Prepared, rows: &[Option<i64>]) -> rusqlite::Result<()> {
+fn write_rows(
+    conn: &Connection,
+    batch: &Prepared,
+    rows: &[Option<i64>],
+    key: Option<&RowKey>,
+) -> rusqlite::Result<()> {
     let mut insert = conn.prepare_cached(
         "INSERT INTO journal (id, last_seq, at, commit_no, body) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
     for (append, row) in batch.appends.iter().zip(rows) {
         if let Some(id) = row {
             let last = append.expected + append.len;
+            let body = match key {
+                Some(key) => Cow::Owned(key.seal(*id, &append.body)?),
+                None => Cow::Borrowed(append.body.as_slice()),
+            };
             insert.execute(params![
                 id,
                 last.cast_signed(),
                 batch.at.0.cast_signed(),
                 batch.no.0.cast_signed(),
-                append.body
+                body
             ])?;
             if append.replaces {
                 super::replace::earlier(conn, *id)?;
@@ -234,6 +251,7 @@ fn write_stream(
     conn: &Connection,
     batch: &Prepared,
     target: &StreamTarget<'_>,
+    key: Option<&RowKey>,
 ) -> rusqlite::Result<()> {
     let StreamTarget { last: append, place, is_new } = target;
     let run = append.run.as_ref();
@@ -248,8 +266,9 @@ fn write_stream(
         conn.prepare_cached(
             "INSERT INTO streams (id, shard, kind, key, seq, open, status, tool, summary,
                                   cost_micro, wall_ms, created_at, caller,
-                                  called_by, parent, correlation, over_hold)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+                                  called_by, parent, correlation, over_hold, sealed)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+                     ?18)",
         )?
         .execute(params![
             place.id,
@@ -268,7 +287,8 @@ fn write_stream(
             run.and_then(|run| run.called_by.as_deref()),
             run.and_then(|run| run.parent.as_deref()),
             run.and_then(|run| run.correlation.as_deref()),
-            over_hold
+            over_hold,
+            key.map(|key| key.id)
         ])?;
     } else {
         // What a run is and for whom it was made stays as it is, so that those indices are left

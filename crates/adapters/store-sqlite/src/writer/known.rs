@@ -8,9 +8,10 @@ use std::collections::hash_map::Entry;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 use wharf_journal::audit::{GENESIS, Sealer};
-use wharf_vocab::{ShardId, StreamId};
+use wharf_vocab::{RunKey, ShardId, StreamId};
 
 use crate::prepare::PreparedAppend;
+use crate::seal::RowKey;
 
 /// Streams that are remembered in each of two generations.
 const STREAMS_MAX: usize = 8_192;
@@ -25,6 +26,10 @@ pub(crate) struct WriterCache {
     touched: Vec<ShardId>,
     recent: HashMap<StreamId, StreamPosition>,
     older: HashMap<StreamId, StreamPosition>,
+    /// Keys of open runs whose values are not kept.
+    pub(super) keys: HashMap<RunKey, RowKey>,
+    /// Rows of keys that nobody uses.
+    pub(super) free_keys: Option<Vec<i64>>,
 }
 
 /// A shard's lease and how far it has come.

@@ -10,17 +10,19 @@ mod lease;
 mod money;
 mod purge;
 mod replace;
+mod sealed;
 mod trouble;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 use wharf_journal::audit::Sealer;
 use wharf_ports::{CommitError, StoreError};
 
+use crate::connect::BUSY;
 use crate::error::from_sqlite;
 use crate::prepare::Prepared;
 use known::WriterCache;
@@ -67,12 +69,16 @@ pub(crate) struct Writer {
     pub(super) known: WriterCache,
     audit_growth: Arc<AtomicU64>,
     trouble: WriteTrouble,
+    /// Whether the log may have keys that were overwritten.
+    unshredded: bool,
 }
 
 impl Writer {
     pub(crate) fn new(conn: Connection, sealer: Sealer) -> Self {
         let (known, audit_growth) = (WriterCache::default(), Arc::default());
-        Self { conn, sealer, known, audit_growth, trouble: WriteTrouble::default() }
+        // What an earlier core left in the log may be old.
+        let (trouble, unshredded) = (WriteTrouble::default(), true);
+        Self { conn, sealer, known, audit_growth, trouble, unshredded }
     }
 
     /// How many groups have added to the audit, as they are committed.
@@ -164,6 +170,20 @@ impl Writer {
     fn exec(&self, sql: &str) -> Result<(), StoreError> {
         let mut statement = self.conn.prepare_cached(sql).map_err(from_sqlite)?;
         statement.execute(()).map(|_| ()).map_err(from_sqlite)
+    }
+
+    /// Empties the log if it may have keys that were overwritten; `false` if readers need it now.
+    /// It does not wait for them, since all that is to be written would wait with it.
+    pub(crate) fn shred(&mut self) -> Result<bool, StoreError> {
+        if !self.unshredded {
+            return Ok(true);
+        }
+        self.conn.busy_timeout(Duration::ZERO).map_err(from_sqlite)?;
+        let busy =
+            self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get::<_, bool>(0));
+        self.conn.busy_timeout(BUSY).map_err(from_sqlite)?;
+        self.unshredded = busy.map_err(from_sqlite)?;
+        Ok(!self.unshredded)
     }
 
     /// Moves the log into the file, so that a closed store is one file.

@@ -43,6 +43,7 @@ mod tool_servers;
 mod torture;
 mod trust;
 mod typescript_sdk;
+mod withheld;
 mod worlds;
 
 #[cfg(target_os = "linux")]

@@ -419,6 +419,7 @@ impl<'a, 'b> Draft<'a, 'b> {
             metered,
             given,
             incomplete,
+            kept: None,
         }));
     }
 
