@@ -25,6 +25,7 @@ const PAIRS: &[Pair] = &[
             "heldMicro",
             "holdMicro",
             "inputs",
+            "kept",
             "outputs",
             "receipt",
             "transfers",
