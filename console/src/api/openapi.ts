@@ -984,6 +984,67 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/purges": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists orders to remove runs, newest first: those under way, and of each world the last 16
+         *     that have ended.
+         */
+        get: operations["list_purges"];
+        put?: never;
+        /**
+         * Orders every run to be removed that has ended, fits and was accepted before a fixed time,
+         *     however many there are. The order is kept: it is gone on with after a restart of the core.
+         */
+        post: operations["order_purge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/purges/{purge_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows how far an order to remove runs has come. */
+        get: operations["show_purge"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/purges/{purge_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Calls an order to remove runs off. What was removed stays removed. An order that has ended
+         *     stays as it is.
+         */
+        post: operations["cancel_purge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/questions/{ask_id}/answer": {
         parameters: {
             query?: never;
@@ -2948,6 +3009,7 @@ export interface components {
             /** @description Rules about approvals, applied before those for all worlds. */
             policy?: components["schemas"]["PolicyRule"][];
             publish?: components["schemas"]["Publish"] | null;
+            retain?: components["schemas"]["Retain"] | null;
             /**
              * Format: int32
              * @description Days after which an unused file is removed; absent means never.
@@ -3194,6 +3256,14 @@ export interface components {
         Isolation: "shared" | "world" | "run";
         /** @enum {string} */
         Keeping: "kernel" | "measured" | "unkept";
+        /** @description What is kept of the values of a run once it has ended. */
+        KeptValues: {
+            error?: components["schemas"]["ValueDigest"] | null;
+            inputs?: components["schemas"]["ValueDigest"] | null;
+            outputs?: components["schemas"]["ValueDigest"] | null;
+            /** @description `digest`: no more than hashes. */
+            retain: components["schemas"]["Retain"];
+        };
         /** @description The keys that sign tokens, by name only. */
         Keys: {
             /** @description The name of the key that signs new tokens. */
@@ -3515,6 +3585,13 @@ export interface components {
             next_cursor?: string | null;
         };
         /** @description One page of a list. */
+        Page_Purge: {
+            /** @description The page's items. */
+            items: components["schemas"]["Purge"][];
+            /** @description The cursor of the next page; null on the last one. */
+            next_cursor?: string | null;
+        };
+        /** @description One page of a list. */
         Page_Run: {
             /** @description The page's items. */
             items: components["schemas"]["Run"][];
@@ -3719,6 +3796,44 @@ export interface components {
         };
         /** @enum {string} */
         Publish: "direct" | "staged";
+        /** @description An order to remove runs, and how far it has come. */
+        Purge: {
+            caller?: components["schemas"]["GrantId"] | null;
+            /** @description Only runs that are part of this. */
+            correlation_id?: string | null;
+            ended_at?: components["schemas"]["DateTime"] | null;
+            /**
+             * Format: int64
+             * @description How many runs stay because a run in progress needs them.
+             */
+            kept: number;
+            /**
+             * Format: int64
+             * @description How many runs are still to be removed; absent once it has ended.
+             */
+            left?: number | null;
+            /** @description When it was given. */
+            ordered_at: components["schemas"]["DateTime"];
+            /** @description The token that gave it. */
+            ordered_by: components["schemas"]["GrantId"];
+            /** @description The order's id. */
+            purge_id: string;
+            /**
+             * Format: int64
+             * @description How many runs were removed. After the core was killed, up to 1,000 of them are not counted.
+             */
+            purged: number;
+            since?: components["schemas"]["DateTime"] | null;
+            /** @description Whether runs are still being removed. */
+            state: components["schemas"]["PurgeState"];
+            /** @description Only runs in one of these statuses. */
+            status: components["schemas"]["RunStatus"][];
+            tool?: components["schemas"]["ToolId"] | null;
+            /** @description Only runs accepted before this time. */
+            until: components["schemas"]["DateTime"];
+            /** @description The worlds whose runs go. */
+            worlds: components["schemas"]["WorldId"][];
+        };
         /** @description What became of a request to remove many runs. */
         PurgedRuns: {
             /** @description Whether this is only a count and nothing was removed. */
@@ -3758,6 +3873,8 @@ export interface components {
             until: components["schemas"]["DateTime"];
             world?: components["schemas"]["WorldId"] | null;
         };
+        /** @enum {string} */
+        PurgeState: "running" | "done" | "canceled";
         /** @description A number of calls per period. */
         Rate: {
             /**
@@ -3805,6 +3922,8 @@ export interface components {
              */
             wall_ms: number;
         };
+        /** @enum {string} */
+        Retain: "full" | "digest";
         /** @description `POST /v1/tokens/rotate`; the body may be empty. */
         RotateKeys: {
             /** @description Whether to drop the older keys, which invalidates every existing token. */
@@ -3857,6 +3976,7 @@ export interface components {
              *     lists.
              */
             inputs?: Record<string, never> | null;
+            kept?: components["schemas"]["KeptValues"] | null;
             /** @description Whether it acts or pretends. */
             mode: components["schemas"]["Mode"];
             /** @description Its outputs; empty until it has succeeded. Not in lists. */
@@ -4178,6 +4298,8 @@ export interface components {
             policy?: components["schemas"]["PolicyRule"][];
             /** @description When the outputs of its runs become visible. */
             publish?: components["schemas"]["Publish"];
+            /** @description What is kept of the values of its runs once they have ended. */
+            retain?: components["schemas"]["Retain"];
             /**
              * Format: int32
              * @description Days after which an unused file is removed; null for never.
@@ -4459,6 +4581,8 @@ export interface components {
             provider: components["schemas"]["ProviderId"];
             /** @description Whether each run needs an approval. */
             requires_directive: boolean;
+            /** @description What is kept of the values of its runs once they have ended. */
+            retain?: components["schemas"]["Retain"];
             server?: components["schemas"]["ToolServer"] | null;
             /** @description Whether it acts on the world. */
             side_effects: boolean;
@@ -4690,6 +4814,16 @@ export interface components {
             /** @description The world. */
             world: components["schemas"]["WorldId"];
         };
+        /** @description The hash of a value that is not kept. */
+        ValueDigest: {
+            /** @description BLAKE3 of the value as JSON without spaces and with the keys of objects in order. */
+            b3: string;
+            /**
+             * Format: int64
+             * @description The length of that JSON text.
+             */
+            bytes: number;
+        };
         /** @enum {string} */
         Verb: "run" | "read" | "answer" | "approve" | "operate" | "serve" | "metrics" | "admin";
         /** @enum {string} */
@@ -4809,6 +4943,8 @@ export interface components {
             policy?: components["schemas"]["PolicyRule"][];
             /** @description When the outputs of its runs become visible. */
             publish: components["schemas"]["Publish"];
+            /** @description What is kept of the values of its runs once they have ended. */
+            retain?: components["schemas"]["Retain"];
             /**
              * Format: int32
              * @description Days after which an unused file is removed; absent means never.
@@ -8005,6 +8141,154 @@ export interface operations {
             };
         };
     };
+    list_purges: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The orders. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Purge"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    order_purge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PurgeRuns"];
+            };
+        };
+        responses: {
+            /** @description The order was written down. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Purge"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_purge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The purge's id. */
+                purge_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Purge"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such order. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    cancel_purge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The purge's id. */
+                purge_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The order as it is now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Purge"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such order. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     answer_question: {
         parameters: {
             query?: {
@@ -8104,6 +8388,8 @@ export interface operations {
                 since?: string;
                 /** @description Only runs in this status, or in one of several: `failed,refused`. */
                 status?: string;
+                /** @description Only runs whose world, id, tool, correlation id or error (code and message) contains this text, whatever the case of its letters. Inputs and outputs are not searched. */
+                text?: string;
                 /** @description Only runs of this tool. */
                 tool?: string;
                 /** @description Only runs accepted before this time, written like `since`. */
@@ -8731,6 +9017,8 @@ export interface operations {
                 since?: string;
                 /** @description Only runs in this status, or in one of several: `failed,refused`. */
                 status?: string;
+                /** @description Only runs whose world, id, tool, correlation id or error (code and message) contains this text, whatever the case of its letters. Inputs and outputs are not searched. */
+                text?: string;
                 /** @description Only runs of this tool. */
                 tool?: string;
                 /** @description Only runs accepted before this time, written like `since`. */
@@ -8788,6 +9076,8 @@ export interface operations {
                 since?: string;
                 /** @description Only runs in this status, or in one of several: `failed,refused`. */
                 status?: string;
+                /** @description Only runs whose world, id, tool, correlation id or error (code and message) contains this text, whatever the case of its letters. Inputs and outputs are not searched. */
+                text?: string;
                 /** @description Only runs of this tool. */
                 tool?: string;
                 /** @description Only runs accepted before this time, written like `since`. */

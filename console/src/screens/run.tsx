@@ -76,7 +76,7 @@ export default function RunScreen({ args }: { args: string[] }) {
             {tab === "output" && <Output d={d} live={live} version={version} />}
             {tab === "inputs" && (
               <Card title="Inputs">
-                <JsonView value={d.inputs} open={4} label="Inputs" />
+                {d.run.kept?.inputs ? <Digest what="inputs" of={d.run.kept.inputs} /> : <JsonView value={d.inputs} open={4} label="Inputs" />}
               </Card>
             )}
             {tab === "events" && <EventsTab stream={live.stream} version={version} />}
@@ -101,6 +101,7 @@ function Acts({ d, onChange, reload }: { d: Loaded1; onChange: (stripped: string
         made = await send("POST", `/v1/runs/${seg(run.run_id)}/again?world=${seg(run.world)}`, {});
       } catch (error) {
         if (error instanceof ApiError && error.code === "run.inputs_stripped") return onChange((error.info.details?.["fields"] as string[] | undefined) ?? []);
+        if (error instanceof ApiError && error.code === "run.values_not_kept") return onChange([]);
         throw error;
       }
       go(runLink(run.world, made.run_id));
@@ -226,6 +227,16 @@ function Why({ run, phases }: { run: Run; phases: { phase: string; fraction?: nu
   return null;
 }
 
+/** What stands in the place of values that are not kept. */
+function Digest({ what, of }: { what: string; of: { b3: string; bytes: number } }) {
+  return (
+    <div class="col">
+      <Note icon="clock">The {what} of this run were kept as a digest only: its tool, its world or a rule of the owner says so. Nobody can get them back.</Note>
+      <Facts items={[["BLAKE3", <code class="break">{of.b3}</code>], ["Size as JSON", f.bytes(of.bytes)]]} />
+    </div>
+  );
+}
+
 function Output({ d, live, version }: { d: Loaded1; live: ReturnType<typeof useRunStream>; version: number }) {
   const { stream } = live;
   const open = OPEN.includes(d.run.status);
@@ -247,6 +258,8 @@ function Output({ d, live, version }: { d: Loaded1; live: ReturnType<typeof useR
           </div>
         </Card>
       )}
+      {d.run.kept?.outputs && <Card title="Outputs"><Digest what="outputs" of={d.run.kept.outputs} /></Card>}
+      {d.run.kept?.error && <Card title="Error"><Digest what="error's message and details" of={d.run.kept.error} /></Card>}
       {entries.length > 0 && (
         <Card title="Outputs">
           <JsonView value={d.outputs} open={3} label="Outputs" />
@@ -269,7 +282,7 @@ function Output({ d, live, version }: { d: Loaded1; live: ReturnType<typeof useR
       {stream.log.lines.length > 0 ? (
         <OutputView log={stream.log} version={version} live={open} name={d.run.run_id} />
       ) : (
-        entries.length === 0 && (
+        entries.length === 0 && !d.run.kept?.outputs && !d.run.kept?.error && (
           <Card>
             <Empty icon="runs" title={open ? "Nothing has been written yet" : "This run wrote no text"}>
               <p>{open ? "Text appears here as the tool writes it." : "Tools write text on channels such as stdout; this one gave none."}</p>

@@ -17,7 +17,7 @@ use crate::{migrations, room};
 pub(crate) const APPLICATION_ID: i32 = 0x5768_7266;
 
 /// How long a writer waits for another process that writes the same file.
-const BUSY: Duration = Duration::from_secs(5);
+pub(crate) const BUSY: Duration = Duration::from_secs(5);
 
 /// Statements a connection keeps prepared.
 const STATEMENTS: usize = 64;

@@ -18,6 +18,7 @@ mod number;
 mod read;
 mod readers;
 mod room;
+mod seal;
 mod store;
 mod writer;
 

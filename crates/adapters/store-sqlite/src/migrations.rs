@@ -10,6 +10,7 @@ use wharf_ports::StoreError;
 
 use crate::connect::{self, APPLICATION_ID};
 use crate::error::{from_sqlite, unavailable};
+use crate::seal;
 
 /// The version this code writes.
 pub const NEWEST: u32 = 9;
@@ -67,7 +68,15 @@ const STEPS: &[SchemaStep] = &[
         up: include_str!("schema/9_up.sql"),
         down: include_str!("schema/9_down.sql"),
     },
+    SchemaStep {
+        what: SEALED,
+        up: include_str!("schema/10_up.sql"),
+        down: include_str!("schema/10_down.sql"),
+    },
 ];
+
+/// The step that brought rows that only their own key opens.
+const SEALED: &str = "runs whose values are not kept";
 
 /// Where a database stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,6 +173,10 @@ fn take_down(conn: &mut Connection, steps: &[SchemaStep], to: u32) -> Result<(),
     }
     for version in (to..from).rev() {
         if let Some(step) = at(steps, version) {
+            if step.what == SEALED {
+                // An older version opens no rows.
+                seal::open_all(&tx)?;
+            }
             tx.execute_batch(step.down).map_err(from_sqlite)?;
         }
     }

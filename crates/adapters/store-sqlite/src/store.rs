@@ -273,6 +273,10 @@ impl Store for SqliteStore {
         self.act(move |writer| writer.shrink(bytes_max))
     }
 
+    fn shred(&self) -> BoxFuture<'static, Result<bool, StoreError>> {
+        self.act(Writer::shred)
+    }
+
     fn size(&self) -> BoxFuture<'static, Result<StoreSize, StoreError>> {
         let log = connect::log_of(self.readers.path());
         self.readers.read(move |view| room::size(view, &log))

@@ -12,12 +12,32 @@ const BEGUN: Duration = Duration::from_secs(5);
 const FIRST: Duration = Duration::from_secs(10 * 60);
 const EVERY: Duration = Duration::from_secs(60 * 60);
 
+/// How often it is seen to that values that are not kept are nowhere any more.
+const SHRED_EVERY: Duration = Duration::from_secs(10);
+/// The pause before another try, while readers hold on to what is to go.
+const SHRED_AGAIN: Duration = Duration::from_millis(50);
+/// The pause before another try to remove runs as ordered.
+const PURGE_AGAIN: Duration = Duration::from_secs(30);
+/// Tries in a row; then others come first again.
+const SHRED_TRIES: usize = 20;
+
 #[derive(Debug)]
-pub(crate) struct SweepTask(JoinHandle<()>);
+pub(crate) struct SweepTask {
+    sweep: JoinHandle<()>,
+    shred: JoinHandle<()>,
+    purge: JoinHandle<()>,
+}
 
 impl SweepTask {
     pub(crate) fn begin(handle: Handle) -> Self {
-        Self(tokio::spawn(async move {
+        let (shredded, purged) = (handle.clone(), handle.clone());
+        let shred = tokio::spawn(async move {
+            loop {
+                shred(&shredded).await;
+                tokio::time::sleep(SHRED_EVERY).await;
+            }
+        });
+        let sweep = tokio::spawn(async move {
             tokio::time::sleep(BEGUN).await;
             purge_removed(&handle).await;
             tokio::time::sleep(FIRST).await;
@@ -25,12 +45,47 @@ impl SweepTask {
                 sweep(&handle).await;
                 tokio::time::sleep(EVERY).await;
             }
-        }))
+        });
+        let purge = tokio::spawn(async move {
+            loop {
+                work_off(&purged).await;
+                // What failed is tried again after a while.
+                let _ = tokio::time::timeout(PURGE_AGAIN, purged.runs().purge_ordered()).await;
+            }
+        });
+        Self { sweep, shred, purge }
     }
 
     /// What is half done is done again the next time.
     pub(crate) fn end(&self) {
-        self.0.abort();
+        self.sweep.abort();
+        self.shred.abort();
+        self.purge.abort();
+    }
+}
+
+/// Orders to remove runs, also those of a core that ended.
+async fn work_off(handle: &Handle) {
+    match handle.runs().work_off_purges().await {
+        Ok(PurgedRuns { purged: 0, .. }) => {}
+        Ok(PurgedRuns { purged, kept }) => {
+            tracing::info!(purged, kept, "runs went as ordered");
+            if let Err(fault) = handle.runs().shrink_store().await {
+                tracing::warn!(code = %fault.code, "the database was not made smaller");
+            }
+        }
+        Err(fault) => tracing::warn!(code = %fault.code, "runs were not removed as ordered"),
+    }
+}
+
+/// Values of runs that ended with hashes in their place.
+async fn shred(handle: &Handle) {
+    for _ in 0..SHRED_TRIES {
+        match handle.runs().shred_values().await {
+            Ok(true) => return,
+            Ok(false) => tokio::time::sleep(SHRED_AGAIN).await,
+            Err(fault) => return tracing::warn!(code = %fault.code, "values were not shredded"),
+        }
     }
 }
 

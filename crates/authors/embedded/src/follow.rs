@@ -78,7 +78,7 @@ fn shown(piece: Progress) -> Option<Chunk> {
         Progress::Phase { phase, fraction } => {
             return Some(Chunk::Status { text: phase, fraction });
         }
-        Progress::Gap { .. } => return None,
+        Progress::Gap { .. } | Progress::Withheld => return None,
     };
     Some(Chunk::Partial { json })
 }

@@ -102,7 +102,7 @@ fn shown(kind: EventKind) -> Option<What> {
             Progress::Log { level, text } => What::Log { level: level_of(level), text },
             Progress::Partial { value, .. } => What::Progress(value),
             Progress::Phase { phase, fraction } => What::Phase { phase, fraction },
-            Progress::Gap { .. } => return None,
+            Progress::Gap { .. } | Progress::Withheld => return None,
         },
         EventKind::Queued { reason: None } => What::Queued,
         EventKind::Queued { reason: Some(_) } => return None,

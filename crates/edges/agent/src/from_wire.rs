@@ -7,7 +7,8 @@ use wharf_engine::{AttemptEnd, AttemptOutputs, Handle, WrittenFile};
 use wharf_ports::providers::ProviderHealth;
 use wharf_protocol::agent::{CallEnd, CallOutcome};
 use wharf_vocab::{
-    AskKind, AttemptId, B3, Code, Durability, Executed, Fault, Health, Object, Timestamp, ToolId,
+    AskKind, AttemptId, B3, Code, Durability, Executed, Fault, Health, Object, Retain, Timestamp,
+    ToolId,
 };
 use wharf_wire::agent_v1::{
     AgentNotice, Chunk, HealthStatus, IdempotencyKept, IdempotencyPromise, NoticeLevel,
@@ -21,8 +22,9 @@ const WORDS_MAX: usize = 64;
 /// Longest capability or tag.
 const WORD_BYTES_MAX: usize = 128;
 
-/// A tool that an agent offers; `None` if its id does not fit the catalog. Whether it can pretend
-/// and whether it costs nothing are among the capabilities it declares.
+/// A tool that an agent offers; `None` if its id does not fit the catalog. Whether it can pretend,
+/// whether it costs nothing and whether no more than hashes of its values are to be kept are among
+/// the capabilities it declares.
 pub(crate) fn tool(
     definition: &ToolDefinition,
     keys: Option<IdempotencyPromise>,
@@ -31,6 +33,7 @@ pub(crate) fn tool(
     let says = |word: &str| capabilities.iter().any(|name| name == word);
     Some(ToolDef {
         free: says("free"),
+        retain: if says("retain_digest") { Retain::Digest } else { Retain::Full },
         tool: ToolId::new(&definition.tool_id).ok()?,
         description: definition.description.clone(),
         input_schema: definition.input_schema.clone(),

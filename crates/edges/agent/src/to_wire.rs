@@ -112,7 +112,7 @@ pub(crate) fn chunk(piece: Progress) -> Option<Chunk> {
             let key = key.unwrap_or_else(|| "value".to_owned());
             Chunk::Partial { json: Object::from_iter([(key, value)]) }
         }
-        Progress::Gap { .. } => return None,
+        Progress::Gap { .. } | Progress::Withheld => return None,
     })
 }
 

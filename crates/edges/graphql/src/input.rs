@@ -15,7 +15,7 @@ use wharf_wire::rest_v1 as wire;
 
 use crate::error::{in_camel_case, internal};
 use crate::scalars::Int64;
-use crate::types::{Durability, Mode, Publish, UnknownCost};
+use crate::types::{Durability, Mode, Publish, Retain, UnknownCost};
 
 /// A request for a run.
 #[skip_serializing_none]
@@ -103,6 +103,8 @@ pub(crate) struct WorldSettingsInput {
     policy: Option<Vec<PolicyRuleInput>>,
     /// What is booked when the cost of an attempt is unknown.
     unknown_cost: Option<UnknownCost>,
+    /// What is kept of the values of its runs once they have ended.
+    retain: Option<Retain>,
 }
 
 /// A rule about approvals.

@@ -11,8 +11,8 @@ use crate::access::CallerSession;
 use crate::input::{self, CreateRunInput, WorldSettingsInput};
 use crate::types::view::View as _;
 use crate::types::{
-    AllowScope, CancelRunsInput, CanceledRuns, PurgeRunsInput, PurgedRuns, Run, RunAgainInput,
-    World,
+    AllowScope, CancelRunsInput, CanceledRuns, Purge, PurgeRunsInput, PurgedRuns, Run,
+    RunAgainInput, World,
 };
 
 /// What can be asked for.
@@ -73,6 +73,29 @@ impl Mutation {
         let (handle, caller) = (&session.handle, &session.caller);
         let done = wharf_views::purge_runs(handle, caller, wanted, &request).await?;
         Ok(PurgedRuns::view(done))
+    }
+
+    /// Orders runs to be removed that have ended and fit, however many there are. The order is kept
+    /// and gone on with after a restart of the core.
+    async fn order_purge(&self, ctx: &Context<'_>, input: PurgeRunsInput) -> Result<Purge, Fault> {
+        let session = CallerSession::with(ctx, Verb::Admin)?;
+        let request = input.read()?;
+        let query = wharf_views::purge_filter(&request)?;
+        let wanted = (query, worlds_for(session, Verb::Admin, request.world.as_ref())?);
+        let (handle, caller) = (&session.handle, &session.caller);
+        Ok(Purge::view(wharf_views::order_purge(handle, caller, wanted, &request).await?))
+    }
+
+    /// Calls an order to remove runs off. What was removed stays removed.
+    async fn cancel_purge(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The order's id.")] id: String,
+    ) -> Result<Purge, Fault> {
+        let session = CallerSession::with(ctx, Verb::Admin)?;
+        let (handle, caller) = (&session.handle, &session.caller);
+        let view = handle.runs().cancel_purge(caller, &id).await?;
+        Ok(Purge::view(wharf_views::purge(handle, caller, &view).await?))
     }
 
     /// Runs again what a run did, from what was stored of it.

@@ -18,8 +18,9 @@ use crate::scalars::DateTime;
 use crate::types::page;
 use crate::types::view::View;
 use crate::types::{
-    Agent, Artifact, Ask, AskKind, Connection, CostBy, Costs, Edge, McpServer, Run, RunFilterInput,
-    RunStatus, RunSummary, System, SystemSeries, Tool, Trace, World, by_name, limit,
+    Agent, Artifact, Ask, AskKind, Connection, CostBy, Costs, Edge, McpServer, Purge, Run,
+    RunFilterInput, RunStatus, RunSummary, System, SystemSeries, Tool, Trace, World, by_name,
+    limit,
 };
 use crate::{input, runs};
 use wharf_web::cursor;
@@ -264,6 +265,14 @@ impl Query {
         let by = by.map(Into::into).unwrap_or_default();
         let request = CostRequest { world, since, until, by };
         Ok(Costs::from(&session.handle.worlds().costs(&session.caller, request).await?))
+    }
+
+    /// Orders to remove runs, newest first: those under way, and some that have ended.
+    #[graphql(complexity = "20 * child_complexity")]
+    async fn purges(&self, ctx: &Context<'_>) -> Result<Vec<Purge>, Fault> {
+        let session = CallerSession::with(ctx, Verb::Admin)?;
+        let purges = wharf_views::purges(&session.handle, &session.caller).await?;
+        Ok(purges.into_iter().map(Purge::view).collect())
     }
 
     /// All agents by id.

@@ -73,6 +73,7 @@ pub(crate) fn run_filter(params: &Params, now: Timestamp) -> Result<RunFilter, F
         over_hold: params.is_on("over_hold")?,
         error: params.text("error").map(str::to_owned),
         error_text: params.text("error_text").map(str::to_owned),
+        text: params.text("text").map(str::to_owned),
         since,
         until,
     })

@@ -64,7 +64,7 @@ fn with_buckets() -> Result<PrometheusBuilder, BuildError> {
 }
 
 /// What is counted in this process, wherever that is.
-const COUNTERS: [(&str, &str); 23] = [
+const COUNTERS: [(&str, &str); 25] = [
     ("wharf_runs_created_total", "Runs accepted, by tool and world."),
     ("wharf_runs_ended_total", "Runs ended, by tool, world and status."),
     ("wharf_run_cost_micro_total", "What runs that ended cost, by tool and world."),

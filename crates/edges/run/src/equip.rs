@@ -17,7 +17,7 @@ use wharf_engine::Reach;
 use wharf_hosting::{Places, Sockets, bind_unix, random_hex};
 use wharf_ports::launcher::{Inbound, LaunchSpec};
 use wharf_ports::vault::Secret;
-use wharf_vocab::{Code, Fault, SandboxLevel};
+use wharf_vocab::{Code, Fault, Retain, SandboxLevel};
 use wharf_wire::run_v1::{Handover, ToolName};
 
 use crate::RunEdgeOptions;
@@ -157,8 +157,16 @@ fn serve(
     args.extend(["--artifacts".to_owned(), artifacts.display().to_string()]);
     args.extend(["--digest".to_owned(), agent.manifest_hash.to_string()]);
     args.extend(["--allow-origin".to_owned(), options.storage.origin.clone()]);
+    let server = agent.manifest.tool_server();
+    if server.is_some_and(|server| server.offered().retain == Retain::Digest) {
+        args.extend(["--log", SPEECHLESS].map(str::to_owned));
+    }
     args
 }
+
+/// What a server logs of whose runs no values are kept: its own errors, and nothing that a handler
+/// said.
+const SPEECHLESS: &str = "error,wharf_toolserver::traceback=off";
 
 /// What a handler may see and reach beside the usual: variables by their names, and hosts by the
 /// way out that a fence opens and names in the environment.

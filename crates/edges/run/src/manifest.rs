@@ -21,7 +21,7 @@ use wharf_domain::provider::{
 use wharf_domain::{Provider, ToolDef};
 use wharf_hosting::{ManifestFields, ReadManifest, toml_table};
 use wharf_vocab::{
-    Code, Digest, Fault, Object, ProviderId, SandboxLevel, SecretName, ToolId, shown,
+    Code, Digest, Fault, Object, ProviderId, Retain, SandboxLevel, SecretName, ToolId, shown,
 };
 
 /// The file's name in a tool server's folder.
@@ -57,6 +57,7 @@ const KNOWN: &[&str] = &[
     "side_effects",
     "requires_directive",
     "mock",
+    "retain",
     "secrets",
     "token_secret",
     "permissions",
@@ -395,6 +396,7 @@ fn tool(
     def.side_effects = fields.flag("side_effects")?;
     def.requires_directive = fields.flag("requires_directive")?.unwrap_or(false);
     def.mock = mock;
+    def.retain = fields.word("retain", "full or digest", Retain::parse)?.unwrap_or_default();
     def.timeout_ms = timeout_ms(fields)?;
     def.max_cost_micro = fields.whole("max_cost_micro", 0, "a whole number, 0 or more")?;
     def.free = fields.flag("free")?.unwrap_or(false);

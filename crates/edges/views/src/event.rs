@@ -39,6 +39,10 @@ pub fn event(event: PublicEvent) -> wire::Event {
         EventKind::Progress(Progress::Gap { from, to }) => {
             wire::Event::Gap(wire::GapEvent { seq, run_id, at, from, to })
         }
+        // The engine leaves these out; to a reader they would be a hole.
+        EventKind::Progress(Progress::Withheld) => {
+            wire::Event::Gap(wire::GapEvent { seq, run_id, at, from: seq, to: seq })
+        }
         EventKind::Asked(raised) => {
             let event = wire::AskEvent { seq, at, ask: ask(&raised) };
             match raised.spec.kind {

@@ -40,8 +40,8 @@ pub use request::{
 pub use run::{accepted, ask, run, summary};
 pub use runs::{
     COUNT_MAX, RunFilter, STATS_PIECES_MAX, TreeQuery, again, cancel_filter, cancel_runs, go_on,
-    lineage, listed, purge_filter, purge_runs, run_count, run_in_full, run_stats, run_tree,
-    runs_within,
+    lineage, listed, order_purge, purge, purge_filter, purge_runs, purges, run_count, run_in_full,
+    run_stats, run_tree, runs_within,
 };
 pub use search::{accounts, search};
 pub use system::{CoreStatus, LookAtVitals, Vitals};

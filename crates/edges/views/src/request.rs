@@ -184,6 +184,7 @@ pub fn world_patch(set: wire::SetWorld) -> Result<WorldPatch, Fault> {
         run_retention_days: kept("run_retention_days", set.run_retention_days)?,
         policy: set.policy.map(|rules| policy(&rules)).transpose()?,
         unknown_cost: set.unknown_cost,
+        retain: set.retain,
     })
 }
 

@@ -1,5 +1,6 @@
 //! Runs, and the asks they wait for.
 
+use wharf_domain::run::ValueDigest;
 use wharf_domain::scope::{InputBinding, ReadObject};
 use wharf_domain::{Resolution, Run, RunSummary, Transfer};
 use wharf_vocab::{DateTime, Direction, Micro, Object, RunKey};
@@ -25,6 +26,7 @@ pub fn run(run: &Run) -> wire::Run {
         inputs: Some(Object::clone(&run.spec.inputs)),
         artifacts: Some(files(run)),
         transfers: Some(transfers(run)),
+        kept: kept(run),
         continues: run.spec.continues.clone(),
         receipt: receipt(run),
         cost_micro: run.cost_so_far(),
@@ -35,6 +37,18 @@ pub fn run(run: &Run) -> wire::Run {
         waiting_for: waiting_for(run),
         ..summary(&run.summary())
     }
+}
+
+/// What is kept of the values of a run, if that is not all.
+fn kept(run: &Run) -> Option<wire::KeptValues> {
+    let digest = |it: &ValueDigest| wire::ValueDigest { b3: it.b3.to_string(), bytes: it.bytes };
+    let known = run.kept.as_ref();
+    run.spec.is_withheld().then(|| wire::KeptValues {
+        retain: run.spec.retain,
+        inputs: run.spec.inputs_kept.as_ref().map(digest),
+        outputs: known.and_then(|known| known.outputs.as_ref()).map(digest),
+        error: known.and_then(|known| known.error.as_ref()).map(digest),
+    })
 }
 
 /// What a run waits for while it is queued or an ask is open.
@@ -92,6 +106,7 @@ pub fn summary(run: &RunSummary) -> wire::Run {
         over_hold: run.over_hold,
         attempts: None,
         transfers: None,
+        kept: None,
     }
 }
 

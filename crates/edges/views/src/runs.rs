@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use futures::{StreamExt as _, stream};
 use serde_json::Value;
-use wharf_domain::{Caller, Rights, Run, RunSummary};
+use wharf_domain::{Caller, PurgeEnd, Rights, Run, RunSummary};
 use wharf_engine::{
-    AgainChanges, AttemptSpan, Handle, RunLineage, RunPage, RunPlace, RunQuery, StatsQuery,
-    StatsRow,
+    AgainChanges, AttemptSpan, Handle, PurgeView, RunLineage, RunPage, RunPlace, RunQuery,
+    StatsQuery, StatsRow,
 };
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
-use wharf_vocab::{DateTime, Fault, GrantId, Object, RunId, RunKey, RunStatus, Timestamp, WorldId};
+use wharf_vocab::{
+    DateTime, Fault, GrantId, Object, PurgeState, RunId, RunKey, RunStatus, Timestamp, WorldId,
+};
 use wharf_wire::rest_v1 as wire;
 
 use crate::{file, summary};
@@ -53,6 +55,8 @@ pub struct RunFilter {
     /// A code, or the beginning of one and `*`.
     pub error: Option<String>,
     pub error_text: Option<String>,
+    /// What its ids, its tool or its error say.
+    pub text: Option<String>,
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
 }
@@ -66,6 +70,7 @@ impl RunFilter {
             ("id_prefix", &self.id_prefix),
             ("error", &self.error),
             ("error_text", &self.error_text),
+            ("text", &self.text),
         ] {
             if text.as_ref().is_some_and(|text| text.chars().count() > TEXT_CHARS_MAX) {
                 let message =
@@ -84,6 +89,7 @@ impl RunFilter {
             over_hold: self.over_hold,
             error: self.error.clone(),
             error_text: self.error_text.clone(),
+            text: self.text.clone(),
             since: self.since,
             until: self.until,
             ..RunQuery::default()
@@ -255,6 +261,7 @@ pub fn cancel_filter(request: &wire::CancelRuns) -> Result<RunQuery, Fault> {
         over_hold: false,
         error: None,
         error_text: None,
+        text: None,
         since: request.since.map(|at| at.0),
         until: Some(request.until.0),
     }
@@ -359,6 +366,78 @@ pub async fn purge_runs(
             None => return Ok(done),
         }
     }
+}
+
+/// Orders all runs to be removed that a request names within a caller's reach.
+pub async fn order_purge(
+    handle: &Handle,
+    caller: &Caller,
+    (query, worlds): (RunQuery, Option<Vec<WorldId>>),
+    request: &wire::PurgeRuns,
+) -> Result<wire::Purge, Fault> {
+    if request.dry == Some(true) {
+        let message = "An order removes runs; to count them, use the immediate removal.";
+        return Err(Fault::invalid("dry", message));
+    }
+    let view = handle.runs().order_purge(caller, &query, worlds).await?;
+    purge(handle, caller, &view).await
+}
+
+/// An order to remove runs as it is shown, with how many runs are left.
+pub async fn purge(
+    handle: &Handle,
+    caller: &Caller,
+    view: &PurgeView,
+) -> Result<wire::Purge, Fault> {
+    let order = &view.order;
+    let (state, ended_at) = match view.end {
+        None => (PurgeState::Running, None),
+        Some((PurgeEnd::Done, at)) => (PurgeState::Done, Some(at)),
+        Some((PurgeEnd::Canceled, at)) => (PurgeState::Canceled, Some(at)),
+    };
+    let left = match state {
+        PurgeState::Running => {
+            let query = RunQuery {
+                world: Some(view.worlds.as_slice())
+                    .and_then(|worlds| if let [only] = worlds { Some(only.clone()) } else { None }),
+                tool: order.tool.clone(),
+                statuses: order.statuses.clone(),
+                caller: order.caller.clone(),
+                correlation_id: order.correlation_id.clone(),
+                since: order.since,
+                until: Some(order.until),
+                ..RunQuery::default()
+            };
+            Some(handle.runs().count(caller, query, PURGE_COUNT_MAX).await?)
+        }
+        PurgeState::Done | PurgeState::Canceled => None,
+    };
+    Ok(wire::Purge {
+        purge_id: order.id.clone(),
+        state,
+        worlds: view.worlds.clone(),
+        tool: order.tool.clone(),
+        status: order.statuses.clone(),
+        caller: order.caller.clone(),
+        correlation_id: order.correlation_id.clone(),
+        since: order.since.map(DateTime),
+        until: DateTime(order.until),
+        ordered_at: DateTime(view.ordered_at),
+        ordered_by: order.by.grant.clone(),
+        ended_at: ended_at.map(DateTime),
+        purged: view.purged,
+        kept: view.kept,
+        left,
+    })
+}
+
+/// All orders to remove runs that a caller may see, the newest first.
+pub async fn purges(handle: &Handle, caller: &Caller) -> Result<Vec<wire::Purge>, Fault> {
+    let mut shown = Vec::new();
+    for view in handle.runs().purge_orders(caller) {
+        shown.push(purge(handle, caller, &view).await?);
+    }
+    Ok(shown)
 }
 
 /// What is to be different when something is run again.

@@ -18,6 +18,7 @@ pub fn world(view: &WorldView) -> wire::World {
         unknown_cost: view.world.settings.unknown_cost,
         publish: view.world.settings.publish,
         retention_days: view.world.settings.retention_days,
+        retain: view.world.settings.retain,
         run_retention_days: view.world.settings.run_retention_days,
         policy: view.world.settings.policy.iter().map(policy_rule).collect(),
     }

@@ -71,7 +71,7 @@ pub(crate) trait Clean {
                     self.value(value);
                 }
                 Progress::Phase { phase, .. } => self.text(phase),
-                Progress::Gap { .. } => {}
+                Progress::Gap { .. } | Progress::Withheld => {}
             }
         }
     }

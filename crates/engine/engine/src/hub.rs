@@ -6,6 +6,7 @@
 
 mod lines;
 mod memory;
+mod recent;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use wharf_vocab::limits::{
 };
 use wharf_vocab::{
     AskId, Code, Direction, Durability, Fault, ProviderId, Publish, RunKey, RunStatus, Seq,
-    ShardId, WorldId,
+    ShardId, Timestamp, WorldId,
 };
 
 use crate::changes::Changes;
@@ -28,6 +29,7 @@ use crate::held::{HeldBytes, Holder, MemoryBudget};
 use crate::totals::Totals;
 use lines::ProviderLines;
 use memory::MemoryRuns;
+use recent::RecentRuns;
 
 /// What watchers of a run are sent.
 #[derive(Debug, Clone)]
@@ -100,6 +102,8 @@ struct HubState {
     watchers: HashMap<RunKey, broadcast::Sender<WatcherMessage>>,
     waiters: HashMap<RunKey, Vec<oneshot::Sender<Arc<Run>>>>,
     memory: MemoryRuns,
+    /// Runs that are over and whose values only memory has.
+    recent: RecentRuns,
     /// What runs and all that they started have made the journal keep, by the run it began with.
     written: HashMap<RunKey, u64>,
 }
@@ -218,6 +222,9 @@ impl Hub {
         };
         if over {
             inner.remove(&run.key);
+            if run.is_withheld() {
+                inner.recent.remember(run);
+            }
             let waiters = inner.waiters.remove(&run.key).unwrap_or_default();
             let watchers = inner.watchers.remove(&run.key);
             drop(inner);
@@ -297,7 +304,15 @@ impl Hub {
     /// store has them.
     pub(crate) fn run(&self, key: &RunKey) -> Option<Arc<Run>> {
         let inner = self.lock();
-        inner.live.get(key).map(|live| &live.run).or_else(|| inner.memory.run(key)).cloned()
+        let live = inner.live.get(key).map(|live| &live.run);
+        live.or_else(|| inner.memory.run(key)).or_else(|| inner.recent.run(key)).cloned()
+    }
+
+    /// Forgets what runs gave that ended long enough ago, where it is written down nowhere.
+    pub(crate) fn forget_values(&self, now: Timestamp) {
+        let mut inner = self.lock();
+        let HubState { live, recent, .. } = &mut *inner;
+        recent.forget_old(now, |key| live.contains_key(key));
     }
 
     /// What a run under way does now, as it last said since this core knows it.
@@ -349,7 +364,9 @@ impl Hub {
     }
 
     pub(crate) fn forget_memory(&self, key: &RunKey) -> bool {
-        self.lock().memory.forget(key)
+        let mut inner = self.lock();
+        inner.recent.forget(key);
+        inner.memory.forget(key)
     }
 
     /// Follows what is published of a run from now on.

@@ -34,9 +34,9 @@ pub use handle::{
     AttemptData, AttemptEnd, AttemptOutputs, AttemptRef, AttemptSpan, AuditCalls, CatalogChanges,
     Collected, CostReport, CostRequest, EngineOptions, EventKind, FarRun, FileCalls, FileFeed,
     FileNews, FilePage, FileTrace, Follow, FollowEvent, Handle, NameLimit, NameLimits, NewFile,
-    NewRun, OVER, ProviderCalls, PublicEvent, PurgedRuns, Reach, Retry, RunCalls, RunLineage,
-    RunRecord, RunSeats, SeatCalls, TRACE_DEPTH_MAX, TrustCalls, UploadRef, UploadView, Watch,
-    WorldCalls, WorldRemoval, WorldView, WrittenFile, progress_value,
+    NewRun, OVER, ProviderCalls, PublicEvent, PurgeView, PurgedRuns, Reach, Retry, RunCalls,
+    RunLineage, RunRecord, RunSeats, SeatCalls, TRACE_DEPTH_MAX, TrustCalls, UploadRef, UploadView,
+    Watch, WorldCalls, WorldRemoval, WorldView, WrittenFile, progress_value,
 };
 pub use hub::ProviderRuns;
 pub use meter::{provider_label, tool_label, world_label};

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use wharf_domain::{Ledger, LedgerOp, RunSummary};
+use wharf_domain::{Entry, Ledger, LedgerOp, Progress, RunSummary};
 use wharf_journal::audit::{AuditKey, GENESIS, Sealer, SignedHead};
-use wharf_vocab::{CommitNo, Epoch, HoldId, NodeId, Seq, ShardId, StreamId, Timestamp};
+use wharf_vocab::{CommitNo, Epoch, HoldId, NodeId, RunKey, Seq, ShardId, StreamId, Timestamp};
 
 use super::files::FileTable;
 use wharf_ports::{
@@ -50,6 +50,8 @@ pub(super) struct MemoryStream {
     pub(super) open: bool,
     pub(super) run: Option<RunSummary>,
     pub(super) rows: Vec<Arc<StoredRow>>,
+    /// The run with whose end its values go.
+    sealed_with: Option<RunKey>,
 }
 
 /// What one append brought.
@@ -98,6 +100,7 @@ impl MemoryState {
         for append in &batch.appends {
             self.append(batch, append);
         }
+        self.withhold(batch);
         let stream = made_by(batch);
         for Claim { scope, key, value } in &batch.claims {
             let claimed = ClaimRecord { value: value.clone(), stream: stream.cloned() };
@@ -202,6 +205,7 @@ impl MemoryState {
                 open: head.open,
                 run: None,
                 rows: Vec::new(),
+                sealed_with: head.sealed_with.clone(),
             })
         });
         let stream = Arc::make_mut(stream);
@@ -219,6 +223,29 @@ impl MemoryState {
                 body: body.clone(),
             };
             stream.rows.push(Arc::new(row));
+        }
+    }
+
+    /// Keeps no more than what is to be kept of all streams of a run that a batch ends.
+    fn withhold(&mut self, batch: &Batch) {
+        let ends = |append: &&Append| {
+            let run = append.head.sealed_with.as_ref();
+            !append.head.open && run.is_some_and(|run| append.stream == run.stream())
+        };
+        let Some(ended) = batch.appends.iter().rev().find(ends) else { return };
+        let sealed = |stream: &MemoryStream| stream.sealed_with == ended.head.sealed_with;
+        for stream in self.streams.values_mut().filter(|stream| sealed(stream)) {
+            for row in &mut Arc::make_mut(stream).rows {
+                let body = match &row.body {
+                    Body::Entries(entries) => {
+                        Body::Entries(entries.iter().cloned().map(Entry::withheld).collect())
+                    }
+                    Body::Progress(pieces) => {
+                        Body::Progress(vec![Progress::Withheld; pieces.len()])
+                    }
+                };
+                *row = Arc::new(StoredRow { first: row.first, at: row.at, no: row.no, body });
+            }
         }
     }
 

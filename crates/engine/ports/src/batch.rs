@@ -1,7 +1,7 @@
 //! One commit: everything that must become true together.
 
 use wharf_domain::{ArtifactOp, AuditRecord, Entry, Funds, LedgerOp, Progress, RunSummary};
-use wharf_vocab::{CommitNo, Epoch, Seq, ShardId, StreamId, Timestamp};
+use wharf_vocab::{CommitNo, Epoch, RunKey, Seq, ShardId, StreamId, Timestamp};
 
 use crate::StoreError;
 
@@ -93,6 +93,18 @@ pub struct StreamHead {
     pub open: bool,
     /// For a run: what lists show.
     pub run: Option<RunSummary>,
+    /// The run whose end takes the values out of this stream, if they are not kept: a commit that
+    /// leaves the stream of that run closed makes the store keep no more than
+    /// [`Entry::withheld`] of all entries of all streams that were made for it, and
+    /// [`Progress::Withheld`] of each piece of progress.
+    pub sealed_with: Option<RunKey>,
+}
+
+impl StreamHead {
+    /// Of a stream whose values stay.
+    pub fn new(open: bool, run: Option<RunSummary>) -> Self {
+        Self { open, run, sealed_with: None }
+    }
 }
 
 /// A name that may be taken once.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use wharf_domain::{Account, Ask, AuditRecord, Entry, Price, Progress, Rights, RunSummary};
 use wharf_vocab::{
@@ -131,6 +132,12 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
     /// could be given. A store that cannot give any says none.
     fn shrink(&self, bytes_max: u64) -> BoxFuture<'static, Result<u64, StoreError>>;
 
+    /// Makes what was taken out of streams unreadable for good, as far as the store can; `false`
+    /// if it must be asked again for that.
+    fn shred(&self) -> BoxFuture<'static, Result<bool, StoreError>> {
+        async { Ok(true) }.boxed()
+    }
+
     /// How much room the store takes.
     fn size(&self) -> BoxFuture<'static, Result<StoreSize, StoreError>>;
 }
@@ -211,6 +218,9 @@ pub struct RunQuery {
     pub error: Option<String>,
     /// Only those whose error says this, whatever the case of its letters.
     pub error_text: Option<String>,
+    /// Only those whose world, id, tool, correlation id, or the code or message of whose error say
+    /// this, whatever the case of its letters. Inputs and outputs are not searched.
+    pub text: Option<String>,
     /// Only runs accepted at this moment or later.
     pub since: Option<Timestamp>,
     /// Only runs accepted before this moment.
@@ -242,8 +252,19 @@ impl RunQuery {
                 .is_none_or(|it| run.key.run.as_str().starts_with(it.as_str()))
             && (!self.over_hold || run.over_hold)
             && self.wants_error(run.error.as_ref())
+            && self.wants_text(run)
             && self.since.is_none_or(|since| run.created_at >= since)
             && self.until.is_none_or(|until| run.created_at < until)
+    }
+
+    fn wants_text(&self, run: &RunSummary) -> bool {
+        let Some(text) = &self.text else { return true };
+        let text = text.to_ascii_lowercase();
+        let says = |said: &str| said.to_ascii_lowercase().contains(&text);
+        says(&run.key.to_string())
+            || says(run.tool.as_str())
+            || run.correlation_id.as_deref().is_some_and(says)
+            || run.error.as_ref().is_some_and(|it| says(it.code.as_str()) || says(&it.message))
     }
 
     fn wants_error(&self, error: Option<&Fault>) -> bool {

@@ -92,6 +92,10 @@ events! {
     RUN_COST_CAPPED = "run.cost_capped";
     RUN_COST_CORRECTED = "run.cost_corrected";
     RUN_PURGED = "run.purged";
+    RUN_PURGE_ORDERED = "run.purge_ordered";
+    RUN_PURGE_ADVANCED = "run.purge_advanced";
+    RUN_PURGE_ENDED = "run.purge_ended";
+    RUN_PURGE_CANCELED = "run.purge_canceled";
     SEAT_CLOSED = "seat.closed";
     SEAT_CREATED = "seat.created";
     SEAT_TOOLS_OFFERED = "seat.tools_offered";

@@ -37,6 +37,17 @@ impl Entry {
         }
     }
 
+    /// What is kept of an entry when the values of its run are not kept any more.
+    #[must_use]
+    pub fn withheld(self) -> Self {
+        match self {
+            Self::Run(entry) => Self::Run(entry.withheld()),
+            Self::Ask(entry) => Self::Ask(entry.withheld()),
+            Self::Notice(entry) => Self::Notice(entry.withheld()),
+            other => other,
+        }
+    }
+
     /// Whether earlier entries of its kind in its stream need not be kept whole: see
     /// [`Entry::replaced`].
     pub fn replaces_earlier(&self) -> bool {

@@ -46,6 +46,8 @@ pub enum Progress {
         /// Last missing number.
         to: u64,
     },
+    /// A piece that is not kept any more; only its number is.
+    Withheld,
 }
 
 impl Progress {
@@ -58,7 +60,7 @@ impl Progress {
                 key.as_ref().map_or(0, String::len) + value_weight(value)
             }
             Self::Phase { phase, .. } => phase.len(),
-            Self::Gap { .. } => 0,
+            Self::Gap { .. } | Self::Withheld => 0,
         };
         bytes as u64 + 16
     }

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wharf_vocab::{Code, Digest, Durability, Micro, ToolId};
+use wharf_vocab::{Code, Digest, Durability, Micro, Retain, ToolId};
 
 use crate::provider::McpOrigin;
+use crate::world::is_full;
 
 /// A named, typed operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +39,9 @@ pub struct ToolDef {
     /// Whether it never costs anything, so that it can be used where no money is left.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub free: bool,
+    /// What is kept of the values of its runs when they are over.
+    #[serde(default, skip_serializing_if = "is_full")]
+    pub retain: Retain,
     /// Whether runs are written down unless the caller says otherwise.
     pub durability: Durability,
     /// What kind of worker an operator should start for it, if it says so.
@@ -99,6 +103,7 @@ impl ToolDef {
             timeout_ms: None,
             max_cost_micro: None,
             free: false,
+            retain: Retain::Full,
             durability: Durability::Journal,
             worker: None,
             keys_kept: None,

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use wharf_vocab::limits::{REASON_BYTES_MAX, WORLD_RULES_MAX};
 use wharf_vocab::{
-    AccountId, AskId, Code, Digest, Fault, GrantId, Micro, Publish, Timestamp, ToolId, UnknownCost,
-    WorldId,
+    AccountId, AskId, Code, Digest, Fault, GrantId, Micro, Publish, Retain, Timestamp, ToolId,
+    UnknownCost, WorldId,
 };
 
+use crate::purge::{self, PurgeAdvance, PurgeOrder, PurgeWork};
 use crate::{AuditEvent, AuditRecord, CallerRef, LedgerOp, Rule, Severity};
 
 /// What an owner can set on a world.
@@ -28,6 +29,9 @@ pub struct WorldSettings {
     /// Days after which a run that is over goes, from when it was accepted; none for never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_retention_days: Option<u32>,
+    /// What is kept of the values of its runs when they are over.
+    #[serde(default, skip_serializing_if = "is_full")]
+    pub retain: Retain,
     /// Rules about approvals that come before the owner's for all worlds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policy: Vec<Rule>,
@@ -50,6 +54,11 @@ pub(crate) fn is_reported(unknown: &UnknownCost) -> bool {
     *unknown == UnknownCost::Reported
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+pub(crate) fn is_full(retain: &Retain) -> bool {
+    *retain == Retain::Full
+}
+
 impl Default for WorldSettings {
     fn default() -> Self {
         Self {
@@ -58,6 +67,7 @@ impl Default for WorldSettings {
             publish: Publish::Direct,
             retention_days: None,
             run_retention_days: None,
+            retain: Retain::Full,
             policy: Vec::new(),
             unknown_cost: UnknownCost::Reported,
         }
@@ -98,6 +108,8 @@ pub struct WorldPatch {
     pub retention_days: Option<Option<u32>>,
     /// Days after which a run goes that is over; `Some(None)` keeps runs for ever.
     pub run_retention_days: Option<Option<u32>>,
+    /// What is kept of the values of its runs when they are over.
+    pub retain: Option<Retain>,
     /// All of its own rules about approvals.
     pub policy: Option<Vec<Rule>>,
     /// What is booked when nobody knows what an attempt has cost.
@@ -114,6 +126,7 @@ impl WorldPatch {
             publish: publish.unwrap_or(settings.publish),
             retention_days: retention_days.unwrap_or(settings.retention_days),
             run_retention_days: self.run_retention_days.unwrap_or(settings.run_retention_days),
+            retain: self.retain.unwrap_or(settings.retain),
             policy: self.policy.as_ref().unwrap_or(&settings.policy).clone(),
             unknown_cost: self.unknown_cost.unwrap_or(settings.unknown_cost),
         }
@@ -155,6 +168,10 @@ pub enum WorldEntry {
         /// By whom.
         by: CallerRef,
     },
+    /// Somebody ordered runs of it to be removed.
+    PurgeOrdered(Box<PurgeOrder>),
+    /// Such an order has come so far, or ended.
+    PurgeAdvanced(PurgeAdvance),
     /// It was removed, with all its files. What its runs did stays in the audit.
     Removed {
         /// By whom.
@@ -192,6 +209,10 @@ pub enum WorldInput {
         /// Why.
         reason: String,
     },
+    /// Remove runs of it, as long as that takes; also of one that was removed.
+    OrderPurge(Box<PurgeOrder>),
+    /// An order to remove runs has come so far, or ended.
+    AdvancePurge(PurgeAdvance),
     /// Remove it; whether anything is in it was looked at before.
     Remove {
         /// Whether its runs go, too.
@@ -216,6 +237,8 @@ pub struct World {
     pub removed: bool,
     /// Whether its runs are to go, too, since it was removed with them.
     pub purge_runs: bool,
+    /// Orders to remove runs of it, the oldest first.
+    pub purges: Vec<PurgeWork>,
     /// Whose share of names it takes, if it was not made by a person.
     pub share: Option<GrantId>,
 }
@@ -234,6 +257,13 @@ impl World {
     ) -> Result<Option<WorldChange>, Fault> {
         if let WorldInput::Create(settings) | WorldInput::Change(settings) = input {
             settings.check()?;
+        }
+        match (world, input) {
+            (Some(world), WorldInput::OrderPurge(order)) => return purge::order(world, order, by),
+            (Some(world), WorldInput::AdvancePurge(advance)) => {
+                return purge::advance(world, advance, by);
+            }
+            _ => {}
         }
         let record = |event| audit(event, id, by);
         let by = by.clone();
@@ -279,6 +309,7 @@ impl World {
                     WorldEntry::Corrected { by_micro: *by_micro, reason: reason.clone(), by };
                 Some((entry, Some(ledger), record))
             }
+            WorldInput::OrderPurge(_) | WorldInput::AdvancePurge(_) => None,
             WorldInput::Remove { purge_runs } => {
                 let (account, purge_runs) = (AccountId::of_world(id), *purge_runs);
                 let ledger = LedgerOp::SetLimit { account, limit: None };
@@ -307,6 +338,14 @@ impl World {
                 Some(world)
             }
             (Some(world), WorldEntry::Corrected { .. }) => Some(world),
+            (Some(mut world), WorldEntry::PurgeOrdered(order)) => {
+                purge::ordered(&mut world.purges, at, order);
+                Some(world)
+            }
+            (Some(mut world), WorldEntry::PurgeAdvanced(advance)) => {
+                purge::advanced(&mut world.purges, at, advance);
+                Some(world)
+            }
             (Some(world), WorldEntry::Changed { settings, .. }) if !world.removed => {
                 Some(Self { settings: settings.clone(), ..world })
             }
@@ -322,7 +361,8 @@ impl World {
             ) => Some(Self {
                 id: id.clone(),
                 created_at: at,
-                earlier: before.map_or(0, |before| before.earlier.saturating_add(1)),
+                earlier: before.as_ref().map_or(0, |before| before.earlier.saturating_add(1)),
+                purges: before.map(|before| before.purges).unwrap_or_default(),
                 settings: settings.clone(),
                 allowed: Arc::default(),
                 removed: false,
@@ -333,6 +373,8 @@ impl World {
                 None,
                 WorldEntry::ToolAllowed { .. }
                 | WorldEntry::Corrected { .. }
+                | WorldEntry::PurgeOrdered(_)
+                | WorldEntry::PurgeAdvanced(_)
                 | WorldEntry::Removed { .. },
             ) => None,
         }
@@ -362,6 +404,6 @@ fn changed(id: &WorldId, settings: WorldSettings, by: CallerRef) -> WorldChange 
     (WorldEntry::Changed { settings, by }, Some(ledger), record)
 }
 
-fn audit(event: AuditEvent, id: &WorldId, by: &CallerRef) -> AuditRecord {
+pub(crate) fn audit(event: AuditEvent, id: &WorldId, by: &CallerRef) -> AuditRecord {
     AuditRecord::new(event, &by.grant, id)
 }

@@ -9,7 +9,8 @@ use wharf_domain::{
 };
 
 use crate::shape::{
-    Gap, Log, Partial, PhaseShape, Resolved, Text, ToolAllowed, WorldCorrected, WorldGone, WorldSet,
+    Gap, Log, Nothing, Partial, PhaseShape, Resolved, Text, ToolAllowed, WorldCorrected, WorldGone,
+    WorldSet,
 };
 use crate::upcast::{VERSIONS, Versions};
 use crate::{Error, Kind};
@@ -111,6 +112,8 @@ fn entry(piece: RowPiece<'_>) -> Result<Entry, Error> {
             let WorldGone { by, purge_runs } = piece.read()?;
             Entry::World(WorldEntry::Removed { by, purge_runs })
         }
+        Kind::WorldPurgeOrdered => Entry::World(WorldEntry::PurgeOrdered(piece.read()?)),
+        Kind::WorldPurgeAdvanced => Entry::World(WorldEntry::PurgeAdvanced(piece.read()?)),
         Kind::AgentAdded => agent(ProviderEntry::Added(piece.read()?)),
         Kind::AgentApproved => agent(ProviderEntry::Approved(piece.read()?)),
         Kind::AgentWanted => agent(ProviderEntry::Wanted(piece.read()?)),
@@ -133,7 +136,8 @@ fn entry(piece: RowPiece<'_>) -> Result<Entry, Error> {
         | Kind::ProgressLog
         | Kind::ProgressPartial
         | Kind::ProgressPhase
-        | Kind::ProgressGap) => return Err(Error::Misplaced { kind, row: "entries" }),
+        | Kind::ProgressGap
+        | Kind::ProgressWithheld) => return Err(Error::Misplaced { kind, row: "entries" }),
     })
 }
 
@@ -162,6 +166,10 @@ fn progress(piece: RowPiece<'_>) -> Result<Progress, Error> {
         Kind::ProgressGap => {
             let Gap { from, to } = piece.read()?;
             Progress::Gap { from, to }
+        }
+        Kind::ProgressWithheld => {
+            let Nothing {} = piece.read()?;
+            Progress::Withheld
         }
         kind => return Err(Error::Misplaced { kind, row: "progress" }),
     })

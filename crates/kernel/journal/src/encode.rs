@@ -8,7 +8,8 @@ use wharf_domain::{
 
 use crate::Kind;
 use crate::shape::{
-    Gap, Log, Partial, PhaseShape, Resolved, Text, ToolAllowed, WorldCorrected, WorldGone, WorldSet,
+    Gap, Log, Nothing, Partial, PhaseShape, Resolved, Text, ToolAllowed, WorldCorrected, WorldGone,
+    WorldSet,
 };
 
 /// Room for an ordinary piece, so that a row rarely has to grow.
@@ -49,6 +50,7 @@ pub fn encode_progress(pieces: &[Progress]) -> Vec<u8> {
             Progress::Gap { from, to } => {
                 row.push(Kind::ProgressGap, &Gap { from: *from, to: *to });
             }
+            Progress::Withheld => row.push(Kind::ProgressWithheld, &Nothing {}),
         }
     }
     row.done()
@@ -95,6 +97,8 @@ fn world(row: &mut RowWriter, entry: &WorldEntry) {
         WorldEntry::Corrected { by_micro, reason, by } => {
             row.push(Kind::WorldCorrected, &WorldCorrected { by_micro: *by_micro, reason, by });
         }
+        WorldEntry::PurgeOrdered(order) => row.push(Kind::WorldPurgeOrdered, order),
+        WorldEntry::PurgeAdvanced(advance) => row.push(Kind::WorldPurgeAdvanced, advance),
         WorldEntry::Removed { by, purge_runs } => {
             row.push(Kind::WorldRemoved, &WorldGone { by, purge_runs: *purge_runs });
         }

@@ -44,6 +44,8 @@ kinds! {
     WorldToolAllowed = "world.tool_allowed", 1;
     WorldCorrected = "world.corrected", 1;
     WorldRemoved = "world.removed", 1;
+    WorldPurgeOrdered = "world.purge_ordered", 1;
+    WorldPurgeAdvanced = "world.purge_advanced", 1;
     AgentAdded = "agent.added", 2;
     AgentApproved = "agent.approved", 2;
     AgentWanted = "agent.wanted", 1;
@@ -67,4 +69,5 @@ kinds! {
     ProgressPartial = "progress.partial", 1;
     ProgressPhase = "progress.phase", 1;
     ProgressGap = "progress.gap", 1;
+    ProgressWithheld = "progress.withheld", 1;
 }

@@ -70,6 +70,9 @@ pub(crate) struct Gap {
     pub(crate) to: u64,
 }
 
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Nothing {}
+
 /// `Option::default` would ask for `S: Default`.
 fn none<S>() -> Option<S> {
     None

@@ -64,6 +64,11 @@ codes! {
     RunStillOpen = "run.still_open", 409, true;
     /// Some values of a run that is to be run again were not kept whole.
     RunInputsStripped = "run.inputs_stripped", 422, false;
+    /// The values of a run that is to be run again were not kept.
+    RunValuesNotKept = "run.values_not_kept", 422, false;
+
+    /// There is no such order to remove runs.
+    PurgeNotFound = "purge.not_found", 404, false;
 
     /// There is no such world.
     WorldNotFound = "world.not_found", 404, false;

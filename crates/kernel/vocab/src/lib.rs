@@ -31,8 +31,8 @@ pub use series::SeriesRange;
 pub use status::{
     AllowScope, AskKind, AskOutcome, ChangeKind, Choice, Decision, Direction, Durability, Executed,
     Health, Isolation, Keeping, Level, LogSource, McpEraChoice, McpRoots, McpSampling, Mode,
-    NoAnswer, ProviderState, Publish, Resource, RunStatus, SandboxLevel, ServerKind, Severity,
-    TokenKind, TokenState, ToolState, UnknownCost, Verb, Verdict, WaitKind,
+    NoAnswer, ProviderState, Publish, PurgeState, Resource, Retain, RunStatus, SandboxLevel,
+    ServerKind, Severity, TokenKind, TokenState, ToolState, UnknownCost, Verb, Verdict, WaitKind,
 };
 pub use time::{Backoff, DateTime, Rfc3339Error, Timestamp, rfc3339_ms};
 pub use zone::Zone;

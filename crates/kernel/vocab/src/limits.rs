@@ -65,6 +65,11 @@ pub const COMMITS_BYTES_MAX: u64 = 32 * 1024 * 1024;
 pub const PROGRESS_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Finished runs of durability `memory` that are kept to be looked at, with all they wrote.
 pub const MEMORY_RUNS_KEPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Runs that are over and whose values are not written down: what they gave is kept in memory for
+/// so long, for whoever asks again or comes back.
+pub const VALUES_HELD_MS: u64 = 5 * 60 * 1000;
+/// How much of that is kept at most; the oldest goes first.
+pub const VALUES_HELD_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Largest commit that watchers are sent as it is; larger ones they read from the store.
 pub const WATCH_BATCH_BYTES_MAX: u64 = 16 * 1024;
 /// Inputs that may wait for one run's commit; beyond it the sender is told to wait.

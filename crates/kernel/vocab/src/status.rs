@@ -183,6 +183,27 @@ choices! {
         Staged = "staged",
     }
 
+    /// What is kept of the values of a run that is over: what it was given, what it gave, and what
+    /// it said meanwhile.
+    #[derive(Default)]
+    Retain {
+        /// All of them.
+        #[default]
+        Full = "full",
+        /// Their hashes and sizes.
+        Digest = "digest",
+    }
+
+    /// How far an order to remove runs has come.
+    PurgeState {
+        /// Runs are being removed.
+        Running = "running",
+        /// Nothing is left to remove.
+        Done = "done",
+        /// Somebody called it off.
+        Canceled = "canceled",
+    }
+
     /// What is booked for an attempt whose provider never gave a last account of its cost.
     #[derive(Default)]
     UnknownCost {

@@ -82,7 +82,7 @@ impl Desk {
             stream: StreamId::Ask(ask.clone()),
             expected: Seq(0),
             body: Body::Entries(vec![Entry::Ask(AskEntry::Raised(Box::new(question(ask))))]),
-            head: StreamHead { open: true, run: None },
+            head: StreamHead::new(true, None),
         });
         batch
     }
@@ -95,7 +95,7 @@ impl Desk {
             stream: StreamId::Ask(ask.clone()),
             expected: Seq(1),
             body: Body::Entries(vec![Entry::Ask(entry)]),
-            head: StreamHead { open: false, run: None },
+            head: StreamHead::new(false, None),
         });
         batch
     }
@@ -267,7 +267,7 @@ pub fn append_progress(key: &RunKey, expected: u64, pieces: Vec<Progress>) -> Ap
 
 /// What lists know of a run in this status.
 pub fn head(key: &RunKey, status: RunStatus) -> StreamHead {
-    StreamHead { open: !status.is_terminal(), run: Some(summary(key, status)) }
+    StreamHead::new(!status.is_terminal(), Some(summary(key, status)))
 }
 
 /// What lists show of a run in this status.
@@ -299,6 +299,8 @@ pub fn created(key: &RunKey) -> Entry {
         tool: tool("wharf/echo"),
         tool_hash: Digest::of(&[b"tool"]),
         inputs: Object::new().into(),
+        inputs_kept: None,
+        retain: wharf_vocab::Retain::Full,
         outputs: Object::new(),
         bindings: wharf_domain::scope::Bindings::default(),
         addresses: run::Addresses::default(),

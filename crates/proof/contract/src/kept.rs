@@ -48,7 +48,7 @@ pub async fn only_the_newest_offer_of_an_agent_is_kept_whole(subject: Subject) {
             stream: stream.clone(),
             expected: Seq(n),
             body: Body::Entries(vec![offered(&n.to_string().repeat(10_000))]),
-            head: StreamHead { open: true, run: None },
+            head: StreamHead::new(true, None),
         });
         desk.put(batch).await;
     }

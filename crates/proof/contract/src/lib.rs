@@ -18,6 +18,7 @@ mod money;
 pub mod objects;
 mod purge;
 mod reads;
+mod withheld;
 
 use std::any::Any;
 use std::fmt;
@@ -88,6 +89,7 @@ pub use reads::{
     history_is_read_in_pages_that_split_no_commit, history_shows_entries_and_progress_in_order,
     loading_leaves_progress_out, open_streams_are_loaded_by_kind_and_shard,
 };
+pub use withheld::values_go_with_the_end_of_their_run;
 
 /// An empty store to be held to the contract.
 pub struct Subject {
@@ -196,6 +198,7 @@ macro_rules! store_contract {
             a_purged_stream_is_gone_with_its_claims
             an_open_stream_is_not_purged
             room_that_nothing_uses_can_be_given_back
+            values_go_with_the_end_of_their_run
             history_is_read_in_pages_that_split_no_commit
             history_shows_entries_and_progress_in_order
             loading_leaves_progress_out

@@ -260,6 +260,7 @@ pub async fn c011_runs_are_narrowed_as_the_console_does(subject: Subject) {
         }
     }
     let all = || RunQuery::default();
+    let says = |text: &str| RunQuery { text: Some(text.to_owned()), ..all() };
     let prefix = |text: &str| RunQuery { id_prefix: Some(text.to_owned()), ..all() };
     let even = WorldId::new("even").ok();
     let statuses = vec![RunStatus::Succeeded, RunStatus::Failed];
@@ -275,6 +276,12 @@ pub async fn c011_runs_are_narrowed_as_the_console_does(subject: Subject) {
         (RunQuery { error: Some("tool.*".to_owned()), ..all() }, "09 04"),
         (RunQuery { error: Some("tool".to_owned()), ..all() }, ""),
         (RunQuery { error_text: Some("100% gone AFTER 9".to_owned()), ..all() }, "09"),
+        (says("100% gone AFTER 9"), "09"),
+        (says("TOOL.time"), "04"),
+        (says("Batch"), "08 04 00"),
+        (says("even/R-0"), "08 06 04 02 00"),
+        (says("%"), "09 04"),
+        (says("nobody says so"), ""),
         (
             RunQuery {
                 error: Some("tool.*".to_owned()),

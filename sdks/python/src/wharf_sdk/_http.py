@@ -5,12 +5,14 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import select
 import socket
+import ssl
 import time
 import urllib.parse
 from pathlib import Path
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
 
 from .errors import CoreAway, WharfError
 
@@ -19,7 +21,38 @@ IDLE_SECONDS_MAX = 60.0
 PAUSE_SECONDS = 0.05
 PAUSE_SECONDS_MAX = 1.0
 
+PEM = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+
 Broken = (OSError, http.client.HTTPException)
+
+
+class Trust(NamedTuple):
+    """What a core's certificate is trusted by; by what the system trusts when nothing is named."""
+
+    # Certificates that may be the core's own, whatever name they are for.
+    own: FrozenSet[bytes] = frozenset()
+    # A file with certificates, of which one may have signed the core's.
+    ca: Optional[str] = None
+
+    @classmethod
+    def of(cls, ca: Optional[str], home: Optional[Path]) -> Trust:
+        """The certificates of a file, and the one in a home whose core it is."""
+        own = set(_certificates(Path(ca))) if ca else set()
+        if home is not None and home.exists():
+            own.update(_certificates(home))
+        return cls(frozenset(own), ca or None)
+
+
+def _certificates(path: Path) -> List[bytes]:
+    try:
+        text = path.read_text("utf-8")
+        found = [ssl.PEM_cert_to_DER_cert(block) for block in PEM.findall(text)]
+    except (OSError, ValueError) as error:
+        text = "The certificates in %s cannot be read: %s." % (path, error)
+        raise WharfError("config.invalid", text) from None
+    if not found:
+        raise WharfError("config.invalid", "%s holds no certificate." % path)
+    return found
 
 
 class Core(NamedTuple):
@@ -27,25 +60,39 @@ class Core(NamedTuple):
 
     url: str
     token: str
+    trust: Trust = Trust()
 
 
 def find(url: Optional[str], token: Optional[str], home: Optional[str]) -> Core:
-    """A core by what was given, else by the environment, else by its home."""
-    url = url or os.environ.get("WHARF_URL")
-    token = token or os.environ.get("WHARF_TOKEN")
+    """A core by what was given, else by the environment, else by its home. The owner's token goes
+    to the home's own core only."""
     place = Path(home or os.environ.get("WHARF_HOME") or _home()) / "run"
-    try:
-        if not url:
-            url = json.loads((place / "core.json").read_text("utf-8"))["http"]
-        if not token:
+    own = _url_of(place)
+    url = url or os.environ.get("WHARF_URL") or own
+    if not url:
+        text = "No core runs with the home %s. Start one with: wharf up" % place.parent
+        raise CoreAway(text)
+    url = str(url).rstrip("/")
+    token = token or os.environ.get("WHARF_TOKEN")
+    if not token and url == own:
+        try:
             token = (place / "owner.token").read_text("utf-8").strip()
+        except (OSError, ValueError):
+            pass
+    if not token:
+        raise WharfError("auth.required", "There is no token; give one, or set WHARF_TOKEN.")
+    trust = Trust()
+    if url.startswith("https:"):
+        trust = Trust.of(os.environ.get("WHARF_CA"), place / "core.pem" if url == own else None)
+    return Core(url, token, trust)
+
+
+def _url_of(place: Path) -> Optional[str]:
+    """Where the core is that runs with a home, if one does."""
+    try:
+        return str(json.loads((place / "core.json").read_text("utf-8"))["http"]).rstrip("/")
     except (OSError, ValueError, KeyError, TypeError):
-        if not url:
-            text = "No core runs with the home %s. Start one with: wharf up" % place.parent
-            raise CoreAway(text) from None
-        text = "There is no token; give one, or set WHARF_TOKEN."
-        raise WharfError("auth.required", text) from None
-    return Core(str(url).rstrip("/"), token)
+        return None
 
 
 def _home() -> Path:
@@ -170,6 +217,41 @@ def _is_over(connection: http.client.HTTPConnection) -> bool:
     return bool(poll.poll(0))
 
 
+def _tls(ca: Optional[str], compare: bool) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=ca)
+    if compare:
+        # Whose certificate it is is looked at when it is there.
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+class TrustingConnection(http.client.HTTPSConnection):
+    """A connection that is encrypted and goes to a core that is trusted. Nothing is sent before
+    that is known."""
+
+    def __init__(self, host: str, port: Optional[int], trust: Trust, timeout: float) -> None:
+        self._trust = trust
+        super().__init__(host, port, timeout=timeout, context=_tls(trust.ca, bool(trust.own)))
+
+    def connect(self) -> None:
+        super().connect()
+        if not self._trust.own:
+            return
+        assert isinstance(self.sock, ssl.SSLSocket)
+        if self.sock.getpeercert(binary_form=True) in self._trust.own:
+            return
+        self.close()
+        if self._trust.ca is None:
+            raise ssl.SSLCertVerificationError("it is not the certificate of the home's core")
+        # Somebody in the file may have signed it.
+        signed = http.client.HTTPSConnection(
+            self.host, self.port, timeout=self.timeout, context=_tls(self._trust.ca, False)
+        )
+        signed.connect()
+        self.sock = signed.sock
+
+
 def connect(core: Core, timeout: float) -> http.client.HTTPConnection:
     """A connection that is not yet open."""
     parts = urllib.parse.urlsplit(core.url)
@@ -177,7 +259,7 @@ def connect(core: Core, timeout: float) -> http.client.HTTPConnection:
         text = "The address of a core begins with http:// or https://."
         raise WharfError("config.invalid", text)
     if parts.scheme == "https":
-        return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=timeout)
+        return TrustingConnection(parts.hostname, parts.port, core.trust, timeout)
     return http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout)
 
 

@@ -137,17 +137,21 @@ struct Alarms {
     terminate: Signals,
     interrupt: Signals,
     hangup: Signals,
+    quit: Signals,
     /// The core's spawner is gone.
     orphaned: Signals,
 }
 
 impl Alarms {
+    /// What is heard here is no signal that the program inherits as ignored, as it would below a
+    /// core that was started with `nohup` or in the background.
     fn set() -> io::Result<Self> {
         Ok(Self {
             child: signal(SignalKind::child())?,
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
+            quit: signal(SignalKind::quit())?,
             orphaned: signal(SignalKind::user_defined2())?,
         })
     }
@@ -271,7 +275,7 @@ impl Warden {
                 None => std::future::pending().await,
             }
         };
-        let Alarms { child, terminate, interrupt, hangup, orphaned } = &mut self.alarms;
+        let Alarms { child, terminate, interrupt, hangup, quit, orphaned } = &mut self.alarms;
         tokio::select! {
             // What the program's namespace said before it ended counts.
             biased;
@@ -284,6 +288,7 @@ impl Warden {
             _ = terminate.recv() => WardenEvent::Stop(self.grace),
             _ = interrupt.recv() => WardenEvent::Stop(self.grace),
             _ = hangup.recv() => WardenEvent::Stop(self.grace),
+            _ = quit.recv() => WardenEvent::Stop(self.grace),
             _ = orphaned.recv() => WardenEvent::Kill,
             () = patience => WardenEvent::Kill,
             resource = over => WardenEvent::Over(resource),

@@ -116,3 +116,25 @@ async fn in_namespaces_nothing_at_all_survives_core_and_shim() {
     core.signal(Signal::KILL);
     core.assert_all_gone().await;
 }
+
+#[tokio::test]
+async fn a_program_hears_the_signals_that_its_core_was_started_to_ignore() {
+    for level in [SandboxLevel::None, SandboxLevel::Basic, SandboxLevel::Standard] {
+        let dir = tempfile::tempdir().expect("a directory");
+        // As `nohup wharf up &` does it in a script.
+        let output = Command::new("sh")
+            .args(["-c", "trap '' HUP INT QUIT; exec \"$0\" \"$@\"", PROBE, "core"])
+            .args([&dir.path().display().to_string(), "ignoring", "ignored"])
+            .env("WHARF_TEST_LEVEL", level.as_str())
+            .stdin(Stdio::null())
+            .output()
+            .expect("starts");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let told = said.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let told = told.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+        let told = told.unwrap_or_else(|| panic!("{level}: {said}"));
+        for signal in [Signal::HUP, Signal::INT, Signal::QUIT] {
+            assert_eq!(told & 1 << (signal.as_raw() - 1), 0, "{level}: {signal:?} of {told:x}");
+        }
+    }
+}

@@ -45,6 +45,7 @@ fn run(words: &[&str]) -> io::Result<ExitCode> {
         ["where"] => say(&std::env::current_dir()?.display().to_string())?,
         ["fds"] => list_descriptors()?,
         ["status"] => show_status()?,
+        ["ignored"] => show_ignored()?,
         ["say", rest @ ..] => rest.iter().try_for_each(|line| say(line))?,
         ["complain", rest @ ..] => rest.iter().for_each(|line| say_on_stderr(line)),
         ["drip", text] => drip(text)?,
@@ -154,6 +155,12 @@ fn show_status() -> io::Result<()> {
     status.lines().filter(|line| line.starts_with("NoNewPrivs")).try_for_each(say)?;
     let limits = fs::read_to_string("/proc/self/limits")?;
     limits.lines().filter(|line| line.starts_with("Max core")).try_for_each(say)
+}
+
+/// The signals that it was started to ignore.
+fn show_ignored() -> io::Result<()> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    status.lines().filter(|line| line.starts_with("SigIgn")).try_for_each(say)
 }
 
 /// Children that start children, all of which stay. Each level ends after a while, so that a

@@ -258,6 +258,15 @@ fn failed_with(query: &RunQuery, values: &mut Vec<Value>) -> String {
         let message = "lower(json_extract(summary, '$.error.message'))";
         sql.push_str(&format!(" AND instr({message}, ?{}) > 0", values.len()));
     }
+    if let Some(text) = &query.text {
+        values.push(text.to_ascii_lowercase().into());
+        let said = ["$.correlation_id", "$.error.code", "$.error.message"]
+            .map(|path| format!("coalesce(json_extract(summary, '{path}'), '')"));
+        let places = ["key".to_owned(), "tool".to_owned()].into_iter().chain(said);
+        let at = values.len();
+        let any: Vec<_> = places.map(|it| format!("instr(lower({it}), ?{at}) > 0")).collect();
+        sql.push_str(&format!(" AND ({})", any.join(" OR ")));
+    }
     sql
 }
 

@@ -9,6 +9,7 @@ use wharf_vocab::{Seq, ShardId, StreamId, StreamKind, Timestamp};
 
 use crate::error::{corrupt, from_journal, from_sqlite};
 use crate::number::{ENTRIES_SPAN, clamp, first_row, first_row_sql, first_seq, last_row};
+use crate::seal;
 
 /// The entries of one stream.
 pub(crate) fn load(conn: &Connection, stream: &StreamId) -> Result<Option<History>, StoreError> {
@@ -33,7 +34,7 @@ pub(super) fn entries(
     let mut rows = select.query([first, last]).map_err(from_sqlite)?;
     let mut entries = Vec::new();
     while let Some(row) = rows.next().map_err(from_sqlite)? {
-        add_entries(&mut entries, name, row, |entry| entry)?;
+        add_entries(&mut entries, conn, (name, row), |entry| entry)?;
     }
     Ok(entries)
 }
@@ -78,7 +79,7 @@ pub(crate) fn load_open(
         }
         let is_row = !matches!(row.get_ref(0).map_err(from_sqlite)?, ValueRef::Null);
         if let (true, Some((_, stored))) = (is_row, found.last_mut()) {
-            add_entries(&mut stored.entries, key, row, Entry::lean)?;
+            add_entries(&mut stored.entries, conn, (key, row), Entry::lean)?;
         }
     }
     Ok(found)
@@ -133,7 +134,7 @@ pub(crate) fn history(
             break;
         }
         last_no = Some(row.no);
-        row.unpack(&name, after, &mut records)?;
+        row.unpack(conn, &name, after, &mut records)?;
     }
     Ok(records)
 }
@@ -148,6 +149,7 @@ struct ClassCursor<'a> {
 
 /// One row of the journal.
 struct JournalRow {
+    id: i64,
     class: Class,
     first: u64,
     last: u64,
@@ -181,6 +183,7 @@ impl<'a> ClassCursor<'a> {
 impl JournalRow {
     fn of(row: &Row<'_>, class: Class) -> rusqlite::Result<Self> {
         Ok(Self {
+            id: row.get(0)?,
             class,
             first: first_seq(row.get(0)?),
             last: row.get::<_, i64>(1)?.cast_unsigned(),
@@ -193,18 +196,20 @@ impl JournalRow {
     /// Adds what the row holds behind `after`.
     fn unpack(
         self,
+        conn: &Connection,
         name: &str,
         after: Seq,
         records: &mut Vec<HistoryRecord>,
     ) -> Result<(), StoreError> {
         let damaged = |error| from_journal(name, &error);
+        let body = seal::open(conn, self.id, &self.body)?;
         let items: Vec<HistoryItem> = match self.class {
             Class::Entries => {
-                let entries = wharf_journal::decode(&self.body).map_err(damaged)?;
+                let entries = wharf_journal::decode(&body).map_err(damaged)?;
                 entries.into_iter().map(HistoryItem::Entry).collect()
             }
             Class::Progress => {
-                let pieces = wharf_journal::decode_progress(&self.body).map_err(damaged)?;
+                let pieces = wharf_journal::decode_progress(&body).map_err(damaged)?;
                 pieces.into_iter().map(HistoryItem::Progress).collect()
             }
         };
@@ -220,8 +225,8 @@ impl JournalRow {
 /// Adds the entries of a row whose columns begin with `id, last_seq, at, commit_no, body`.
 fn add_entries(
     entries: &mut Vec<(Timestamp, Entry)>,
-    name: &str,
-    row: &Row<'_>,
+    conn: &Connection,
+    (name, row): (&str, &Row<'_>),
     kept: impl Fn(Entry) -> Entry,
 ) -> Result<(), StoreError> {
     let (id, last, at): (i64, i64, i64) = (
@@ -231,7 +236,8 @@ fn add_entries(
     );
     let body = row.get_ref(4).map_err(from_sqlite)?.as_blob();
     let body = body.map_err(|_| corrupt(format!("a row of {name} holds no bytes")))?;
-    let decoded = wharf_journal::decode(body).map_err(|error| from_journal(name, &error))?;
+    let body = seal::open(conn, id, body)?;
+    let decoded = wharf_journal::decode(&body).map_err(|error| from_journal(name, &error))?;
     check_len(name, first_seq(id), last.cast_unsigned(), decoded.len())?;
     let at = Timestamp(at.cast_unsigned());
     entries.extend(decoded.into_iter().map(|entry| (at, kept(entry))));

@@ -1,6 +1,8 @@
 //! One batch: first checked in every part, then written. Because nothing is written before all
 //! is checked, a refused batch needs nothing undone and its neighbours in the group stand.
 
+use std::borrow::Cow;
+
 use rusqlite::{Connection, OptionalExtension as _, params};
 use wharf_domain::{Account, OpenHold, RunSummary};
 use wharf_ports::plan::{self, Class, Plan, Prepared, PreparedAppend, StreamPlace, StreamTarget};
@@ -9,9 +11,11 @@ use wharf_vocab::{AccountId, HoldId, ShardId, StreamKind};
 
 use super::Writer;
 use super::money::Money;
+use super::sealed::Seal;
 use super::sums::CountedRun;
 use crate::error::{corrupt, from_sqlite};
 use crate::number::{clamp, clamp_len, row_id};
+use crate::seal::RowKey;
 
 /// Why a batch goes no further.
 pub(super) type Halt = plan::Halt<rusqlite::Error>;
@@ -37,13 +41,17 @@ impl Writer {
         batch: &Prepared,
         plan: Plan<'_>,
     ) -> Result<(), StoreError> {
+        let seal = self.seal_of(batch, &plan).map_err(from_sqlite)?;
+        if let Seal::Ends { run, key } = &seal {
+            self.end_seal(run, *key).map_err(from_sqlite)?;
+        }
         write_claims(&self.conn, &batch.claims, plan.claimant()).map_err(from_sqlite)?;
         money.take(&self.conn, batch.shard, plan.moves).map_err(from_sqlite)?;
-        write_rows(&self.conn, batch, &plan.streams)?;
+        write_rows(&self.conn, batch, &plan.streams, seal.key())?;
         super::files::write(&self.conn, batch.at, &batch.artifacts).map_err(from_sqlite)?;
         for target in &plan.targets {
             self.count(target).map_err(from_sqlite)?;
-            write_stream(&self.conn, batch, target).map_err(from_sqlite)?;
+            write_stream(&self.conn, batch, target, seal.key()).map_err(from_sqlite)?;
             self.known.made_stream(target.place.id);
             if target.last.open {
                 self.known.remember(&target.last.stream, target.place);
@@ -166,7 +174,12 @@ fn write_claims(conn: &Connection, claims: &[Claim], stream: Option<i64>) -> rus
     Ok(())
 }
 
-fn write_rows(conn: &Connection, batch: &Prepared, streams: &[i64]) -> Result<(), StoreError> {
+fn write_rows(
+    conn: &Connection,
+    batch: &Prepared,
+    streams: &[i64],
+    key: Option<&RowKey>,
+) -> Result<(), StoreError> {
     let mut insert = conn
         .prepare_cached(
             "INSERT INTO journal (id, last_seq, at, commit_no, body) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -175,13 +188,17 @@ fn write_rows(conn: &Connection, batch: &Prepared, streams: &[i64]) -> Result<()
     for (append, stream) in batch.appends.iter().zip(streams).filter(|(it, _)| it.len > 0) {
         let id = row_id(*stream, append.class, append.expected + 1)?;
         let last = append.expected + append.len;
+        let body = match key {
+            Some(key) => Cow::Owned(key.seal(id, &append.body).map_err(from_sqlite)?),
+            None => Cow::Borrowed(append.body.as_slice()),
+        };
         insert
             .execute(params![
                 id,
                 last.cast_signed(),
                 batch.at.0.cast_signed(),
                 batch.no.0.cast_signed(),
-                append.body
+                body
             ])
             .map_err(from_sqlite)?;
         if append.replaces {
@@ -195,6 +212,7 @@ fn write_stream(
     conn: &Connection,
     batch: &Prepared,
     target: &StreamTarget<'_>,
+    key: Option<&RowKey>,
 ) -> rusqlite::Result<()> {
     let StreamTarget { last: append, place, is_new } = target;
     let run = append.run.as_ref();
@@ -209,8 +227,9 @@ fn write_stream(
         conn.prepare_cached(
             "INSERT INTO streams (id, shard, kind, key, seq, open, status, tool, summary,
                                   cost_micro, wall_ms, created_at, caller,
-                                  called_by, parent, correlation, over_hold)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+                                  called_by, parent, correlation, over_hold, sealed)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+                     ?18)",
         )?
         .execute(params![
             place.id,
@@ -229,7 +248,8 @@ fn write_stream(
             run.and_then(|run| run.called_by.as_deref()),
             run.and_then(|run| run.parent.as_deref()),
             run.and_then(|run| run.correlation.as_deref()),
-            over_hold
+            over_hold,
+            key.map(|key| key.id)
         ])?;
     } else {
         // What a run is and for whom it was made stays as it is, so that those indices are left

@@ -9,7 +9,9 @@ use std::collections::hash_map::Entry;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use wharf_journal::audit::{GENESIS, Sealer};
 use wharf_ports::plan::{PreparedAppend, StreamPlace};
-use wharf_vocab::{ShardId, StreamId};
+use wharf_vocab::{RunKey, ShardId, StreamId};
+
+use crate::seal::RowKey;
 
 /// Streams that are remembered in each of two generations.
 const STREAMS_MAX: usize = 8_192;
@@ -24,6 +26,10 @@ pub(crate) struct WriterCache {
     touched: Vec<ShardId>,
     recent: HashMap<StreamId, StreamPlace>,
     older: HashMap<StreamId, StreamPlace>,
+    /// Keys of open runs whose values are not kept.
+    pub(super) keys: HashMap<RunKey, RowKey>,
+    /// Rows of keys that nobody uses.
+    pub(super) free_keys: Option<Vec<i64>>,
 }
 
 /// A shard's lease and how far it has come.

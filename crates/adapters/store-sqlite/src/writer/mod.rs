@@ -10,11 +10,12 @@ mod lease;
 mod money;
 mod purge;
 mod replace;
+mod sealed;
 mod sums;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
@@ -22,6 +23,7 @@ use wharf_journal::audit::Sealer;
 use wharf_ports::plan::Prepared;
 use wharf_ports::{CommitError, StoreError, Trouble, TroubleOver};
 
+use crate::connect::BUSY;
 use crate::error::from_sqlite;
 use known::WriterCache;
 use money::Money;
@@ -70,13 +72,16 @@ pub(crate) struct Writer {
     sums: RunSums,
     audit_growth: Arc<AtomicU64>,
     trouble: Trouble,
+    /// Whether the log may have keys that were overwritten.
+    unshredded: bool,
 }
 
 impl Writer {
     pub(crate) fn new(conn: Connection, sealer: Sealer) -> Self {
         let (known, audit_growth) = (WriterCache::default(), Arc::default());
         let (sums, trouble) = (RunSums::default(), Trouble::default());
-        Self { conn, sealer, known, sums, audit_growth, trouble }
+        // What an earlier core left in the log may be old.
+        Self { conn, sealer, known, sums, audit_growth, trouble, unshredded: true }
     }
 
     /// How many groups have added to the audit, as they are committed.
@@ -178,6 +183,20 @@ impl Writer {
     fn exec(&self, sql: &str) -> Result<(), StoreError> {
         let mut statement = self.conn.prepare_cached(sql).map_err(from_sqlite)?;
         statement.execute(()).map(|_| ()).map_err(from_sqlite)
+    }
+
+    /// Empties the log if it may have keys that were overwritten; `false` if readers need it now.
+    /// It does not wait for them, since all that is to be written would wait with it.
+    pub(crate) fn shred(&mut self) -> Result<bool, StoreError> {
+        if !self.unshredded {
+            return Ok(true);
+        }
+        self.conn.busy_timeout(Duration::ZERO).map_err(from_sqlite)?;
+        let busy =
+            self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get::<_, bool>(0));
+        self.conn.busy_timeout(BUSY).map_err(from_sqlite)?;
+        self.unshredded = busy.map_err(from_sqlite)?;
+        Ok(!self.unshredded)
     }
 
     /// Moves the log into the file, so that a closed store is one file.

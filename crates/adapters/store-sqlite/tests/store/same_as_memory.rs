@@ -256,7 +256,7 @@ fn to_ask(n: usize, raise: bool) -> Append {
         stream: StreamId::Ask(id),
         expected: Seq(u64::from(!raise)),
         body: Body::Entries(vec![Entry::Ask(entry)]),
-        head: StreamHead { open: raise, run: None },
+        head: StreamHead::new(raise, None),
     }
 }
 

@@ -46,6 +46,7 @@ mod traces;
 mod trust;
 mod typescript_sdk;
 mod typescript_tools;
+mod withheld;
 mod worlds;
 
 #[cfg(target_os = "linux")]

@@ -42,6 +42,7 @@ fn old_runs_are_counted_and_removed_and_what_they_cost_stays() {
     home.run(&["runs", "purge", "--older-than", "1ms"]).code(2);
     let done = purge(&[&old[..], &["--yes"]].concat());
     assert_eq!((&done["purged"], &done["kept"]), (&json!(5), &json!(0)), "{done}");
+    assert_eq!(done["state"], "done", "{done}");
     assert_eq!((runs(&home, "lab"), runs(&home, "default")), (1, 1));
     assert_eq!(costs(&home), before);
     let told = home.run(&["runs", "purge", "--older-than", "1ms", "--yes"]).code(0);
@@ -75,6 +76,37 @@ fn runs_of_a_removed_world_go_on_going_after_a_kill() {
     let core = home.up();
     wait_for("the runs of the removed world to go", || (runs(&home, "lab") == 0).then_some(()));
     assert_eq!(costs(&home), before);
+    assert!(core.stop().code.is_some());
+    home.run(&["audit", "verify"]).code(0);
+}
+
+#[test]
+fn an_order_to_remove_runs_goes_on_after_a_kill_and_can_be_called_off() {
+    let home = TestHome::new();
+    let core = home.up();
+    home.run(&["worlds", "create", "lab"]).code(0);
+    spend(&home, 30, "lab");
+    let order = |arguments: &[&str]| {
+        let all = [&["runs", "purge", "--older-than", "1ms", "--yes", "--detach"], arguments];
+        home.run(&[&all.concat()[..], &["--json"]].concat()).code(0).json()
+    };
+    let given = order(&["--world", "lab"]);
+    // Acknowledged is written down: whatever the core had done by then, nothing stays.
+    core.kill();
+    let core = home.up();
+    wait_for("the runs to go", || (runs(&home, "lab") == 0).then_some(()));
+    let listed = || home.run(&["runs", "purge", "--list", "--json"]).code(0).json();
+    let ended = wait_for("the order to end", || {
+        listed().as_array()?.iter().find(|it| it["state"] == "done").cloned()
+    });
+    assert_eq!(ended["purge_id"], given["purge_id"], "{ended}");
+    assert_eq!((&ended["worlds"], &ended["kept"]), (&json!(["lab"]), &json!(0)), "{ended}");
+
+    let id = given["purge_id"].as_str().expect("an id");
+    let again = home.run(&["runs", "purge", "--cancel", id, "--json"]).code(0).json();
+    assert_eq!(again["state"], "done", "what is over stays as it is: {again}");
+    let none = home.run(&["runs", "purge", "--cancel", "nobody"]);
+    assert!(none.code == Some(1) && none.stderr.contains("purge.not_found"), "{none:#?}");
     assert!(core.stop().code.is_some());
     home.run(&["audit", "verify"]).code(0);
 }

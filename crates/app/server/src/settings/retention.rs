@@ -1,9 +1,10 @@
-//! `[[retention]]`: how long runs of some tools are kept.
+//! `[[retention]]`: how long runs of some tools are kept, and what of them.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use wharf_domain::permission::ToolPattern;
 use wharf_engine::RetentionRule;
+use wharf_vocab::Retain;
 use wharf_vocab::limits::RETENTION_DAYS_MAX;
 
 /// One `[[retention]]`.
@@ -12,19 +13,22 @@ use wharf_vocab::limits::RETENTION_DAYS_MAX;
 pub(super) struct Rule {
     #[serde(deserialize_with = "super::policy::tool")]
     tool: ToolPattern,
-    #[serde(deserialize_with = "days")]
-    days: u32,
+    #[serde(default, deserialize_with = "days")]
+    days: Option<u32>,
+    #[serde(default)]
+    retain: Retain,
 }
 
 /// The rules in the order in which they stand.
 pub(super) fn to_rules(rules: Vec<Rule>) -> Vec<RetentionRule> {
-    rules.into_iter().map(|Rule { tool, days }| RetentionRule { tool, days }).collect()
+    let rule = |Rule { tool, days, retain }| RetentionRule { tool, days, retain };
+    rules.into_iter().map(rule).collect()
 }
 
-fn days<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+fn days<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
     let days = u32::deserialize(from)?;
     if (1..=RETENTION_DAYS_MAX).contains(&days) {
-        return Ok(days);
+        return Ok(Some(days));
     }
     Err(D::Error::custom(format!("the key `days` must be a number from 1 to {RETENTION_DAYS_MAX}")))
 }
@@ -47,10 +51,12 @@ mod tests {
     #[test]
     fn a_rule_names_tools_and_days() {
         let rules = read("tool = \"llm/*\"\ndays = 7").expect("fits");
-        assert_eq!(rules[0].days, 7);
+        assert_eq!((rules[0].days, rules[0].retain), (Some(7), Retain::Full));
+        let rules = read("tool = \"llm/*\"\nretain = \"digest\"").expect("fits");
+        assert_eq!((rules[0].days, rules[0].retain), (None, Retain::Digest));
         for (rule, said) in [
             ("days = 7", "missing field `tool`"),
-            ("tool = \"llm/*\"", "missing field `days`"),
+            ("tool = \"llm/*\"\nretain = \"none\"", "unknown variant `none`"),
             ("tool = \"llm/*\"\ndays = 0", "from 1 to 36500"),
             ("tool = \"llm/*\"\ndays = 40000", "from 1 to 36500"),
             ("tool = \"llm\"\ndays = 7", "`tool` does not name tools"),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use wharf_vocab::{IdError, RunId, RunStatus, ToolId};
 use wharf_wire::rest_v1::{
-    CancelRun, CreateRun, PurgeRuns, PurgedRuns, Run, RunAccepted, RunAgain, RunCount,
+    CancelRun, CreateRun, Page, Purge, PurgeRuns, PurgedRuns, Run, RunAccepted, RunAgain, RunCount,
 };
 
 use crate::call::{Call, List};
@@ -42,6 +42,8 @@ pub struct RunFilter<'a> {
     pub error: Option<&'a str>,
     /// Only runs whose error's message contains this text.
     pub error_text: Option<&'a str>,
+    /// Only runs whose ids, tool or error (code and message) contain this text.
+    pub text: Option<&'a str>,
     /// Only runs accepted at or after this time: an RFC 3339 time, or an age such as `7d`.
     pub since: Option<&'a str>,
     /// Only runs accepted before this time, written like `since`.
@@ -49,7 +51,7 @@ pub struct RunFilter<'a> {
 }
 
 impl RunFilter<'_> {
-    fn parameters(&self) -> [(&'static str, Option<String>); 11] {
+    fn parameters(&self) -> [(&'static str, Option<String>); 12] {
         let words: Vec<&str> = self.status.iter().map(|status| status.as_str()).collect();
         let text = |value: Option<&str>| value.map(str::to_owned);
         [
@@ -62,6 +64,7 @@ impl RunFilter<'_> {
             ("id_prefix", text(self.id_prefix)),
             ("error", text(self.error)),
             ("error_text", text(self.error_text)),
+            ("text", text(self.text)),
             ("since", text(self.since)),
             ("until", text(self.until)),
         ]
@@ -205,6 +208,32 @@ impl Runs<'_> {
     /// again goes on where a core ended.
     pub async fn purge_many_surely(&self, which: &PurgeRuns) -> Result<PurgedRuns> {
         self.until_heard(|client| client.runs().purge_many(which)).await
+    }
+
+    /// Orders runs to be removed that are over, however many there are. The core goes on with it
+    /// by itself, also after a restart.
+    pub fn order_purge(&self, which: &PurgeRuns) -> Call<Purge> {
+        self.0.post_to(&["v1", "purges"]).body(which)
+    }
+
+    /// Orders to remove runs, the newest first.
+    pub fn purges(&self) -> Call<Page<Purge>> {
+        self.0.read_at(&["v1", "purges"])
+    }
+
+    /// How far an order to remove runs has come.
+    pub fn purge_order(&self, id: &str) -> Call<Purge> {
+        self.0.read_at(&["v1", "purges", id])
+    }
+
+    /// The same, asked for until the core has answered.
+    pub async fn purge_order_surely(&self, id: &str) -> Result<Purge> {
+        self.until_heard(|client| client.runs().purge_order(id)).await
+    }
+
+    /// Calls an order to remove runs off.
+    pub fn cancel_purge(&self, id: &str) -> Call<Purge> {
+        self.0.post_to(&["v1", "purges", id, "cancel"])
     }
 
     /// Makes a request again and again while the core is away, but not for ever.

@@ -87,6 +87,16 @@ choice! {
 }
 
 choice! {
+    /// What is kept of the values of a run that is over.
+    Retain of wharf_vocab::Retain {
+        /// All of them.
+        Full = "full",
+        /// Their hashes and sizes.
+        Digest = "digest",
+    }
+}
+
+choice! {
     /// What is booked for an attempt whose provider never gave a last account of its cost.
     UnknownCost of wharf_vocab::UnknownCost {
         /// What it had reported.

@@ -19,8 +19,8 @@ mod world;
 pub(crate) use agent::Agent;
 pub(crate) use ask::{Ask, AskDetail};
 pub(crate) use choice::{
-    AllowScope, AskKind, ChangeKind, CostBy, Direction, Durability, Mode, Publish, RunStatus,
-    StatsBy, UnknownCost,
+    AllowScope, AskKind, ChangeKind, CostBy, Direction, Durability, Mode, Publish, Retain,
+    RunStatus, StatsBy, UnknownCost,
 };
 pub(crate) use console::{Account, Search};
 pub(crate) use cost::Costs;
@@ -30,7 +30,7 @@ pub(crate) use mcp::McpServer;
 pub(crate) use page::{Connection, Edge, by_name, limit};
 pub(crate) use run::{Run, RunSummary};
 pub(crate) use runs::{
-    CancelRunsInput, CanceledRuns, PurgeRunsInput, PurgedRuns, RunAgainInput, RunCount,
+    CancelRunsInput, CanceledRuns, Purge, PurgeRunsInput, PurgedRuns, RunAgainInput, RunCount,
     RunFilterInput, RunLineage, RunStats, RunTree,
 };
 pub(crate) use system::{System, SystemSeries};

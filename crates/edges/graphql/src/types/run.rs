@@ -55,7 +55,7 @@ view! {
     // Only a run in full has these.
     } without {
         inputs, outputs, artifacts, continues, would_cost_micro, hold_micro, held_micro, receipt,
-        ask, attempts, transfers,
+        ask, attempts, transfers, kept,
     }
 }
 
@@ -90,6 +90,32 @@ pub(crate) struct Run {
     /// Files that the core handed to its provider or took from it, of attempts that have ended.
     #[graphql(complexity = "5 * child_complexity")]
     transfers: Vec<RunTransfer>,
+    /// Present when no more than hashes of its values are kept once it has ended.
+    kept: Option<KeptValues>,
+}
+
+view! {
+    /// What is kept of the values of a run once it has ended.
+    KeptValues of KeptValues {
+        /// `digest`: no more than hashes.
+        retain: super::Retain,
+        /// The hash in the place of its inputs; null while they are still known.
+        inputs: Option<ValueDigest>,
+        /// The hash in the place of its outputs; null while they are still known.
+        outputs: Option<ValueDigest>,
+        /// The hash in the place of its error's message and details; null while they are known.
+        error: Option<ValueDigest>,
+    }
+}
+
+view! {
+    /// The hash of a value that is not kept.
+    ValueDigest of ValueDigest {
+        /// BLAKE3 of the value as JSON without spaces and with the keys of objects in order.
+        b3: String,
+        /// The length of that JSON text.
+        bytes: Int64,
+    }
 }
 
 view! {
@@ -203,6 +229,7 @@ impl Run {
             asks,
             attempts: View::view(of.attempts.take().unwrap_or_default()),
             transfers: View::view(of.transfers.take().unwrap_or_default()),
+            kept: View::view(of.kept.take()),
             summary: View::view(of),
         }
     }

@@ -152,6 +152,9 @@ pub(crate) struct RunFilterInput {
     error: Option<String>,
     /// Only runs whose error's message contains this text.
     error_text: Option<String>,
+    /// Only runs whose world, id, tool, correlation id or error (code and message) contains this
+    /// text, whatever the case of its letters. Inputs and outputs are not searched.
+    text: Option<String>,
     /// Only runs accepted then or later.
     since: Option<DateTime>,
     /// Only runs accepted before then.
@@ -171,6 +174,7 @@ impl RunFilterInput {
             over_hold: self.over_hold.unwrap_or(false),
             error: self.error,
             error_text: self.error_text,
+            text: self.text,
             since: self.since.map(|at| at.0),
             until: self.until.map(|at| at.0),
         })
@@ -236,6 +240,42 @@ pub(crate) struct PurgeRunsInput {
 impl PurgeRunsInput {
     pub(crate) fn read(&self) -> Result<wharf_wire::rest_v1::PurgeRuns, Fault> {
         message(self)
+    }
+}
+
+view! {
+    /// An order to remove runs, and how far it has come.
+    Purge of Purge {
+        /// The order's id.
+        purge_id: String,
+        /// `running`, `done` or `canceled`.
+        state: String,
+        /// The worlds whose runs go.
+        worlds: Vec<String>,
+        /// Only runs of this tool.
+        tool: Option<String>,
+        /// Only runs in one of these.
+        status: Vec<RunStatus>,
+        /// Only runs that this token started.
+        caller: Option<String>,
+        /// Only runs that are part of this.
+        correlation_id: Option<String>,
+        /// Only runs accepted then or later.
+        since: Option<DateTime>,
+        /// Only runs accepted before then.
+        until: DateTime,
+        /// When it was given.
+        ordered_at: DateTime,
+        /// The token that gave it.
+        ordered_by: String,
+        /// When it ended.
+        ended_at: Option<DateTime>,
+        /// How many runs were removed. After the core was killed, up to 1,000 are not counted.
+        purged: Int64,
+        /// How many runs stay because a run under way needs them.
+        kept: Int64,
+        /// How many runs are still to be removed; null once it has ended.
+        left: Option<Int64>,
     }
 }
 

@@ -29,6 +29,8 @@ view! {
         requires_directive: bool,
         /// Whether it supports mock runs.
         mock: bool,
+        /// What is kept of the values of its runs once they have ended.
+        retain: super::Retain,
         /// What its provider says that it can do, such as `streaming`.
         capabilities: Vec<String>,
         /// Groups for display.

@@ -42,7 +42,7 @@ macro_rules! text {
 same!(String, bool, u32, f64, Value);
 text!(AskId, GrantId, LaunchId, ProviderId, RunId, SecretName, ToolId, WorldId);
 text!(wharf_vocab::ToolState, wharf_vocab::WaitKind, wharf_vocab::ProviderState);
-text!(wharf_vocab::AskOutcome);
+text!(wharf_vocab::AskOutcome, wharf_vocab::PurgeState);
 text!(wharf_vocab::SandboxLevel, wharf_vocab::Isolation);
 text!(wharf_vocab::McpEraChoice, wharf_vocab::McpSampling, wharf_vocab::McpRoots);
 

@@ -6,7 +6,7 @@ use wharf_vocab::{Fault, Verb, WorldId};
 use wharf_wire::rest_v1 as wire;
 
 use super::view::{View, view};
-use super::{Publish, UnknownCost, Usage};
+use super::{Publish, Retain, UnknownCost, Usage};
 use crate::access::CallerSession;
 use crate::scalars::{DateTime, Int64};
 
@@ -36,6 +36,8 @@ pub(crate) struct World {
     retention_days: Option<u32>,
     /// Days after which a run that has ended is removed; null for never.
     run_retention_days: Option<u32>,
+    /// What is kept of the values of its runs once they have ended.
+    retain: Retain,
     /// Rules about approvals that come before those for all worlds.
     #[graphql(complexity = "5 * child_complexity")]
     policy: Vec<PolicyRule>,
@@ -85,6 +87,7 @@ impl From<&WorldView> for World {
             publish,
             retention_days,
             run_retention_days,
+            retain,
             policy,
         } = wharf_views::world(view);
         Self {
@@ -99,6 +102,7 @@ impl From<&WorldView> for World {
             publish: publish.into(),
             retention_days,
             run_retention_days,
+            retain: retain.into(),
             policy: View::view(policy),
             id: world,
         }

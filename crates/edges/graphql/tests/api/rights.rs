@@ -32,6 +32,7 @@ const FIELDS: &[Field] = &[
     ),
     field("query { artifacts { edges { cursor } } }", "GET", "/v1/worlds/default/artifacts", ""),
     field("query { trace(path: \"/a\") { cut } }", "GET", "/v1/worlds/default/trace?path=/a", ""),
+    field("query { purges { purgeId } }", "GET", "/v1/purges", ""),
     field("query { costs { total { runs } } }", "GET", "/v1/costs", ""),
     field("query { costs(by: day) { total { runs } } }", "GET", "/v1/costs?by=day", ""),
     field(
@@ -82,6 +83,18 @@ const FIELDS: &[Field] = &[
         "POST",
         "/v1/runs/purge",
         "{\"until\": \"2001-01-01T00:00:00Z\"}",
+    ),
+    field(
+        "mutation { orderPurge(input: {until: \"2001-01-01T00:00:00Z\"}) { purgeId } }",
+        "POST",
+        "/v1/purges",
+        "{\"until\": \"2001-01-01T00:00:00Z\"}",
+    ),
+    field(
+        "mutation { cancelPurge(id: \"none\") { purgeId } }",
+        "POST",
+        "/v1/purges/none/cancel",
+        "",
     ),
     field("mutation { runAgain(id: \"none\") { runId } }", "POST", "/v1/runs/none/again", ""),
     field(

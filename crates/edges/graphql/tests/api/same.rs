@@ -25,6 +25,7 @@ const PAIRS: &[Pair] = &[
             "heldMicro",
             "holdMicro",
             "inputs",
+            "kept",
             "outputs",
             "receipt",
             "transfers",
@@ -72,6 +73,9 @@ const PAIRS: &[Pair] = &[
     ("TraceStep", "TraceStep", &[], &[]),
     ("TraceRun", "TraceRun", &[], &[]),
     // REST sums up the costs alone and has a page of one.
+    ("Purge", "Purge", &[], &[]),
+    ("KeptValues", "KeptValues", &[], &[]),
+    ("ValueDigest", "ValueDigest", &[], &[]),
     ("Costs", "Costs", &["nextCursor", "saturated", "totalMicro"], &["total"]),
     ("CostItem", "CostItem", &[], &[]),
     ("Changes", "Changes", &[], &[]),

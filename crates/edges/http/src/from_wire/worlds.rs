@@ -14,6 +14,7 @@ pub(crate) fn new_world(request: CreateWorld) -> Result<(WorldId, WorldSettings)
         run_retention_days: Some(request.run_retention_days),
         policy: Some(request.policy),
         unknown_cost: request.unknown_cost,
+        retain: request.retain,
     };
     Ok((request.world, changed(settings)?.applied_to(&WorldSettings::default())))
 }

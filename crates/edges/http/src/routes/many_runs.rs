@@ -3,7 +3,7 @@
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use futures::{StreamExt as _, stream};
 use wharf_domain::Caller;
@@ -47,6 +47,24 @@ routes! {
     purge_runs => post("/v1/runs/purge", Need::ADMIN, purge)
         .takes::<PurgeRuns>()
         .gives::<wire::PurgedRuns>(200, "How many runs were removed.");
+    /// Orders every run to be removed that has ended, fits and was accepted before a fixed time,
+    /// however many there are. The order is kept: it is gone on with after a restart of the core.
+    order_purge => post("/v1/purges", Need::ADMIN, order_purge)
+        .takes::<PurgeRuns>()
+        .gives::<wire::Purge>(202, "The order was written down.");
+    /// Lists orders to remove runs, newest first: those under way, and of each world the last 16
+    /// that have ended.
+    list_purges => get("/v1/purges", Need::ADMIN, purges)
+        .lists::<wire::Purge>("The orders.");
+    /// Shows how far an order to remove runs has come.
+    show_purge => get("/v1/purges/{purge_id}", Need::ADMIN, show_purge)
+        .gives::<wire::Purge>(200, "The order.")
+        .missing("order");
+    /// Calls an order to remove runs off. What was removed stays removed. An order that has ended
+    /// stays as it is.
+    cancel_purge => post("/v1/purges/{purge_id}/cancel", Need::ADMIN, cancel_purge)
+        .gives::<wire::Purge>(200, "The order as it is now.")
+        .missing("order");
     /// Counts runs by the time they were accepted.
     run_stats => get("/v1/stats/runs", Need::READ, stats)
         .of_time()
@@ -144,6 +162,37 @@ async fn purge(ApiCall { app, caller }: ApiCall, JsonBody(request): JsonBody<Pur
     let handle = app.handle.clone();
     let work =
         async move { wharf_views::purge_runs(&handle, &caller, (query, worlds), &request).await };
+    answer::ok(&to_its_end(work).await?)
+}
+
+async fn order_purge(
+    ApiCall { app, caller }: ApiCall,
+    JsonBody(request): JsonBody<PurgeRuns>,
+) -> Answer {
+    let query = wharf_views::purge_filter(&request)?;
+    let worlds = access::worlds_for(&caller, Verb::Admin, request.world.as_ref())?;
+    let handle = app.handle.clone();
+    let work =
+        async move { wharf_views::order_purge(&handle, &caller, (query, worlds), &request).await };
+    Ok(answer::json(StatusCode::ACCEPTED, &to_its_end(work).await?))
+}
+
+async fn purges(ApiCall { app, caller }: ApiCall) -> Answer {
+    let items = wharf_views::purges(&app.handle, &caller).await?;
+    answer::ok(&wire::Page { items, next_cursor: None })
+}
+
+async fn show_purge(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
+    let view = app.handle.runs().purge_order(&caller, segments.get("purge_id"))?;
+    answer::ok(&wharf_views::purge(&app.handle, &caller, &view).await?)
+}
+
+async fn cancel_purge(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
+    let (handle, id) = (app.handle.clone(), segments.get("purge_id").to_owned());
+    let work = async move {
+        let view = handle.runs().cancel_purge(&caller, &id).await?;
+        wharf_views::purge(&handle, &caller, &view).await
+    };
     answer::ok(&to_its_end(work).await?)
 }
 

@@ -179,6 +179,12 @@ impl Route {
                 "Only runs whose error's message contains this text, whatever the case of its \
                  letters.",
             )
+            .query::<String>(
+                "text",
+                "Only runs whose world, id, tool, correlation id or error (code and message) \
+                 contains this text, whatever the case of its letters. Inputs and outputs are not \
+                 searched.",
+            )
             .of_time()
     }
 

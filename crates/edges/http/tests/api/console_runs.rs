@@ -71,6 +71,10 @@ async fn c011_runs_are_narrowed_by_caller_parent_correlation_id_and_several_stat
     assert_eq!(edge.ids("over_hold=true").await, [""; 0]);
     assert_eq!(edge.ids("error=tool.*").await, ["abc-2"]);
     assert_eq!(edge.ids("error=tool.timeout&error_text=LONGER").await, ["abc-2"]);
+    assert_eq!(edge.ids("text=LONGER").await, ["abc-2"]);
+    assert_eq!(edge.ids("text=tool.TIME").await, ["abc-2"]);
+    assert_eq!(edge.ids("text=abc").await, ["abc-2", "abc-1"]);
+    assert_eq!(edge.ids("text=wharf/ECHO&correlation_id=batch").await, ["abc-1"]);
     assert_eq!(edge.ids("error=tool").await, [""; 0]);
     assert_eq!(edge.ids("error_text=nobody%20says%20so").await, [""; 0]);
     for bad in ["status=failed,gone", "parent=nap", "caller=%20", "over_hold=1"] {

@@ -111,5 +111,6 @@ fn terms(process: &Process, upstream: &Upstream) -> Result<OfferTerms, Fault> {
         has_headers: !is_launched && upstream.era() == McpEra::Modern,
         reattach: !is_launched,
         timeout_ms: process.agent.manifest.limits.call_ms,
+        retain: details.retain,
     })
 }

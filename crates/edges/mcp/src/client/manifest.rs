@@ -19,7 +19,7 @@ use wharf_domain::provider::{
 use wharf_hosting::{
     ManifestFields, ManifestFile, ReadManifest, open_plain, rate, read_bounded, toml_table,
 };
-use wharf_vocab::{Code, Digest, Fault, ProviderId, SandboxLevel, SecretName};
+use wharf_vocab::{Code, Digest, Fault, ProviderId, Retain, SandboxLevel, SecretName};
 
 use super::link::dial::UpstreamAddress;
 
@@ -64,6 +64,7 @@ const KNOWN: &[&str] = &[
     "era",
     "sampling",
     "roots",
+    "retain",
     "oauth",
     "timeout_s",
     "max_concurrency",
@@ -163,6 +164,7 @@ fn details(fields: &ManifestFields<'_>) -> Result<McpDetails, Fault> {
     details.sandbox =
         fields.word("sandbox", "none, basic, standard or strict", SandboxLevel::parse)?;
     details.sampling = fields.word("sampling", "auto, caller, model or refuse", sampling)?;
+    details.retain = fields.word("retain", "full or digest", Retain::parse)?.unwrap_or_default();
     details.roots = fields.word("roots", "approved or caller", roots)?.unwrap_or_default();
     details.oauth = oauth(fields)?;
     Ok(details)

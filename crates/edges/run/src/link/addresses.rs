@@ -31,7 +31,7 @@ impl ShownAddresses {
         match piece {
             Progress::Text { text, .. } | Progress::Log { text, .. } => self.text(text),
             Progress::Partial { value, .. } => self.value(value),
-            Progress::Phase { .. } | Progress::Gap { .. } => {}
+            Progress::Phase { .. } | Progress::Gap { .. } | Progress::Withheld => {}
         }
     }
 

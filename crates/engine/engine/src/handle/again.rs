@@ -48,6 +48,10 @@ impl RunCalls<'_> {
     /// The request that runs again what a run did. Parts of addresses that let whoever knows them
     /// in are written nowhere, so inputs that are addresses have to be given anew.
     pub async fn again(self, run: &Run, changes: AgainChanges) -> Result<NewRun, Fault> {
+        if run.is_withheld() {
+            let message = "The inputs of this run were not kept; start it with inputs of your own.";
+            return Err(Fault::new(Code::RunValuesNotKept, message));
+        }
         let run = self.with_inputs(std::sync::Arc::new(run.clone())).await?;
         let spec = &run.spec;
         // Names and values of another protocol mean nothing here, not even a suffix.

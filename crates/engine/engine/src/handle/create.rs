@@ -16,6 +16,7 @@ use super::scope::ResolvedRequest;
 use super::{RunCalls, misfit, no_world, stopped};
 use crate::admission::{self, InputCheck};
 use crate::catalog::CatalogTool;
+use crate::retention::retain_of;
 use crate::shard::{ClaimValue, Create, Input, Reply, conflict};
 
 impl RunCalls<'_> {
@@ -165,6 +166,8 @@ impl RunCalls<'_> {
             hold_micro,
             free,
             unlimited: durability == Durability::Memory && !is_limited,
+            retain: retain_of(&tool.def, &world.settings, &self.0.inner.retention),
+            inputs_kept: None,
             unknown_cost: world.settings.unknown_cost,
             gate,
             approval,

@@ -84,6 +84,7 @@ impl RunRecord {
     pub fn public(self, run_id: &RunId) -> Option<PublicEvent> {
         let Self { seq, at, item, retry, ended } = self;
         let kind = match item {
+            HistoryItem::Progress(Progress::Withheld) => return None,
             HistoryItem::Progress(piece) => EventKind::Progress(piece),
             HistoryItem::Entry(Entry::Run(entry)) => match entry {
                 RunEntry::Created(_) => EventKind::Queued { reason: None },
@@ -140,6 +141,6 @@ pub fn progress_value(piece: Progress) -> Option<Value> {
         Progress::Text { channel, text } => json!({"channel": channel, "text": text}),
         Progress::Phase { phase, fraction } => json!({"phase": phase, "fraction": fraction}),
         Progress::Log { level, text } => json!({"level": level.as_str(), "text": text}),
-        Progress::Gap { .. } => return None,
+        Progress::Gap { .. } | Progress::Withheld => return None,
     })
 }

@@ -23,6 +23,7 @@ mod offers;
 mod outputs;
 mod providers;
 mod purge;
+mod purge_orders;
 mod reads;
 mod request;
 mod runs;
@@ -61,6 +62,7 @@ pub use names::{NameLimit, NameLimits};
 pub use outputs::{AttemptEnd, AttemptOutputs, WrittenFile};
 pub use providers::CatalogChanges;
 pub use purge::{OVER, PurgedRuns};
+pub use purge_orders::PurgeView;
 pub use request::{NewRun, RunSeats};
 pub use runs::AcceptedRun;
 pub use trace::{FarRun, FileTrace, RunLineage, TRACE_DEPTH_MAX};
@@ -86,6 +88,7 @@ use children::Children;
 use in_use::InUse;
 use names::Names;
 use offers::Offers;
+use purge_orders::PurgeProgress;
 
 /// Messages that may wait for the shell; beyond it, senders wait.
 const MESSAGES_WAITING_MAX: usize = 4096;
@@ -188,6 +191,8 @@ struct EngineState {
     names: Names,
     retention: Vec<RetentionRule>,
     traces: Traces,
+    /// What orders to remove runs have done and nobody wrote down yet.
+    purges: PurgeProgress,
 }
 
 impl std::fmt::Debug for Handle {
@@ -252,6 +257,7 @@ impl Handle {
             names: Names::new(options.names),
             retention: options.retention,
             traces,
+            purges: PurgeProgress::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }

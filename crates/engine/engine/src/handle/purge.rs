@@ -19,7 +19,7 @@ use crate::retention::Retention;
 use crate::shard::Input;
 
 /// Runs that go together.
-const TOGETHER: usize = 50;
+pub(super) const TOGETHER: usize = 50;
 /// The longest pause between two such groups.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// Bytes that are given back to the file system together.
@@ -111,6 +111,7 @@ impl RunCalls<'_> {
                 done.purged += u64::from(self.0.inner.hub.forget_memory(&run.key));
                 continue;
             }
+            self.0.inner.hub.forget_memory(&run.key);
             match self.stored_run(&run.key).await {
                 Ok(stored) => streams.extend(streams_of(&stored)),
                 // Somebody else was faster.
@@ -182,6 +183,13 @@ impl RunCalls<'_> {
             let Some(next) = page.next else { return Ok(done) };
             query.before = Some(next);
         }
+    }
+
+    /// Forgets values that are not kept, where their time is over, and makes sure that the store
+    /// has them nowhere; `false` if it must be asked again for that.
+    pub async fn shred_values(self) -> Result<bool, Fault> {
+        self.0.inner.hub.forget_values(self.0.now());
+        Ok(self.0.inner.store.shred().await?)
     }
 
     /// Gives room that nothing uses back to the file system, a little at a time.

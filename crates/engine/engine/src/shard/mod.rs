@@ -215,7 +215,7 @@ impl Shard {
             stream: StreamId::Notice(id),
             expected: Seq(1),
             body: Body::Entries(vec![over]),
-            head: StreamHead { open: false, run: None },
+            head: StreamHead::new(false, None),
         };
         let batch = Batch { appends: vec![append], ..self.batch(now) };
         self.send_nobodys(batch, out);

@@ -249,7 +249,7 @@ impl Shard {
                 stream: stream.clone(),
                 expected: slot.seq,
                 body: Body::Entries(vec![change.entry]),
-                head: StreamHead { open: !next.is_gone(), run: None },
+                head: StreamHead::new(!next.is_gone(), None),
             };
             slot.pending = Some((next, ticket));
             let batch = Batch {

@@ -180,7 +180,14 @@ impl Shard {
         let mut batch = self.batch(now);
         let no = batch.no;
         let next = Arc::new(decision.next);
-        let head = StreamHead { open: !next.is_over(), run: Some(next.summary()) };
+        let sealed_with = next.spec.is_withheld().then(|| key.clone());
+        let summary = next.summary();
+        let summary = if next.is_withheld() { summary.withheld() } else { summary };
+        let head = StreamHead {
+            open: !next.is_over(),
+            run: Some(summary),
+            sealed_with: sealed_with.clone(),
+        };
         let (pieces, bytes) = slot.progress.take();
         self.progress_waiting_bytes -= bytes;
         let mut seq = slot.seq;
@@ -197,14 +204,17 @@ impl Shard {
         for (ask_id, entry) in decision.asks {
             let raised = matches!(entry, wharf_domain::AskEntry::Raised(_));
             let expected = if raised { Seq(0) } else { Seq(1) };
-            let head = StreamHead { open: raised, run: None };
+            let sealed_with = sealed_with.clone();
+            let head = StreamHead { open: raised, run: None, sealed_with };
             let body = Body::Entries(vec![Entry::Ask(entry)]);
             append(&mut batch, StreamId::Ask(ask_id), expected, body, head);
         }
         for notice in decision.notices {
             let stream = StreamId::Notice(notice.ask_id.clone());
             let body = Body::Entries(vec![Entry::Notice(NoticeEntry::Owed(Box::new(notice)))]);
-            append(&mut batch, stream, Seq(0), body, StreamHead { open: true, run: None });
+            let sealed_with = sealed_with.clone();
+            let head = StreamHead { open: true, run: None, sealed_with };
+            append(&mut batch, stream, Seq(0), body, head);
         }
         if let Cause::Create { claim, .. } = &cause {
             batch.claims.extend(claim.clone());
@@ -217,6 +227,7 @@ impl Shard {
 
         let batch = Arc::new(batch);
         let stored = match next.spec.durability {
+            Durability::Journal if next.is_withheld() => Arc::new(withheld(&batch)),
             Durability::Journal => Arc::clone(&batch),
             Durability::Memory => {
                 Arc::new(Batch { ledger: late::repeatable(&batch, &next), ..only_shared(&batch) })
@@ -378,6 +389,20 @@ fn only_shared(batch: &Batch) -> Batch {
         artifacts: batch.artifacts.clone(),
         ..*batch
     }
+}
+
+/// What of the last batch of a run is written down whose values are not kept.
+fn withheld(batch: &Batch) -> Batch {
+    let without = |append: &Append| {
+        let body = match &append.body {
+            Body::Entries(entries) => {
+                Body::Entries(entries.iter().cloned().map(Entry::withheld).collect())
+            }
+            Body::Progress(pieces) => Body::Progress(vec![Progress::Withheld; pieces.len()]),
+        };
+        Append { body, ..append.clone() }
+    };
+    Batch { appends: batch.appends.iter().map(without).collect(), ..batch.clone() }
 }
 
 fn is_empty(batch: &Batch) -> bool {

@@ -65,7 +65,8 @@ pub(super) struct PendingBatch {
     pub(super) no: CommitNo,
     /// What becomes true with it, as watchers will see it.
     pub(super) batch: Arc<Batch>,
-    /// What is handed to the store: the same, or for a run in memory only its money.
+    /// What is handed to the store: the same, for a run in memory only its money, and for the end
+    /// of a run whose values are not kept what there is besides them.
     pub(super) stored: Arc<Batch>,
     pub(super) next: Arc<Run>,
     pub(super) next_seq: Seq,

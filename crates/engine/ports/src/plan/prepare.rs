@@ -1,7 +1,7 @@
 //! Turns a batch into what a writer binds, on the thread of whoever commits it.
 
 use wharf_domain::{ArtifactOp, LedgerOp, RunSummary};
-use wharf_vocab::{CommitNo, Epoch, Micro, ShardId, StreamId, Timestamp, ToolId};
+use wharf_vocab::{CommitNo, Epoch, Micro, RunKey, ShardId, StreamId, Timestamp, ToolId};
 
 use crate::{Append, Batch, Body, Claim, StoreError, StoreErrorKind, wall_ms};
 
@@ -63,6 +63,8 @@ pub struct PreparedAppend {
     pub open: bool,
     /// For a run: what lists show.
     pub run: Option<PreparedRun>,
+    /// The run with whose end its values go.
+    pub sealed_with: Option<RunKey>,
 }
 
 /// What lists and sums need to know of a run.
@@ -140,6 +142,7 @@ fn prepare(append: &Append, encode: fn(&Body) -> Vec<u8>) -> Result<PreparedAppe
         replaces: append.body.replaces_earlier(),
         open: append.head.open,
         run: append.head.run.as_ref().map(prepare_run).transpose()?,
+        sealed_with: append.head.sealed_with.clone(),
     })
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_with_macros::skip_serializing_none;
 pub use wharf_vocab::{McpEraChoice, McpRoots, McpSampling};
-use wharf_vocab::{SandboxLevel, SecretName};
+use wharf_vocab::{Retain, SandboxLevel, SecretName};
 
 /// What only an MCP server declares.
 #[skip_serializing_none]
@@ -45,6 +45,9 @@ pub struct McpDetails {
     /// Which folders it is told of.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub roots: McpRoots,
+    /// What is kept of the values of its tools' runs when they are over.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub retain: Retain,
     /// How somebody logs in to it.
     pub oauth: Option<McpLogin>,
 }
@@ -66,6 +69,7 @@ impl McpDetails {
             sandbox: None,
             sampling: None,
             roots: McpRoots::Approved,
+            retain: Retain::Full,
             oauth: None,
         }
     }

@@ -10,7 +10,7 @@ use wharf_vocab::{
     Timestamp, ToolId,
 };
 
-use super::RunSpec;
+use super::{KeptDigests, RunSpec};
 use crate::{Actor, Artifact, AskSpec, Metered, Move, Outcome, Resolution, Via};
 
 /// One entry of a run's stream.
@@ -256,6 +256,9 @@ pub struct Ended {
     /// Whether the provider never gave a last account of what the last attempt cost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
+    /// What is known of what the run gave, where that itself is not written down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Box<KeptDigests>>,
 }
 
 impl Ended {
@@ -268,6 +271,7 @@ impl Ended {
             metered: Metered::default(),
             given: None,
             incomplete: false,
+            kept: None,
         }
     }
 }

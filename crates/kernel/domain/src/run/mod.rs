@@ -8,6 +8,7 @@ mod entry;
 mod input;
 mod inputs;
 mod spec;
+mod withheld;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub use entry::{
 pub use input::{AttemptError, AttemptReport, InputKind, NewAsk, Phase, RunInput, Verdict, legal};
 pub use inputs::{Inputs, UnloadedInputs};
 pub use spec::{Addresses, McpTerms, RunContext, RunSpec, TaskRef};
+pub use withheld::{KeptDigests, ValueDigest};
 
 use decide::DISPATCH;
 
@@ -88,6 +90,8 @@ pub struct Run {
     pub artifacts: Vec<Artifact>,
     /// How it ended.
     pub outcome: Option<Outcome>,
+    /// What is known of what it gave, once that itself is not kept any more.
+    pub kept: Option<Box<KeptDigests>>,
 }
 
 /// An attempt under way.
@@ -304,6 +308,7 @@ impl Run {
             publishing: None,
             artifacts: Vec::new(),
             outcome: None,
+            kept: None,
         }
     }
 
@@ -369,6 +374,7 @@ impl Run {
                 self.artifacts.clone_from(&entry.artifacts);
                 self.ended_at = Some(at);
                 self.outcome = Some(entry.outcome.clone());
+                self.kept.clone_from(&entry.kept);
             }
         }
     }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_with_macros::skip_serializing_none;
 use wharf_vocab::{
-    AccountId, AskId, Digest, Durability, Micro, Mode, Object, ProviderId, Publish, RunId, RunKey,
-    SeatId, Timestamp, ToolId, UnknownCost,
+    AccountId, AskId, Digest, Durability, Micro, Mode, Object, ProviderId, Publish, Retain, RunId,
+    RunKey, SeatId, Timestamp, ToolId, UnknownCost,
 };
 
-use super::{Inputs, Run};
+use super::{Inputs, Run, ValueDigest};
 use crate::scope::{Bindings, ReadObject, SecretAddresses};
-use crate::world::{direct, is_direct, is_reported};
+use crate::world::{direct, is_direct, is_full, is_reported};
 use crate::{CallerRef, Gate, KeysKept};
 
 /// What a run was asked to do, with the facts of its tool that rules depend on.
@@ -25,6 +25,12 @@ pub struct RunSpec {
     pub tool_hash: Digest,
     /// The inputs under their names; those that are references have the text that records may have.
     pub inputs: Inputs,
+    /// What is known of the inputs, once they themselves are not kept any more.
+    #[serde(default)]
+    pub inputs_kept: Option<ValueDigest>,
+    /// What is kept of its values when it is over.
+    #[serde(default, skip_serializing_if = "is_full")]
+    pub retain: Retain,
     /// Where outputs go, by their names.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     pub outputs: Object,
@@ -122,6 +128,11 @@ impl RunSpec {
         self.is_paid() && !self.free && !self.unlimited
     }
 
+    /// Whether no more than hashes of its values are written down when it is over.
+    pub fn is_withheld(&self) -> bool {
+        self.retain == Retain::Digest && self.durability == Durability::Journal
+    }
+
     /// The files that the run reads, which an approval is bound to.
     pub fn files(&self) -> BTreeMap<String, ReadObject> {
         self.bindings.files().map(|(name, read)| (name.clone(), read.clone())).collect()
@@ -148,7 +159,8 @@ impl RunSpec {
     /// nowhere stay as they are known here.
     pub fn with_inputs_of(&self, stored: &Self) -> Self {
         debug_assert!(self.digest == stored.digest, "both are of one request");
-        Self { inputs: stored.inputs.clone(), ..self.clone() }
+        let (inputs, inputs_kept) = (stored.inputs.clone(), stored.inputs_kept.clone());
+        Self { inputs, inputs_kept, ..self.clone() }
     }
 }
 

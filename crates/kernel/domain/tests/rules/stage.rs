@@ -49,6 +49,8 @@ impl Default for Plan {
             tool: "acme/work".parse().expect("a tool id"),
             tool_hash: Digest::of(&[b"definition"]),
             inputs: object("secret").into(),
+            inputs_kept: None,
+            retain: wharf_vocab::Retain::Full,
             outputs: Object::new(),
             bindings: wharf_domain::scope::Bindings::default(),
             addresses: wharf_domain::run::Addresses::default(),

@@ -7,8 +7,8 @@ use wharf_domain::{
 };
 use wharf_vocab::limits::WORLD_RULES_MAX;
 use wharf_vocab::{
-    AccountId, AskId, Code, Digest, Direction, Fault, Publish, Timestamp, ToolId, UnknownCost,
-    WorldId,
+    AccountId, AskId, Code, Digest, Direction, Fault, Publish, Retain, Timestamp, ToolId,
+    UnknownCost, WorldId,
 };
 
 use crate::stage::CANARY;
@@ -84,6 +84,7 @@ fn t041_two_who_change_different_settings_both_have_their_way() {
         retention_days: Some(Some(7)),
         run_retention_days: Some(Some(90)),
         policy: Some(vec![rule()]),
+        retain: Some(Retain::Digest),
         unknown_cost: Some(UnknownCost::Held),
         ..Default::default()
     };
@@ -99,6 +100,7 @@ fn t041_two_who_change_different_settings_both_have_their_way() {
         publish: Publish::Staged,
         retention_days: Some(7),
         run_retention_days: Some(90),
+        retain: Retain::Digest,
         policy: vec![rule()],
         unknown_cost: UnknownCost::Held,
     };

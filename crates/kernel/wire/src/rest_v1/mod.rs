@@ -23,8 +23,8 @@ use serde_json::Value;
 use serde_with_macros::skip_serializing_none;
 use utoipa::ToSchema;
 use wharf_vocab::{
-    AskId, DateTime, Durability, Fault, GrantId, Mode, Object, RunId, RunStatus, SeatId, Severity,
-    ToolId, Verdict, WaitKind, WorldId,
+    AskId, DateTime, Durability, Fault, GrantId, Mode, Object, Retain, RunId, RunStatus, SeatId,
+    Severity, ToolId, Verdict, WaitKind, WorldId,
 };
 
 pub use agent::{
@@ -50,8 +50,8 @@ pub use overview::{
     ProviderLaunch, ProviderUsage, ProviderUsagePoint, Search,
 };
 pub use runs::{
-    CancelRuns, CanceledRuns, PurgeRuns, PurgedRuns, RunAgain, RunAttempt, RunCount, RunLineage,
-    RunNode, RunStats, RunStatsItem, RunTransfer, RunTree,
+    CancelRuns, CanceledRuns, Purge, PurgeRuns, PurgedRuns, RunAgain, RunAttempt, RunCount,
+    RunLineage, RunNode, RunStats, RunStatsItem, RunTransfer, RunTree,
 };
 pub use system::{
     CoreLog, CoreLogLine, EndedRuns, System, SystemLimit, SystemPoint, SystemQueue, SystemSeries,
@@ -225,6 +225,38 @@ pub struct Run {
     /// not among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<Vec<RunTransfer>>,
+    /// Present when no more than hashes of its values are kept once it has ended; not in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<KeptValues>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_full(retain: &Retain) -> bool {
+    *retain == Retain::Full
+}
+
+/// What is kept of the values of a run once it has ended.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KeptValues {
+    /// `digest`: no more than hashes.
+    pub retain: Retain,
+    /// The hash in the place of its inputs; absent while they are still known.
+    pub inputs: Option<ValueDigest>,
+    /// The hash in the place of its outputs; absent while they are still known.
+    pub outputs: Option<ValueDigest>,
+    /// The hash in the place of its error's message and details; absent while they are still
+    /// known.
+    pub error: Option<ValueDigest>,
+}
+
+/// The hash of a value that is not kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ValueDigest {
+    /// BLAKE3 of the value as JSON without spaces and with the keys of objects in order.
+    pub b3: String,
+    /// The length of that JSON text.
+    pub bytes: u64,
 }
 
 /// What a run waits for while it is `queued` or `waiting`.

@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_with_macros::skip_serializing_none;
 use utoipa::ToSchema;
-use wharf_vocab::{DateTime, Direction, GrantId, Mode, RunId, RunStatus, ToolId, WorldId};
+use wharf_vocab::{
+    DateTime, Direction, GrantId, Mode, PurgeState, RunId, RunStatus, ToolId, WorldId,
+};
 
 use super::{Artifact, ErrorInfo, Run, TraceStep};
 
@@ -165,6 +167,42 @@ pub struct PurgedRuns {
     pub more: bool,
 }
 
+/// An order to remove runs, and how far it has come.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Purge {
+    /// The order's id.
+    pub purge_id: String,
+    /// Whether runs are still being removed.
+    pub state: PurgeState,
+    /// The worlds whose runs go.
+    pub worlds: Vec<WorldId>,
+    /// Only runs of this tool.
+    pub tool: Option<ToolId>,
+    /// Only runs in one of these statuses.
+    pub status: Vec<RunStatus>,
+    /// Only runs that this token started.
+    pub caller: Option<GrantId>,
+    /// Only runs that are part of this.
+    pub correlation_id: Option<String>,
+    /// Only runs accepted at or after this time.
+    pub since: Option<DateTime>,
+    /// Only runs accepted before this time.
+    pub until: DateTime,
+    /// When it was given.
+    pub ordered_at: DateTime,
+    /// The token that gave it.
+    pub ordered_by: GrantId,
+    /// When it ended.
+    pub ended_at: Option<DateTime>,
+    /// How many runs were removed. After the core was killed, up to 1,000 of them are not counted.
+    pub purged: u64,
+    /// How many runs stay because a run in progress needs them.
+    pub kept: u64,
+    /// How many runs are still to be removed; absent once it has ended.
+    pub left: Option<u64>,
+}
+
 /// `POST /v1/runs/{id}/again`; the body may be empty. What is absent is as it was.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -247,6 +285,7 @@ mod tests {
                 "CanceledRuns" => survives::<CanceledRuns>(data),
                 "PurgeRuns" => survives::<PurgeRuns>(data),
                 "PurgedRuns" => survives::<PurgedRuns>(data),
+                "Purge" => survives::<Purge>(data),
                 "RunAgain" => survives::<RunAgain>(data),
                 "RunTree" => survives::<RunTree>(data),
                 "RunLineage" => survives::<RunLineage>(data),
@@ -261,7 +300,7 @@ mod tests {
                 other => panic!("{other} is no message"),
             }
         }
-        assert_eq!(names.len(), 17, "each message has an example");
+        assert_eq!(names.len(), 18, "each message has an example");
     }
 
     #[test]

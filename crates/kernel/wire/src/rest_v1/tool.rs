@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_with_macros::skip_serializing_none;
 use utoipa::ToSchema;
-use wharf_vocab::{ProviderId, ToolId, ToolState};
+use wharf_vocab::{ProviderId, Retain, ToolId, ToolState};
 
 use super::ToolServer;
 
@@ -31,6 +31,9 @@ pub struct Tool {
     /// Whether it supports mock runs.
     #[serde(default)]
     pub mock: bool,
+    /// What is kept of the values of its runs once they have ended.
+    #[serde(default, skip_serializing_if = "super::is_full")]
+    pub retain: Retain,
     /// Capabilities its provider declares, such as `streaming`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,

@@ -4,7 +4,7 @@ use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_with_macros::skip_serializing_none;
 use utoipa::ToSchema;
-use wharf_vocab::{DateTime, Publish, UnknownCost, WorldId};
+use wharf_vocab::{DateTime, Publish, Retain, UnknownCost, WorldId};
 
 /// A world and its account.
 #[skip_serializing_none]
@@ -33,6 +33,9 @@ pub struct World {
     pub retention_days: Option<u32>,
     /// Days after which a run that has ended is removed; absent means never.
     pub run_retention_days: Option<u32>,
+    /// What is kept of the values of its runs once they have ended.
+    #[serde(default, skip_serializing_if = "super::is_full")]
+    pub retain: Retain,
     /// Rules about approvals, applied before those for all worlds.
     #[serde(default)]
     pub policy: Vec<PolicyRule>,
@@ -92,6 +95,8 @@ pub struct CreateWorld {
     pub policy: Vec<PolicyRule>,
     /// What is booked when the cost of an attempt is unknown; `reported` when absent.
     pub unknown_cost: Option<UnknownCost>,
+    /// What is kept of the values of its runs once they have ended; `full` when absent.
+    pub retain: Option<Retain>,
 }
 
 /// `PATCH /v1/worlds/{w}`: changes the named settings. Null removes a limit.
@@ -120,6 +125,9 @@ pub struct SetWorld {
     /// What is booked when the cost of an attempt is unknown.
     #[serde(default, deserialize_with = "given")]
     pub unknown_cost: Option<UnknownCost>,
+    /// What is kept of the values of its runs once they have ended.
+    #[serde(default, deserialize_with = "given")]
+    pub retain: Option<Retain>,
 }
 
 /// `POST /v1/worlds/{w}/corrections`: corrects what the world's account says was spent.

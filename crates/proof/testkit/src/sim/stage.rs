@@ -188,6 +188,8 @@ impl Request {
             tool: tool.id(),
             tool_hash: Digest::of(&[tool.name.as_bytes()]),
             inputs: inputs.into(),
+            inputs_kept: None,
+            retain: wharf_vocab::Retain::Full,
             outputs: Object::new(),
             bindings: Bindings::default(),
             addresses: Addresses::default(),

@@ -14,6 +14,7 @@ Examples:
   wharf runs
   wharf runs list --status failed,refused --since 24h
   wharf runs list --error 'tool.*' --text refused --since 7d
+  wharf runs list --text invoice
   wharf runs list --caller g-0193 --until 7d
   wharf runs list --world lab --tool wharf/count --all --json")]
 pub(crate) struct RunsListArgs {
@@ -41,7 +42,8 @@ pub(crate) struct RunsListArgs {
     /// Only runs that did not succeed with this code, such as tool.timeout or 'tool.*'
     #[arg(long, value_name = "CODE")]
     error: Option<String>,
-    /// Only runs whose error's message contains this text
+    /// Only runs whose world, id, tool, correlation id or error (code and message) contains this
+    /// text; inputs and outputs are not searched
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
     /// Only runs accepted since then: a time, or an age such as 7d or 24h
@@ -95,7 +97,8 @@ pub(crate) async fn run(args: RunsListArgs, context: &Context) -> Result<Exit> {
         correlation_id: args.correlation_id.as_deref(),
         id_prefix: args.id_prefix.as_deref(),
         error: args.error.as_deref(),
-        error_text: args.text.as_deref(),
+        error_text: None,
+        text: args.text.as_deref(),
         since: args.since.as_deref(),
         until: args.until.as_deref(),
     };

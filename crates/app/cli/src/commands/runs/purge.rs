@@ -1,15 +1,15 @@
-//! `wharf runs purge`: by their ids, or all that are old enough.
+//! `wharf runs purge`: by their ids, or all that are old enough, by an order that the core keeps.
+
+mod orders;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use wharf_client::Client;
 use wharf_vocab::{DateTime, RunStatus, Timestamp};
 use wharf_wire::rest_v1::{PurgeRuns, PurgedRuns};
 
 use super::find_all;
 use crate::commands::{Context, Exit, Result, run, word};
-use crate::progress::Spinner;
 use crate::{amount, plain};
 
 /// What `wharf runs purge` takes.
@@ -20,15 +20,19 @@ Examples:
   wharf runs purge nightly-1 nightly-2 --world lab --yes
   wharf runs purge --older-than 30d --dry-run
   wharf runs purge --older-than 30d --status succeeded --world lab --yes
+  wharf runs purge --older-than 30d --yes --detach
+  wharf runs purge --list
+  wharf runs purge --cancel 0197a1c2
 
 Inputs, outputs, progress, asks and local files of the runs are removed permanently. What they cost
-stays in wharf costs, and the audit keeps a record of them. Other runs go on meanwhile. Runs can
-also go by themselves: wharf worlds set W --run-retention 30d")]
+stays in wharf costs, and the audit keeps a record of them. Other runs go on meanwhile. With
+--older-than the core keeps the order and goes on with it by itself, also after it was killed; Ctrl-C
+only stops watching. Runs can also go by themselves: wharf worlds set W --run-retention 30d")]
 pub(crate) struct RunsPurgeArgs {
     /// The runs' ids, or their beginnings; each must have ended
     #[arg(
         value_name = "RUN",
-        required_unless_present = "older_than",
+        required_unless_present_any = ["older_than", "list", "cancel"],
         conflicts_with = "older_than"
     )]
     runs: Vec<String>,
@@ -47,6 +51,15 @@ pub(crate) struct RunsPurgeArgs {
     /// Only count
     #[arg(long, requires = "older_than")]
     dry_run: bool,
+    /// Do not wait until the runs are removed
+    #[arg(long, requires = "older_than")]
+    detach: bool,
+    /// List orders to remove runs and how far they have come
+    #[arg(long, conflicts_with_all = ["runs", "older_than", "cancel"])]
+    list: bool,
+    /// Call an order to remove runs off; what was removed stays removed
+    #[arg(long, value_name = "ORDER", conflicts_with_all = ["runs", "older_than"])]
+    cancel: Option<String>,
     /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
@@ -54,9 +67,11 @@ pub(crate) struct RunsPurgeArgs {
 
 /// Removes finished runs, once that is confirmed.
 pub(super) async fn run(args: RunsPurgeArgs, context: &Context) -> Result<Exit> {
-    match args.older_than {
-        Some(age) => old(args, age, context).await,
-        None => named(args, context).await,
+    match (&args.cancel, args.older_than) {
+        _ if args.list => orders::list(context).await,
+        (Some(order), _) => orders::cancel(order, context).await,
+        (None, Some(age)) => old(args, age, context).await,
+        (None, None) => named(args, context).await,
     }
 }
 
@@ -117,27 +132,13 @@ async fn old(args: RunsPurgeArgs, age: std::time::Duration, context: &Context) -
     {
         return output.done(&json!({"purged": 0, "kept": 0}), "nothing removed");
     }
-    let spinner = Spinner::new(output, &format!("removing {what}"));
-    let done = all(&client, PurgeRuns { dry: None, ..which }).await?;
-    drop(spinner);
-    let kept = match done.kept {
-        0 => String::new(),
-        1 => "; 1 is needed by a run in progress and stays".to_owned(),
-        many => format!("; {many} are needed by runs in progress and stay"),
-    };
-    let s = if done.purged == 1 { "" } else { "s" };
-    let sentence = format!("removed {} run{s}{kept}", done.purged);
-    output.done(&json!({"until": done.until, "purged": done.purged, "kept": done.kept}), &sentence)
-}
-
-/// Asks until nothing is left to remove. A core that is away for a moment is waited for.
-async fn all(client: &Client, which: PurgeRuns) -> Result<PurgedRuns> {
-    let mut sum = client.runs().purge_many_surely(&which).await?;
-    while sum.more {
-        let next = client.runs().purge_many_surely(&which).await?;
-        sum = PurgedRuns { purged: sum.purged + next.purged, ..next };
+    let order = client.runs().order_purge(&PurgeRuns { dry: None, ..which }).await?;
+    if args.detach {
+        let id = plain::line(&order.purge_id);
+        let sentence = format!("the order {id} was written down; see: wharf runs purge --list");
+        return output.done(&order, &sentence);
     }
-    Ok(sum)
+    orders::follow(&client, order, context).await
 }
 
 fn runs(counted: &PurgedRuns) -> String {

@@ -133,6 +133,19 @@ fn text_of(run: &Run, output: Output) -> String {
             table.row([name, value]);
         }
     }
+    if let Some(kept) = &run.kept {
+        let known =
+            [("inputs", &kept.inputs), ("outputs", &kept.outputs), ("error's words", &kept.error)];
+        for (name, digest) in known {
+            if let Some(digest) = digest {
+                let (bytes, b3) = (amount::about(digest.bytes), &digest.b3);
+                table.row([name, &format!("kept as digest: {bytes}, b3 {b3}")]);
+            }
+        }
+        if kept.inputs.is_none() {
+            table.row(["values", "kept as digest once it has ended"]);
+        }
+    }
     if let Some(error) = &run.error {
         table.row(["error", &format!("{} [{}]", error.message, error.code)]);
     }

@@ -1,7 +1,7 @@
 //! `wharf worlds create`, `set`, `budget` and `correct`: what can be said about a world.
 
 use serde_json::Value;
-use wharf_vocab::{Publish, UnknownCost};
+use wharf_vocab::{Publish, Retain, UnknownCost};
 use wharf_wire::rest_v1::{CorrectWorld, CreateWorld, PolicyRule, SetWorld};
 
 use super::show;
@@ -41,6 +41,9 @@ pub(crate) struct WorldsCreateArgs {
     /// held [default: reported]
     #[arg(long, value_name = "WHAT", value_parser = word::<UnknownCost>())]
     unknown_cost: Option<UnknownCost>,
+    /// What is kept of the values of its runs once they have ended: all, or hashes [default: full]
+    #[arg(long, value_name = "WHAT", value_parser = word::<Retain>())]
+    retain: Option<Retain>,
 }
 
 /// Makes a world and shows it.
@@ -55,6 +58,7 @@ pub(super) async fn create(args: WorldsCreateArgs, context: &Context) -> Result<
         run_retention_days: args.run_retention.and_then(|days| days.0),
         policy: policy.unwrap_or_default(),
         unknown_cost: args.unknown_cost,
+        retain: args.retain,
     };
     let raw = context.client()?.worlds().create(&body).raw().await?;
     show::print(raw, None, context.output)
@@ -97,6 +101,9 @@ pub(crate) struct WorldsSetArgs {
     /// held
     #[arg(long, value_name = "WHAT", group = "change", value_parser = word::<UnknownCost>())]
     unknown_cost: Option<UnknownCost>,
+    /// What is kept of the values of its runs once they have ended: all, or hashes
+    #[arg(long, value_name = "WHAT", group = "change", value_parser = word::<Retain>())]
+    retain: Option<Retain>,
 }
 
 /// Changes what is named and shows the world.
@@ -109,6 +116,7 @@ pub(super) async fn set(args: WorldsSetArgs, context: &Context) -> Result<Exit> 
         run_retention_days: args.run_retention.map(|days| days.0),
         policy: args.policy.as_deref().map(policy).transpose()?,
         unknown_cost: args.unknown_cost,
+        retain: args.retain,
     };
     change(&args.world, &body, context).await
 }

@@ -1,7 +1,7 @@
 //! `wharf worlds show`, and how a world is shown after it was made or changed.
 
 use serde_json::Value;
-use wharf_vocab::{Publish, UnknownCost};
+use wharf_vocab::{Publish, Retain, UnknownCost};
 use wharf_wire::rest_v1::{PolicyRule, Usage, World};
 
 use crate::commands::{Context, Exit, Output, Result, Table};
@@ -40,6 +40,7 @@ fn text_of(world: &World, usage: Option<&Usage>, output: Output) -> String {
         1 => "for a day after they were accepted".to_owned(),
         days => format!("for {days} days after they were accepted"),
     });
+    let keeps_hashes = world.retain == Retain::Digest;
     let books_held = world.unknown_cost == UnknownCost::Held;
     let mut table = Table::bare(output);
     table.facts([
@@ -54,6 +55,7 @@ fn text_of(world: &World, usage: Option<&Usage>, output: Output) -> String {
         ("publishes", Some(publish.to_owned())),
         ("keeps files", Some(keeps)),
         ("keeps runs", keeps_runs),
+        ("keeps of values", keeps_hashes.then(|| "hashes, once a run has ended".to_owned())),
     ]);
     for (number, rule) in world.policy.iter().enumerate() {
         table.row([if number == 0 { "policy" } else { "" }, &rule_in_words(rule)]);

@@ -21,8 +21,8 @@ pub use self::sources::SOURCES as TYPESCRIPT_SOURCES;
 
 use self::describe::{Question, ask};
 use super::exec::ExecHandler;
+use super::log_traceback;
 use super::settings::{WorkerSettings, private_folder};
-use super::traceback;
 use crate::{Call, Done, Failure, Handler, Reporter};
 
 /// How the files of handlers for Node end.
@@ -79,7 +79,7 @@ impl NodeHandler {
         let Some(error) = said.get("error") else { return Ok(()) };
         let lines = error.get("traceback").and_then(|lines| lines.as_array());
         let lines = lines.into_iter().flatten().filter_map(|line| line.as_str());
-        traceback::log(&lines.collect::<Vec<_>>().join("\n"));
+        log_traceback(&lines.collect::<Vec<_>>().join("\n"));
         let sentence = error.get("sentence").and_then(|text| text.as_str()).unwrap_or_default();
         Err(Failure::new(code::HANDLER, sentence))
     }

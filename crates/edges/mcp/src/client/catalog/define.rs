@@ -11,7 +11,7 @@ use wharf_domain::ToolDef;
 use wharf_domain::provider::McpOrigin;
 use wharf_engine::PROVIDER_PATTERNS_MAX;
 use wharf_vocab::json::json_bytes;
-use wharf_vocab::{Durability, Object, ProviderId, ToolId};
+use wharf_vocab::{Durability, Object, ProviderId, Retain, ToolId};
 use wharf_wire::mcp_v1::{McpOpen, McpPrompt, McpTemplate, McpTool, headers};
 
 use super::lists::ServerLists;
@@ -39,6 +39,8 @@ pub(super) struct OfferTerms {
     pub(super) reattach: bool,
     /// Longest running time of a call, if its manifest says so.
     pub(super) timeout_ms: Option<u64>,
+    /// What is kept of the values of its tools' runs when they are over.
+    pub(super) retain: Retain,
 }
 
 /// What a server offers.
@@ -163,6 +165,7 @@ impl OfferMaker<'_> {
             free: true,
             reattach: self.terms.reattach,
             timeout_ms: self.terms.timeout_ms,
+            retain: self.terms.retain,
             mcp: Some(Box::new(origin)),
             ..ToolDef::new(id, description, input.schema)
         }
@@ -255,6 +258,7 @@ mod tests {
             has_headers: true,
             reattach: false,
             timeout_ms: None,
+            retain: Retain::Full,
         }
     }
 

@@ -102,6 +102,7 @@ fn trust(table: &mut Table, details: &McpDetails) {
     for (name, value, usual) in [
         ("era", word(&details.era), word(&wharf_domain::provider::McpEraChoice::default())),
         ("roots", word(&details.roots), word(&wharf_domain::provider::McpRoots::default())),
+        ("retain", word(&details.retain), word(&wharf_vocab::Retain::default())),
         ("sampling", details.sampling.as_ref().and_then(word), None),
     ] {
         if let Some(value) = value.filter(|value| Some(value) != usual.as_ref()) {

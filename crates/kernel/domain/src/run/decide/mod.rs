@@ -420,6 +420,7 @@ impl<'a, 'b> Draft<'a, 'b> {
             metered,
             given,
             incomplete,
+            kept: None,
         }));
     }
 
