@@ -139,11 +139,11 @@ def installed(peers: list[Peer], found: report.Report) -> list[Peer]:
             peer.install()
             peer.version()
             ready.append(peer)
-        except Broken as broken:
+        except Exception as error:
             work = turns.Work("all of it", 1, turns.unmeasured)
-            row = turns.Row(peer.title, "–", peer.about, peer.sync, work, error=str(broken))
+            row = turns.Row(peer.title, "–", peer.about, peer.sync, work, error=turns.why(error))
             found.rows.append(row)
-            say(f"{peer.title} is left out: {broken}")
+            say(f"{peer.title} is left out: {turns.why(error)}")
     return ready
 
 

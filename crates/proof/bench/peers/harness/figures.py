@@ -39,14 +39,6 @@ def median(values: Iterable[float]) -> float:
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
-def percentile(values: Sequence[float], share: float) -> float:
-    """The value that a share of all values does not exceed."""
-    ordered = sorted(values)
-    if not ordered:
-        raise ValueError("there is no percentile of nothing")
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
 def ranks_outside(count: int) -> int:
     """How many of the smallest and of the largest values may be left out at 95 %.
 

@@ -92,9 +92,6 @@ class Row:
             return None
         return advantage(self.values(ours), self.values(PEER), self.work.better)
 
-    def busy_rounds(self) -> int:
-        return sum(round.busy for round in self.rounds)
-
 
 PEER = "peer"
 
@@ -134,9 +131,14 @@ def in_turns(row: Row, pace: Pace, disk: Path) -> Row:
             measure(callers, pace.warm_seconds)
         for number in range(min(pace.rounds, row.work.rounds_max)):
             row.rounds.append(one_round(contestants, callers, number, pace, disk))
-    except Broken as broken:
-        row.error = str(broken)
+    except Exception as error:
+        row.error = why(error)
     return row
+
+
+def why(error: Exception) -> str:
+    """What broke: whatever it is, it ends a row and not the rows of the others."""
+    return str(error) if isinstance(error, Broken) else f"{type(error).__name__}: {error}"
 
 
 def one_round(contestants, callers: int, number: int, pace: Pace, disk: Path) -> Round:
@@ -175,9 +177,9 @@ def starts(peer: Peer, wharf: Peer, pace: Pace, folder: Path) -> list[Row]:
             others = machine.others_cores(begin, machine.now())
             for row in rows:
                 row.rounds.append(Round(samples, others, flush, machine.load()))
-    except Broken as broken:
+    except Exception as error:
         for row in rows:
-            row.error = str(broken)
+            row.error = why(error)
     return rows
 
 
@@ -278,9 +280,9 @@ def works_of(
         wharf.begin(folder / "wharf")
         peer.begin(folder / "peer")
         works = peer.works(wharf)
-    except Broken as broken:
+    except Exception as error:
         nothing = Work("all of it", 1, unmeasured)
-        told(Row(peer.title, peer.version(), peer.about, peer.sync, nothing, error=str(broken)))
+        told(Row(peer.title, peer.version(), peer.about, peer.sync, nothing, error=why(error)))
         peer.stop()
         wharf.stop()
         return
@@ -308,7 +310,7 @@ def crashes(contestants: list[Peer], pace: Pace, data: Path) -> list[CrashRow]:
             folder = data / f"crash-{number}-{rows.index(row)}"
             try:
                 row.crashes.append(crash(peer, folder))
-            except Broken as broken:
-                row.error = str(broken)
+            except Exception as error:
+                row.error = why(error)
             shutil.rmtree(folder, ignore_errors=True)
     return rows

@@ -2,7 +2,7 @@
 
 import unittest
 
-from harness.figures import advantage, median, percentile, ranks_outside, spread
+from harness.figures import advantage, median, ranks_outside, spread
 
 
 class Figures(unittest.TestCase):
@@ -11,12 +11,6 @@ class Figures(unittest.TestCase):
             self.assertEqual(median(values), wanted, values)
         with self.assertRaises(ValueError):
             median([])
-
-    def test_a_percentile_is_a_value_that_was_seen(self):
-        values = list(range(1, 101))
-        self.assertEqual(percentile(values, 0.5), 51)
-        self.assertEqual(percentile(values, 0.99), 100)
-        self.assertEqual(percentile([7], 0.99), 7)
 
     def test_an_interval_leaves_out_as_many_as_a_coin_allows(self):
         # The same numbers as those of `wharf-bench --against`.

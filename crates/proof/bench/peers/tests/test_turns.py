@@ -66,6 +66,12 @@ class Turns(unittest.TestCase):
         row = in_turns(self.row(broken, lambda *_: Sample({"p50_ms": 1.0})), PACE, self.folder)
         self.assertEqual((row.error, row.rounds), ("it hung up", []))
 
+        def surprised(_callers, _seconds):
+            return {}["figures"]
+
+        row = in_turns(self.row(surprised, surprised), PACE, self.folder)
+        self.assertEqual(row.error, "KeyError: 'figures'")
+
     def test_answers_that_are_wrong_are_no_figure(self):
         good = {"calls": 5, "per_second": 5.0, "p50_ms": 1.0, "p99_ms": 2.0}
         self.assertEqual(Sample.of(good, "x").figures["p50_ms"], 1.0)
