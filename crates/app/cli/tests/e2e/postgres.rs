@@ -6,7 +6,7 @@ use wharf_postgres::shared;
 use crate::support::{Ended, TestHome, wait_for};
 
 /// A home whose database is in the shared server, or none where there is no PostgreSQL.
-fn home() -> Option<(TestHome, String)> {
+pub(crate) fn home() -> Option<(TestHome, String)> {
     let url = shared()?.database();
     let home = TestHome::new();
     home.configure(&format!("[store]\nurl = \"{url}\"\n"));

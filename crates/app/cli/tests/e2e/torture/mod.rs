@@ -34,16 +34,25 @@ fn number(name: &str) -> Option<u64> {
 
 #[test]
 fn kill_9_under_mixed_load_loses_nothing_and_acts_once() {
-    if !has_python() {
-        return;
+    if has_python() {
+        torture(&TestHome::new(), number("WHARF_TORTURE_KILLS").unwrap_or(KILLS));
     }
+}
+
+/// The same with the database in PostgreSQL, for a shorter while.
+#[test]
+fn s015_kill_9_under_mixed_load_loses_nothing_on_postgresql() {
+    if let (true, Some((home, _))) = (has_python(), crate::postgres::home()) {
+        torture(&home, 1);
+    }
+}
+
+fn torture(home: &TestHome, kills: u64) {
     let seed = number("WHARF_TORTURE_SEED").unwrap_or(1);
-    let kills = number("WHARF_TORTURE_KILLS").unwrap_or(KILLS);
     let mut dice = Dice::new(seed);
-    let home = TestHome::new();
     let mut core = home.up();
-    let place = Place::set_up(&home);
-    let before = check::lacks(&home);
+    let place = Place::set_up(home);
+    let before = check::lacks(home);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.expect("a runtime");
@@ -67,12 +76,12 @@ fn kill_9_under_mixed_load_loses_nothing_and_acts_once() {
     }
     load.is_up(client(&core), core.url());
     load.stop_asking();
-    check::until_over(&load, &core, &home);
+    check::until_over(&load, &core, home);
     load.stop(&runtime, workers);
-    let found = check::all(&home, &core, &load, &place);
-    assert_eq!(check::lacks(&home), before, "the doctor finds what it did not find before");
+    let found = check::all(home, &core, &load, &place);
+    assert_eq!(check::lacks(home), before, "the doctor finds what it did not find before");
     core.stop().code(0);
-    check::nothing_left(&home, &place);
+    check::nothing_left(home, &place);
     home.run(&["audit", "verify"]).code(0);
     let took = begun.elapsed().as_secs_f64();
     // Nothing is left to do if even standard error is gone.
