@@ -21,6 +21,7 @@ mod options;
 mod packed;
 mod pool;
 mod read;
+mod shred;
 mod store;
 mod tls;
 mod writer;

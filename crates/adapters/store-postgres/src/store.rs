@@ -286,6 +286,10 @@ impl Store for PostgresStore {
         futures::future::ready(Ok(0)).boxed()
     }
 
+    fn shred(&self) -> BoxFuture<'static, Result<bool, StoreError>> {
+        self.read(crate::shred::shred)
+    }
+
     fn size(&self) -> BoxFuture<'static, Result<StoreSize, StoreError>> {
         let kept = Arc::clone(&self.size);
         self.read(|reader| async move {

@@ -185,7 +185,7 @@ impl Settings {
             redaction: file.redaction,
             policy: policy::to_policy(&file.approvals, file.policy),
             retention: retention::to_rules(file.retention),
-            artifacts: file.artifacts.settle(home.path(), &var)?,
+            artifacts: file.artifacts.settle(home.path(), var)?,
             tools: file.tools,
             operators: file.operators.checked()?,
             mcp: file.mcp.checked()?,

@@ -4,7 +4,7 @@ use wharf_domain::{Ask, Entry};
 use wharf_ports::{OpenAsk, StoreError};
 
 use super::Reader;
-use super::streams::entries;
+use super::streams::{entries, kept};
 use crate::error::{corrupt, from_postgres};
 use crate::number::{clamp, clamp_len};
 use crate::pool::Pooled;
@@ -15,7 +15,7 @@ pub(crate) async fn decided_asks(
     before: u64,
     limit: usize,
 ) -> Result<Vec<OpenAsk>, StoreError> {
-    let sql = "SELECT s.pos, s.id, s.key FROM streams AS s
+    let sql = "SELECT s.pos, s.id, s.key, s.withheld FROM streams AS s
                WHERE s.kind = 'ask' AND s.pos < $1 AND NOT EXISTS
                    (SELECT FROM opens AS o
                     WHERE o.shard = s.shard AND o.kind = 'ask' AND o.stream = s.id)
@@ -30,7 +30,7 @@ pub(crate) async fn open_asks(
     after: u64,
     limit: usize,
 ) -> Result<Vec<OpenAsk>, StoreError> {
-    let sql = "SELECT s.pos, s.id, s.key FROM opens AS o
+    let sql = "SELECT s.pos, s.id, s.key, s.withheld FROM opens AS o
                JOIN streams AS s ON s.shard = o.shard AND s.id = o.stream
                WHERE o.kind = 'ask' AND s.pos > $1 AND s.pos < $3
                ORDER BY s.pos LIMIT $2";
@@ -50,7 +50,9 @@ async fn asks(
         let (pos, id): (i64, i64) =
             (row.try_get(0).map_err(from_postgres)?, row.try_get(1).map_err(from_postgres)?);
         let key: &str = row.try_get(2).map_err(from_postgres)?;
-        let entries = entries(client, key, id).await?.into_iter().filter_map(|(at, entry)| {
+        let kept = kept(row.try_get(3).map_err(from_postgres)?);
+        let entries = entries(client, key, id).await?.into_iter().map(|(at, it)| (at, kept(it)));
+        let entries = entries.filter_map(|(at, entry)| {
             let Entry::Ask(entry) = entry else { return None };
             Some((at, entry))
         });

@@ -137,6 +137,18 @@ impl Statement {
             list.values.push(Box::new(text));
             list.sql.push_str(&format!(" AND strpos(s.error_text, ${}) > 0", list.values.len()));
         }
+        if let Some(text) = &query.text {
+            list.values.push(Box::new(to_text(&text.to_ascii_lowercase()).into_owned()));
+            let says = |what: &str| format!("strpos({what}, ${}) > 0", list.values.len());
+            let says = [
+                says("lower(s.key)"),
+                says("lower(s.tool)"),
+                says("lower(s.correlation)"),
+                says("lower(s.error_code)"),
+                says("s.error_text"),
+            ];
+            list.sql.push_str(&format!(" AND ({})", says.join(" OR ")));
+        }
         for (moment, compared) in [(query.since, ">="), (query.until, "<")] {
             if let Some(moment) = moment {
                 list.narrow(&format!("s.created_at {compared} $"), clamp(moment.0));

@@ -2,7 +2,7 @@
 
 use futures::TryStreamExt as _;
 use tokio_postgres::Row;
-use wharf_domain::Entry;
+use wharf_domain::{Entry, Progress};
 use wharf_ports::{History, HistoryItem, HistoryRecord, StoreError};
 use wharf_vocab::{Seq, ShardId, StreamId, StreamKind, Timestamp};
 
@@ -17,7 +17,8 @@ const ROW: &str = "class, first_seq, last_seq, at, commit_no, body";
 
 /// The entries of one stream, and the number of its last, as they are at one moment.
 pub(crate) async fn load(reader: Reader, stream: StreamId) -> Result<Option<History>, StoreError> {
-    let sql = "SELECT j.class, j.first_seq, j.last_seq, j.at, j.commit_no, j.body, s.seq
+    let sql =
+        "SELECT j.class, j.first_seq, j.last_seq, j.at, j.commit_no, j.body, s.seq, s.withheld
                FROM streams AS s LEFT JOIN journal AS j ON j.stream = s.id AND j.class = 0
                WHERE s.shard = $1 AND s.kind = $2 AND s.key = $3 ORDER BY j.first_seq";
     let (shard, key) = (shard_number(stream.shard()), stream.key());
@@ -25,10 +26,11 @@ pub(crate) async fn load(reader: Reader, stream: StreamId) -> Result<Option<Hist
     let rows = client.query(sql, &[&shard, &stream.kind().as_str(), &key]).await?;
     let Some(first) = rows.first() else { return Ok(None) };
     let seq: i64 = first.try_get(6).map_err(from_postgres)?;
+    let kept = kept(first.try_get(7).map_err(from_postgres)?);
     let mut entries = Vec::new();
     for row in &rows {
         if row.try_get::<_, Option<i16>>(0).map_err(from_postgres)?.is_some() {
-            JournalRow::of(row)?.add_entries(&mut entries, &key, |entry| entry)?;
+            JournalRow::of(row)?.add_entries(&mut entries, &key, kept)?;
         }
     }
     Ok(Some(History { seq: Seq(seq.cast_unsigned()), entries }))
@@ -94,7 +96,7 @@ pub(crate) async fn history(
     limit: usize,
 ) -> Result<Vec<HistoryRecord>, StoreError> {
     let mut client = reader.get().await?;
-    let Some((id, _)) = find(&mut client, &stream).await? else { return Ok(Vec::new()) };
+    let Some((id, withheld)) = find(&mut client, &stream).await? else { return Ok(Vec::new()) };
     let name = stream.key();
     // Each class begins with the last row that may reach behind `after`.
     let class = |class: u8| {
@@ -122,7 +124,7 @@ pub(crate) async fn history(
                 break;
             }
             last_no = Some(row.no);
-            row.unpack(&name, after.cast_unsigned(), &mut records)?;
+            row.unpack(&name, after.cast_unsigned(), withheld, &mut records)?;
         }
         if complete {
             return Ok(records);
@@ -162,17 +164,19 @@ impl<'a> JournalRow<'a> {
         self,
         name: &str,
         after: u64,
+        withheld: bool,
         records: &mut Vec<HistoryRecord>,
     ) -> Result<(), StoreError> {
         let damaged = |error| from_journal(name, &error);
         let items: Vec<HistoryItem> = match self.class {
             0 => {
                 let entries = wharf_journal::decode(self.body).map_err(damaged)?;
-                entries.into_iter().map(HistoryItem::Entry).collect()
+                entries.into_iter().map(kept(withheld)).map(HistoryItem::Entry).collect()
             }
             _ => {
                 let pieces = wharf_journal::decode_progress(self.body).map_err(damaged)?;
-                pieces.into_iter().map(HistoryItem::Progress).collect()
+                let shown = |piece| if withheld { Progress::Withheld } else { piece };
+                pieces.into_iter().map(shown).map(HistoryItem::Progress).collect()
             }
         };
         self.check_len(name, items.len())?;
@@ -205,16 +209,19 @@ impl<'a> JournalRow<'a> {
     }
 }
 
-async fn find(client: &mut Pooled, stream: &StreamId) -> Result<Option<(i64, Seq)>, StoreError> {
-    let sql = "SELECT id, seq FROM streams WHERE shard = $1 AND kind = $2 AND key = $3";
+/// A stream's number, and whether its values are withheld.
+async fn find(client: &mut Pooled, stream: &StreamId) -> Result<Option<(i64, bool)>, StoreError> {
+    let sql = "SELECT id, withheld FROM streams WHERE shard = $1 AND kind = $2 AND key = $3";
     let shard = shard_number(stream.shard());
     let rows = client.query(sql, &[&shard, &stream.kind().as_str(), &stream.key()]).await?;
-    rows.first()
-        .map(|row| {
-            let seq: i64 = row.try_get(1).map_err(from_postgres)?;
-            Ok((row.try_get(0).map_err(from_postgres)?, Seq(seq.cast_unsigned())))
-        })
-        .transpose()
+    let found =
+        |row: &Row| -> Result<_, tokio_postgres::Error> { Ok((row.try_get(0)?, row.try_get(1)?)) };
+    rows.first().map(|row| found(row).map_err(from_postgres)).transpose()
+}
+
+/// What is shown of an entry of a stream.
+pub(super) fn kept(withheld: bool) -> fn(Entry) -> Entry {
+    if withheld { Entry::withheld } else { |entry| entry }
 }
 
 /// Reads a stream's name back.

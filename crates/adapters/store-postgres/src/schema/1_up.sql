@@ -81,9 +81,15 @@ CREATE TABLE streams (
     over_hold boolean,
     error_code text COLLATE "C",
     error_text text COLLATE "C",
+    -- The run whose end takes the values out of the stream, and whether it has: nobody is shown them
+    -- any more then, and they leave the rows of the journal soon after.
+    sealed text COLLATE "C",
+    withheld boolean NOT NULL DEFAULT false,
     PRIMARY KEY (shard, id),
     UNIQUE (shard, kind, key)
 ) WITH (fillfactor = 50);
+CREATE INDEX streams_by_seal ON streams (sealed) WHERE sealed IS NOT NULL;
+CREATE INDEX streams_withheld ON streams (id) WHERE withheld;
 CREATE INDEX runs_by_pos ON streams (pos) WHERE kind = 'run';
 CREATE INDEX asks_by_pos ON streams (pos) WHERE kind = 'ask';
 CREATE INDEX runs_by_time ON streams (created_at) WHERE kind = 'run';

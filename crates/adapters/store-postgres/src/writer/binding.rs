@@ -154,6 +154,10 @@ impl Statements {
             ];
             steps.push(Step::new(&self.streams, values));
         }
+        if !decided.writes.unsealed.is_empty() {
+            let values = vec![Box::new(decided.writes.unsealed.clone()) as Value];
+            steps.push(Step::new(&self.withheld, values));
+        }
         let was_open = |it: &StreamWrite<'_>| it.before.is_some_and(|before| before.open);
         let mut lists = |statement, wanted: &dyn Fn(&StreamWrite<'_>) -> bool| {
             let all: Vec<_> = all.iter().filter(|(_, it)| wanted(it)).collect();
@@ -210,6 +214,7 @@ impl Statements {
             column(made, |(_, it)| {
                 it.run.and_then(|run| run.error.as_ref()).map(|(_, text)| owned(text))
             }),
+            column(made, |(_, it)| it.sealed.map(ToString::to_string)),
         ];
         Step::new(&self.new_streams, values)
     }

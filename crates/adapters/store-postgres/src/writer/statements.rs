@@ -82,17 +82,17 @@ statements! {
         &format!(
             "INSERT INTO streams (shard, id, kind, key, seq, pos, world, tool, status, created_at,
                  cost, wall_ms, summary, caller, called_by, parent, correlation, over_hold,
-                 error_code, error_text)
+                 error_code, error_text, sealed)
              SELECT u.shard, u.id, u.kind, u.key, u.seq, {} + u.at, u.world, u.tool, u.status,
                  u.created_at, u.cost, u.wall_ms, u.summary, u.caller, u.called_by, u.parent,
-                 u.correlation, u.over_hold, u.error_code, u.error_text
+                 u.correlation, u.over_hold, u.error_code, u.error_text, u.sealed
              FROM unnest($2::smallint[], $3::bigint[], $4::text[], $5::text[], $6::bigint[],
                  $7::text[], $8::text[], $9::text[], $10::bigint[], $11::numeric[], $12::bigint[],
                  $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::boolean[],
-                 $19::text[], $20::text[]) WITH ORDINALITY
+                 $19::text[], $20::text[], $21::text[]) WITH ORDINALITY
                  AS u (shard, id, kind, key, seq, world, tool, status, created_at, cost, wall_ms,
                        summary, caller, called_by, parent, correlation, over_hold, error_code,
-                       error_text, at)
+                       error_text, sealed, at)
              ON CONFLICT DO NOTHING",
             first_position_sql("$1::bigint")
         ),
@@ -112,6 +112,8 @@ statements! {
         "cardinality($1::smallint[])",
         "streams",
     );
+    /// Nobody is shown the values any more of streams whose run has ended.
+    withheld = "UPDATE streams SET withheld = true WHERE sealed = ANY ($1::text[])";
     opened = "INSERT INTO opens (shard, kind, stream)
               SELECT * FROM unnest($1::smallint[], $2::text[], $3::bigint[])
               ON CONFLICT DO NOTHING";

@@ -6,7 +6,7 @@ use wharf_domain::{Account, ArtifactOp, Entry};
 use wharf_journal::audit::Sealer;
 use wharf_ports::plan::{Class, Plan, Prepared, PreparedRun, StreamPlace};
 use wharf_ports::{CommitError, plan};
-use wharf_vocab::{AccountId, Digest, HoldId, Micro, ShardId, StreamId, Timestamp, ToolId};
+use wharf_vocab::{AccountId, Digest, HoldId, Micro, RunKey, ShardId, StreamId, Timestamp, ToolId};
 
 use super::known::{GroupView, ShardState, StreamState, Unknown};
 use crate::packed::PackedRecords;
@@ -30,6 +30,8 @@ pub(crate) struct Writes<'a> {
     pub(crate) prices: Vec<(ToolId, Digest, Micro)>,
     pub(crate) audit: BTreeMap<ShardId, PackedRecords>,
     pub(crate) files: Vec<(Timestamp, &'a ArtifactOp)>,
+    /// Runs that end here and take the values of their streams with them.
+    pub(crate) unsealed: Vec<String>,
 }
 
 /// A stream that is made or goes on.
@@ -42,6 +44,8 @@ pub(crate) struct StreamWrite<'a> {
     pub(crate) seq: u64,
     pub(crate) open: bool,
     pub(crate) run: Option<&'a PreparedRun>,
+    /// The run whose end takes its values.
+    pub(crate) sealed: Option<&'a RunKey>,
 }
 
 /// A hold that changes.
@@ -119,10 +123,16 @@ impl<'a> Writes<'a> {
                 seq,
                 open: last.open,
                 run: None,
+                sealed: last.sealed_with.as_ref(),
             });
             (entry.seq, entry.open, entry.run) = (seq, last.open, last.run.as_ref());
             let state = StreamState { place: target.place, open: last.open };
             view.known.streams.insert(last.stream.clone(), state);
+            if let Some(run) = last.sealed_with.as_ref().filter(|run| run.stream() == last.stream)
+                && !last.open
+            {
+                self.unsealed.push(run.to_string());
+            }
             if let Some(run) = &last.run {
                 view.known.summaries.insert(last.stream.clone(), run.summary.clone());
             }

@@ -96,7 +96,7 @@ fn values_that_are_not_kept_are_in_no_file_once_the_run_has_ended() {
     wait_for("all files to be without the values", || found(&home.path()).is_empty().then_some(()));
     let backup = home.path().with_file_name("backup");
     home.run(&["backup", &backup.display().to_string()]).code(0);
-    assert_eq!(found(&backup), [PathBuf::new(); 0], "nor has a backup");
+    assert_eq!(found(&backup), Vec::<PathBuf>::new(), "nor has a backup");
 
     core.kill();
     let core = home.up();
@@ -119,7 +119,7 @@ fn values_that_are_not_kept_are_in_no_file_once_the_run_has_ended() {
     let again = home.run(&["runs", "retry", "bad"]);
     assert!(again.stderr.contains("run.values_not_kept"), "{again:#?}");
     assert!(core.stop().code.is_some());
-    assert_eq!(found(&home.path()), [PathBuf::new(); 0]);
+    assert_eq!(found(&home.path()), Vec::<PathBuf>::new());
     home.run(&["audit", "verify"]).code(0);
     assert_eq!(home.run(&["doctor", "--json"]).code, Some(0), "the database is whole");
 }

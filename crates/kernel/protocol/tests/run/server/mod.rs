@@ -80,7 +80,7 @@ fn done(outputs: &Value) -> Ending {
 /// What a frame of the peer means.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Heard {
-    Request(RunRequest),
+    Request(Box<RunRequest>),
     Unfit(UnfitRequest),
     Cancel,
     Nothing,
@@ -90,7 +90,7 @@ pub(crate) enum Heard {
 pub(crate) fn hears(session: &mut RunServer, now: Moment, incoming: Incoming<'_>) -> Heard {
     session.receive(now, incoming);
     match session.poll_event() {
-        Some(ServerEvent::Request { request, .. }) => Heard::Request(*request),
+        Some(ServerEvent::Request { request, .. }) => Heard::Request(request),
         Some(ServerEvent::Unfit(unfit)) => Heard::Unfit(unfit),
         Some(ServerEvent::Cancel) => Heard::Cancel,
         None => match session.poll_send() {
