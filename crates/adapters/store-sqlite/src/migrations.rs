@@ -13,7 +13,7 @@ use crate::error::{from_sqlite, unavailable};
 use crate::seal;
 
 /// The version this code writes.
-pub const NEWEST: u32 = 9;
+pub const NEWEST: u32 = 10;
 
 /// One step of the schema.
 struct SchemaStep {

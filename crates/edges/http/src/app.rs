@@ -1,9 +1,10 @@
 //! What every request can reach.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::http::Method;
 use axum::response::Response;
+use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use tokio::sync::Semaphore;
@@ -37,8 +38,8 @@ pub(crate) struct App {
     pub(crate) changes: ChangeTexts,
     /// The core's own routes.
     pub(crate) routes: Vec<RouteAccess>,
-    /// The API document.
-    pub(crate) document: String,
+    /// The API document, from when somebody first wanted it.
+    document: OnceLock<Bytes>,
     pub(crate) stops: StopSignals,
     /// Memory for bodies that are being read, in KiB.
     pub(crate) bodies: Arc<Semaphore>,
@@ -61,7 +62,6 @@ impl App {
         options: HttpOptions,
         stops: StopSignals,
         routes: Vec<RouteAccess>,
-        document: String,
     ) -> Self {
         let limits = &options.limits;
         Self {
@@ -75,9 +75,16 @@ impl App {
             handle,
             options,
             routes,
-            document,
+            document: OnceLock::new(),
             stops,
         }
+    }
+
+    /// The API document. Making it takes many times the memory that it has, so a core of which nobody
+    /// wants it has none. The first time it blocks.
+    pub(crate) fn document(&self) -> Bytes {
+        let write = || crate::openapi::text(&crate::routes::all(), &self.options.mounts).into();
+        self.document.get_or_init(write).clone()
     }
 
     /// A route's name as it was told, for labels that live for ever. What is mounted has one name.

@@ -15,7 +15,7 @@ use wharf_vocab::{Code, Fault};
 use crate::app::{App, StopSignals};
 use crate::options::{HttpLimits, HttpOptions};
 use crate::routes::Route;
-use crate::{conn, metrics, openapi, routes};
+use crate::{conn, metrics, routes};
 
 /// Connections the system may queue while none is accepted.
 const BACKLOG: u32 = 1024;
@@ -119,9 +119,8 @@ pub(crate) fn app(
     stops: StopSignals,
 ) -> (Arc<App>, Vec<Route>) {
     let routes = routes::all();
-    let document = openapi::text(&routes, &options.mounts);
     let access = routes.iter().map(|route| route.access.clone()).collect();
-    (Arc::new(App::new(handle, options, stops, access, document)), routes)
+    (Arc::new(App::new(handle, options, stops, access)), routes)
 }
 
 async fn accept(socket: TcpListener, app: Arc<App>, router: Router, tasks: TaskTracker) {

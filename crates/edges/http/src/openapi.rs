@@ -69,7 +69,9 @@ impl Modify for TokenScheme {
 pub(crate) fn text(routes: &[Route], mounts: &[Mount]) -> String {
     let mut document = Api::openapi();
     let components = document.components.get_or_insert_with(Components::new);
-    components.schemas.extend(routes.iter().flat_map(|route| route.schemas.clone()));
+    let mut schemas = Vec::new();
+    routes.iter().flat_map(|route| &route.schemas).for_each(|write| write(&mut schemas));
+    components.schemas.extend(schemas);
     let written = serde_json::to_value(&document).and_then(|mut document| {
         for Route { access, operation, .. } in routes {
             // The document knows no parameter that spans slashes.

@@ -1,16 +1,21 @@
 //! One connection of a seat.
+//!
+//! What it says about asks is decided while the next frames are read, in the order in which it
+//! came: each decision is a commit, and those that are under way together share one.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::WebSocket;
+use futures::future::BoxFuture;
+use futures::stream::{FuturesOrdered, StreamExt as _};
 use tokio::sync::mpsc;
 use wharf_protocol::operator::{SeatEvent, SeatSession};
 use wharf_protocol::{Closed, Incoming, Moment, Session as _};
-use wharf_socket::{Clock, Owner, Patience, pump, split_frames};
-use wharf_vocab::Code;
+use wharf_socket::{Clock, Owner, Patience, Sink, Source, pump, split_frames};
 use wharf_vocab::limits::{SOCKET_SPARE_BYTES, VALUE_BYTES_MAX};
+use wharf_vocab::{Code, Fault};
 use wharf_wire::operator_v1::{CoreMessage, OperatorMessage};
 use wharf_wire::ws::close;
 
@@ -24,6 +29,9 @@ const WRITE_MAX: Duration = Duration::from_secs(20);
 /// What may wait to be written to an operator: the largest message, which shows the inputs of a run,
 /// and what stands around them.
 pub(crate) const WRITE_BYTES_MAX: usize = VALUE_BYTES_MAX + 1024 * 1024 + SOCKET_SPARE_BYTES;
+
+/// Replies of one connection that may be decided at once; beyond it, frames wait.
+const DECIDED_AT_ONCE: usize = 64;
 
 /// Serves a connection until it ends. It takes the seat at once.
 pub(crate) async fn serve(shared: Arc<SeatHub>, desk: Arc<Desk>, socket: WebSocket) {
@@ -43,7 +51,9 @@ pub(crate) async fn serve(shared: Arc<SeatHub>, desk: Arc<Desk>, socket: WebSock
         session.send(&shared.message(due));
     }
     let sitting = DeskConnection { desk, epoch: taken.epoch };
-    let mut connection = SeatConnection { session, shared, sitting, clock, orders: taken.orders };
+    let deciding = FuturesOrdered::new();
+    let orders = taken.orders;
+    let mut connection = SeatConnection { session, shared, sitting, clock, orders, deciding };
     connection.run(socket).await;
 }
 
@@ -53,6 +63,22 @@ struct SeatConnection {
     sitting: DeskConnection,
     clock: Clock,
     orders: mpsc::Receiver<DeskOrder>,
+    /// Replies about asks that are being decided.
+    deciding: FuturesOrdered<BoxFuture<'static, Decided>>,
+}
+
+/// What became of a reply.
+struct Decided {
+    req_id: String,
+    result: Result<(), Fault>,
+}
+
+/// What reaches a connection from inside.
+enum SeatMessage {
+    /// The desk wants something; nothing more once it let go of the connection.
+    Order(Option<DeskOrder>),
+    /// A reply was taken, or not.
+    Decided(Decided),
 }
 
 impl SeatConnection {
@@ -61,7 +87,7 @@ impl SeatConnection {
         let patience = Patience { write: Some(WRITE_MAX), close: WRITE_MAX, lingers: false };
         let gone = self.sitting.desk.gone.clone();
         tokio::select! {
-            _ = pump(&mut source, &mut sink, self, patience) => {}
+            () = self.talk(&mut source, &mut sink, patience) => {}
             // One that does not read is not waited for.
             () = gone.cancelled() => {}
         }
@@ -80,9 +106,34 @@ impl SeatConnection {
         }
     }
 
+    /// Serves the connection, and sees to it that what was said last is decided.
+    async fn talk(&mut self, source: &mut impl Source, sink: &mut impl Sink, patience: Patience) {
+        pump(source, sink, self, patience).await;
+        while self.deciding.next().await.is_some() {}
+    }
+
     async fn reply(&mut self, reply: OperatorMessage) {
+        let (shared, sitting) = (Arc::clone(&self.shared), self.sitting.clone());
+        let is_of_ask =
+            matches!(reply, OperatorMessage::Answer { .. } | OperatorMessage::HookAck { .. });
         let req_id = reply.req_id().to_owned();
-        match asks::reply(&self.shared, &self.sitting, reply).await {
+        let decided = async move {
+            let result = asks::reply(&shared, &sitting, reply).await;
+            Decided { req_id, result }
+        };
+        if !is_of_ask {
+            return self.decided(decided.await);
+        }
+        if self.deciding.len() >= DECIDED_AT_ONCE
+            && let Some(first) = self.deciding.next().await
+        {
+            self.decided(first);
+        }
+        self.deciding.push_back(Box::pin(decided));
+    }
+
+    fn decided(&mut self, Decided { req_id, result }: Decided) {
+        match result {
             Ok(()) => self.session.taken(&req_id),
             Err(fault) if fault.is(Code::OperatorRequestUnknown) => {
                 self.session.unknown(self.now(), &req_id);
@@ -90,11 +141,25 @@ impl SeatConnection {
             Err(fault) => self.session.refused(&req_id, &fault),
         }
     }
+
+    fn order(&mut self, order: Option<DeskOrder>) {
+        match order {
+            Some(DeskOrder::Send(message)) => match *message {
+                CoreMessage::Cancel { req_id, task_id, reason } => {
+                    self.session.withdraw(&req_id, &task_id, &reason);
+                }
+                message => self.session.send(&message),
+            },
+            Some(DeskOrder::Close { code, reason }) => self.session.close(code, &reason),
+            // The desk let go of a connection that could not keep up.
+            None => self.session.close(close::TRY_AGAIN, "too much waits to be read"),
+        }
+    }
 }
 
 impl Owner for SeatConnection {
     type Session = SeatSession;
-    type Command = Option<DeskOrder>;
+    type Command = SeatMessage;
 
     fn session(&mut self) -> &mut SeatSession {
         &mut self.session
@@ -126,21 +191,18 @@ impl Owner for SeatConnection {
         ControlFlow::Continue(())
     }
 
-    async fn next(&mut self) -> Option<DeskOrder> {
-        self.orders.recv().await
+    async fn next(&mut self) -> SeatMessage {
+        tokio::select! {
+            biased;
+            Some(decided) = self.deciding.next() => SeatMessage::Decided(decided),
+            order = self.orders.recv() => SeatMessage::Order(order),
+        }
     }
 
-    async fn obey(&mut self, order: Option<DeskOrder>) {
-        match order {
-            Some(DeskOrder::Send(message)) => match *message {
-                CoreMessage::Cancel { req_id, task_id, reason } => {
-                    self.session.withdraw(&req_id, &task_id, &reason);
-                }
-                message => self.session.send(&message),
-            },
-            Some(DeskOrder::Close { code, reason }) => self.session.close(code, &reason),
-            // The desk let go of a connection that could not keep up.
-            None => self.session.close(close::TRY_AGAIN, "too much waits to be read"),
+    async fn obey(&mut self, inside: SeatMessage) {
+        match inside {
+            SeatMessage::Order(order) => self.order(order),
+            SeatMessage::Decided(decided) => self.decided(decided),
         }
     }
 }

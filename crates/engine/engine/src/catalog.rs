@@ -149,6 +149,11 @@ impl Catalog {
         self.read(|inner| inner.tools.values().map(|known| inner.shown(known)).collect())
     }
 
+    /// Whether a provider has any tool.
+    pub(crate) fn has_tools_of(&self, provider: &ProviderId) -> bool {
+        self.read(|inner| inner.tools.keys().any(|tool| tool.provider() == *provider))
+    }
+
     pub(crate) fn tool(&self, id: &ToolId) -> Option<CatalogTool> {
         self.read(|inner| inner.tools.get(id).map(|known| inner.shown(known)))
     }

@@ -47,6 +47,7 @@ fn is_summed_up(query: &RunQuery) -> bool {
         && !over_hold
         && query.error.is_none()
         && query.error_text.is_none()
+        && query.text.is_none()
         && !only_open
 }
 

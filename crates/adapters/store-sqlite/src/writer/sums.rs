@@ -59,7 +59,7 @@ impl CountedRun {
             tool: run.tool.as_str().to_owned(),
             caller: run.called_by.clone().unwrap_or_default(),
             status: run.status.to_owned(),
-            cost_micro: clamp(run.cost_micro),
+            cost_micro: run.cost_micro.cast_signed(),
             wall_ms: clamp(run.wall_ms),
         }
     }
@@ -89,7 +89,7 @@ impl CountedRun {
     pub(super) fn then(&self, run: Option<&PreparedRun>) -> Self {
         Self {
             status: run.map_or("", |run| run.status).to_owned(),
-            cost_micro: run.map_or(0, |run| clamp(run.cost_micro)),
+            cost_micro: run.map_or(0, |run| run.cost_micro.cast_signed()),
             wall_ms: run.map_or(0, |run| clamp(run.wall_ms)),
             ..self.clone()
         }

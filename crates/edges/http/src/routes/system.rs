@@ -8,6 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use wharf_vocab::{Code, Fault, Verb};
+use wharf_web::answer::internal;
 
 use super::table::{get, routes};
 use crate::access::Need;
@@ -62,6 +63,8 @@ async fn metrics(State(app): State<Arc<App>>) -> Response {
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
-async fn openapi(State(app): State<Arc<App>>) -> Response {
-    ([(CONTENT_TYPE, "application/json")], app.document.clone()).into_response()
+async fn openapi(State(app): State<Arc<App>>) -> Answer {
+    let document = tokio::task::spawn_blocking(move || app.document()).await;
+    let document = document.map_err(|_| internal())?;
+    Ok(([(CONTENT_TYPE, "application/json")], document).into_response())
 }

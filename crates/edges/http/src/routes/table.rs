@@ -50,14 +50,17 @@ impl FromRequestParts<Arc<App>> for ApiCall {
     }
 }
 
+/// Writes messages of the document, by their names.
+type SchemaWriter = fn(&mut Vec<(String, RefOr<Schema>)>);
+
 /// A method of a path and what there is to know of it.
 pub(crate) struct Route {
     pub(crate) access: RouteAccess,
     pub(crate) handler: MethodRouter<Arc<App>>,
     /// What the document says, in its own words.
     pub(crate) operation: Value,
-    /// The messages that the document names there.
-    pub(crate) schemas: Vec<(String, RefOr<Schema>)>,
+    /// What writes the messages that the document names there.
+    pub(crate) schemas: Vec<SchemaWriter>,
     parameters: Vec<Value>,
     /// Whether the document has own words for errors that it does not name.
     has_default: bool,
@@ -250,11 +253,11 @@ impl Route {
         Page<T>: ToSchema,
     {
         self.schema::<T>();
-        Page::<T>::schemas(&mut self.schemas);
-        let name = format!("Page_{}", T::name());
-        let schema = reference(&name);
-        self.schemas.push((name, Page::<T>::schema()));
-        self.content("200", description, "application/json", schema)
+        self.schemas.push(|schemas| {
+            Page::<T>::schemas(schemas);
+            schemas.push((page_name::<T>(), Page::<T>::schema()));
+        });
+        self.content("200", description, "application/json", reference(&page_name::<T>()))
     }
 
     /// A list in pages, with the parameters that all such lists have.
@@ -316,10 +319,16 @@ impl Route {
 
     /// A reference to a message, which the document then has.
     fn schema<T: ToSchema>(&mut self) -> Value {
-        T::schemas(&mut self.schemas);
-        self.schemas.push((T::name().into_owned(), T::schema()));
+        self.schemas.push(|schemas| {
+            T::schemas(schemas);
+            schemas.push((T::name().into_owned(), T::schema()));
+        });
         reference(&T::name())
     }
+}
+
+fn page_name<T: ToSchema>() -> String {
+    format!("Page_{}", T::name())
 }
 
 fn reference(name: &str) -> Value {

@@ -15,7 +15,7 @@ use axum::routing;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::Caller;
 use wharf_protocol::mcp::{McpDoor, McpServerConfig, McpServerSession};
-use wharf_vocab::{Code, Fault, ProviderId, Verb};
+use wharf_vocab::{Code, Fault, Verb};
 use wharf_web::answer::FaultResponse;
 use wharf_web::params::{Params, Segments};
 use wharf_web::token;
@@ -89,18 +89,12 @@ impl Arrival {
             rights.check(*verb, &self.door.world).map_err(denied)?;
         }
         match &self.door.provider {
-            Some(provider) if !self.is_known(provider) => {
+            Some(provider) if !self.shared.handle.providers().is_known(provider) => {
                 let message = "There is no such provider.";
                 Err(plain(Fault::new(Code::RequestRouteUnknown, message)).into())
             }
             _ => Ok(()),
         }
-    }
-
-    fn is_known(&self, provider: &ProviderId) -> bool {
-        let providers = self.shared.handle.providers();
-        let offers = || providers.tools().iter().any(|tool| tool.def.tool.provider() == *provider);
-        providers.get(provider).is_ok() || offers()
     }
 
     /// Whether the caller may do this here.

@@ -142,6 +142,13 @@ impl<'a> ProviderCalls<'a> {
         self.0.inner.records.providers.all().into_iter().filter(|agent| !agent.removed).collect()
     }
 
+    /// Whether there is a provider of this name: one with a record, or one that offers a tool. A
+    /// record is not copied for that; it holds all tools of its provider.
+    pub fn is_known(self, id: &ProviderId) -> bool {
+        let there = self.0.inner.records.providers.look(id, |provider| !provider.removed);
+        there.unwrap_or(false) || self.0.inner.catalog.has_tools_of(id)
+    }
+
     /// One agent.
     pub fn get(self, id: &ProviderId) -> Result<Provider, Fault> {
         let found = self.0.inner.records.providers.get(id).filter(|agent| !agent.removed);
