@@ -3521,6 +3521,19 @@ export interface components {
             /** @description The ids of its tools. */
             tools: components["schemas"]["ToolId"][];
         };
+        /** @description `POST /v1/purges`: orders every run to be removed that has ended and fits. */
+        OrderPurge: {
+            caller?: components["schemas"]["GrantId"] | null;
+            /** @description Only runs that are part of this. */
+            correlation_id?: string | null;
+            since?: components["schemas"]["DateTime"] | null;
+            /** @description Only runs in one of these statuses. */
+            status?: components["schemas"]["RunStatus"][];
+            tool?: components["schemas"]["ToolId"] | null;
+            /** @description Only runs accepted before this time. */
+            until: components["schemas"]["DateTime"];
+            world?: components["schemas"]["WorldId"] | null;
+        };
         /** @description One page of a list. */
         Page_Account: {
             /** @description The page's items. */
@@ -8180,7 +8193,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["PurgeRuns"];
+                "application/json": components["schemas"]["OrderPurge"];
             };
         };
         responses: {

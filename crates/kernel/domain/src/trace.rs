@@ -87,10 +87,18 @@ impl TraceHeaders {
         Self { traceparent: Some(traceparent), tracestate: tracestate.filter(fits) }
     }
 
-    /// Itself, or else something other if it names no trace.
+    /// Itself below a run that is part of a trace: without an own place it has the place that runs
+    /// below that one have, and what goes along with that trace goes along with it.
     #[must_use]
-    pub fn or_else(self, other: impl FnOnce() -> Self) -> Self {
-        if self.traceparent.is_some() { self } else { other() }
+    pub fn below(self, above: Self) -> Self {
+        let trace = |it: &Self| it.traceparent.as_deref().and_then(TraceContext::parse);
+        match (trace(&self), trace(&above)) {
+            (None, _) => above,
+            (Some(own), Some(of)) if own.trace_id == of.trace_id && self.tracestate.is_none() => {
+                Self { tracestate: above.tracestate, ..self }
+            }
+            _ => self,
+        }
     }
 }
 
@@ -236,6 +244,23 @@ mod tests {
         assert_eq!(checked(GOOD, ""), None);
         assert_eq!(checked(GOOD, "a=\u{e9}"), None);
         assert_eq!(checked("no trace", "vendor=a"), None);
+    }
+
+    #[test]
+    fn what_goes_along_with_a_trace_goes_along_below() {
+        let headers = |parent: &str, state: Option<&str>| TraceHeaders {
+            traceparent: Some(parent.to_owned()),
+            tracestate: state.map(str::to_owned),
+        };
+        let above = headers(GOOD, Some("vendor=a"));
+        assert_eq!(TraceHeaders::default().below(above.clone()), above);
+        let further = GOOD.replace("00f067aa0ba902b7", "1111111111111111");
+        let below = headers(&further, None).below(above.clone());
+        assert_eq!(below, headers(&further, Some("vendor=a")));
+        let own = headers(&further, Some("vendor=b"));
+        assert_eq!(own.clone().below(above.clone()), own);
+        let other = headers(&GOOD.replace("4bf9", "5bf9"), None);
+        assert_eq!(other.clone().below(above), other, "another trace");
     }
 
     #[test]

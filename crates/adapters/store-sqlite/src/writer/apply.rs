@@ -52,7 +52,9 @@ impl Writer {
         for target in &plan.targets {
             self.count(target).map_err(from_sqlite)?;
             write_stream(&self.conn, batch, target, seal.key()).map_err(from_sqlite)?;
-            self.known.made_stream(target.place.id);
+            if target.is_new {
+                self.known.made_stream(target.place.id);
+            }
             if target.last.open {
                 self.known.remember(&target.last.stream, target.place);
             } else {

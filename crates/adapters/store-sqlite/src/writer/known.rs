@@ -71,7 +71,7 @@ impl WriterCache {
         Ok(last)
     }
 
-    /// A stream with this number was made.
+    /// A stream with this number was made, behind the last one that is known.
     pub(super) fn made_stream(&mut self, id: i64) {
         self.last_stream = self.last_stream.max(Some(id));
     }

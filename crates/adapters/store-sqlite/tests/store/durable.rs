@@ -45,6 +45,25 @@ async fn what_was_committed_is_there_after_a_drop_without_close() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_made_after_a_start_is_no_other_although_an_older_one_went_on_first() {
+    let home = Home::new();
+    {
+        let store = home.open();
+        let desk = desk(&store).await;
+        for run in ["first", "second", "third"] {
+            desk.put(desk.creates(&key(run))).await;
+        }
+    }
+    let store = home.open();
+    let desk = desk(&store).await;
+    desk.put(desk.ends(&key("first"), 2)).await;
+    desk.put(desk.creates(&key("fourth"))).await;
+    for run in ["second", "third", "fourth"] {
+        assert_eq!(desk.seq(&key(run)).await, Some(2), "{run}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_closed_store_is_one_file_and_takes_nothing_more() {
     let home = Home::new();
     let store = home.open();

@@ -106,7 +106,7 @@ fn an_order_to_remove_runs_goes_on_after_a_kill_and_can_be_called_off() {
     let again = home.run(&["runs", "purge", "--cancel", id, "--json"]).code(0).json();
     assert_eq!(again["state"], "done", "what is over stays as it is: {again}");
     let none = home.run(&["runs", "purge", "--cancel", "nobody"]);
-    assert!(none.code == Some(1) && none.stderr.contains("purge.not_found"), "{none:#?}");
+    assert!(none.code == Some(2) && none.stderr.contains("purge.not_found"), "{none:#?}");
     assert!(core.stop().code.is_some());
     home.run(&["audit", "verify"]).code(0);
 }

@@ -64,7 +64,7 @@ fn values_that_are_not_kept_are_in_no_file_once_the_run_has_ended() {
 
     // While a run is open its inputs are on the disk, but nobody can read them there.
     let open = ["run", "wharf/sleep", "ms=600000", "--world", "sealed", "--run-id", "open"];
-    home.run(&[&open[..], &["--correlation-id", "c", "--detach"]].concat()).code(0);
+    home.run(&[&open[..], &["--detach"]].concat()).code(0);
     let text = format!("text={CANARY}");
     let title = format!("question={CANARY}?");
     home.run(&["run", "wharf/ask", &title, "--world", "sealed", "--run-id", "asked", "--detach"])

@@ -12,7 +12,7 @@ use wharf_views::TreeQuery;
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
 use wharf_vocab::{Fault, Timestamp, ToolId, Verb, WorldId, quantity};
 use wharf_web::trace::SentTrace;
-use wharf_wire::rest_v1::{self as wire, CancelRuns, PurgeRuns, RunAccepted, RunAgain};
+use wharf_wire::rest_v1::{self as wire, CancelRuns, OrderPurge, PurgeRuns, RunAccepted, RunAgain};
 
 use super::runs::{begin, run_place};
 use super::table::{ApiCall, get, post, routes};
@@ -50,7 +50,7 @@ routes! {
     /// Orders every run to be removed that has ended, fits and was accepted before a fixed time,
     /// however many there are. The order is kept: it is gone on with after a restart of the core.
     order_purge => post("/v1/purges", Need::ADMIN, order_purge)
-        .takes::<PurgeRuns>()
+        .takes::<OrderPurge>()
         .gives::<wire::Purge>(202, "The order was written down.");
     /// Lists orders to remove runs, newest first: those under way, and of each world the last 16
     /// that have ended.
@@ -167,8 +167,9 @@ async fn purge(ApiCall { app, caller }: ApiCall, JsonBody(request): JsonBody<Pur
 
 async fn order_purge(
     ApiCall { app, caller }: ApiCall,
-    JsonBody(request): JsonBody<PurgeRuns>,
+    JsonBody(order): JsonBody<OrderPurge>,
 ) -> Answer {
+    let request = PurgeRuns::from(order);
     let query = wharf_views::purge_filter(&request)?;
     let worlds = access::worlds_for(&caller, Verb::Admin, request.world.as_ref())?;
     let handle = app.handle.clone();

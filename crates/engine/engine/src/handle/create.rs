@@ -151,8 +151,8 @@ impl RunCalls<'_> {
             None => new.durability.unwrap_or(tool.def.durability),
         };
         let given = TraceHeaders { traceparent: new.traceparent, tracestate: new.tracestate };
-        let above_it = || parent.as_deref().map(|it| self.0.inner.traces.headers_of_child(it));
-        let trace = given.checked().or_else(|| above_it().unwrap_or_default());
+        let above_it = parent.as_deref().map(|it| self.0.inner.traces.headers_of_child(it));
+        let trace = given.checked().below(above_it.unwrap_or_default());
         Ok(RunSpec {
             digest,
             tool_hash: tool.hash.clone(),

@@ -50,8 +50,8 @@ pub use overview::{
     ProviderLaunch, ProviderUsage, ProviderUsagePoint, Search,
 };
 pub use runs::{
-    CancelRuns, CanceledRuns, Purge, PurgeRuns, PurgedRuns, RunAgain, RunAttempt, RunCount,
-    RunLineage, RunNode, RunStats, RunStatsItem, RunTransfer, RunTree,
+    CancelRuns, CanceledRuns, OrderPurge, Purge, PurgeRuns, PurgedRuns, RunAgain, RunAttempt,
+    RunCount, RunLineage, RunNode, RunStats, RunStatsItem, RunTransfer, RunTree,
 };
 pub use system::{
     CoreLog, CoreLogLine, EndedRuns, System, SystemLimit, SystemPoint, SystemQueue, SystemSeries,

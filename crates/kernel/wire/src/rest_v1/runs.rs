@@ -150,6 +150,35 @@ pub struct PurgeRuns {
     pub dry: Option<bool>,
 }
 
+/// `POST /v1/purges`: orders every run to be removed that has ended and fits.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OrderPurge {
+    /// Only runs of this world.
+    pub world: Option<WorldId>,
+    /// Only runs of this tool.
+    pub tool: Option<ToolId>,
+    /// Only runs in one of these statuses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub status: Vec<RunStatus>,
+    /// Only runs that this token started.
+    pub caller: Option<GrantId>,
+    /// Only runs that are part of this.
+    pub correlation_id: Option<String>,
+    /// Only runs accepted at or after this time.
+    pub since: Option<DateTime>,
+    /// Only runs accepted before this time.
+    pub until: DateTime,
+}
+
+impl From<OrderPurge> for PurgeRuns {
+    fn from(order: OrderPurge) -> Self {
+        let OrderPurge { world, tool, status, caller, correlation_id, since, until } = order;
+        Self { world, tool, status, caller, correlation_id, since, until, dry: None }
+    }
+}
+
 /// What became of a request to remove many runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PurgedRuns {
