@@ -19,12 +19,15 @@ use crate::console::Console;
 use crate::file_tickets::FileTickets;
 use crate::hosts::Hosts;
 use crate::metrics::Gauge;
-use crate::options::HttpOptions;
+use crate::options::{HttpOptions, Mount};
 use crate::tickets::Tickets;
 use crate::unread::UnreadAnswers;
 
 /// What metrics and audit call a request that fits no route.
 pub(crate) const UNMATCHED: &str = "unmatched";
+
+/// Writes the API document, with what is mounted beside the core's own routes.
+pub(crate) type DocumentWriter = fn(&[Mount]) -> String;
 
 /// What every request can reach.
 pub(crate) struct App {
@@ -40,6 +43,7 @@ pub(crate) struct App {
     pub(crate) routes: Vec<RouteAccess>,
     /// The API document, from when somebody first wanted it.
     document: OnceLock<Bytes>,
+    write_document: DocumentWriter,
     pub(crate) stops: StopSignals,
     /// Memory for bodies that are being read, in KiB.
     pub(crate) bodies: Arc<Semaphore>,
@@ -62,6 +66,7 @@ impl App {
         options: HttpOptions,
         stops: StopSignals,
         routes: Vec<RouteAccess>,
+        write_document: DocumentWriter,
     ) -> Self {
         let limits = &options.limits;
         Self {
@@ -76,6 +81,7 @@ impl App {
             options,
             routes,
             document: OnceLock::new(),
+            write_document,
             stops,
         }
     }
@@ -83,7 +89,7 @@ impl App {
     /// The API document. Making it takes many times the memory that it has, so a core of which nobody
     /// wants it has none. The first time it blocks.
     pub(crate) fn document(&self) -> Bytes {
-        let write = || crate::openapi::text(&crate::routes::all(), &self.options.mounts).into();
+        let write = || (self.write_document)(&self.options.mounts).into();
         self.document.get_or_init(write).clone()
     }
 

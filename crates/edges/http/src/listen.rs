@@ -13,9 +13,9 @@ use wharf_engine::Handle;
 use wharf_vocab::{Code, Fault};
 
 use crate::app::{App, StopSignals};
-use crate::options::{HttpLimits, HttpOptions};
+use crate::options::{HttpLimits, HttpOptions, Mount};
 use crate::routes::Route;
-use crate::{conn, metrics, routes};
+use crate::{conn, metrics, openapi, routes};
 
 /// Connections the system may queue while none is accepted.
 const BACKLOG: u32 = 1024;
@@ -120,7 +120,8 @@ pub(crate) fn app(
 ) -> (Arc<App>, Vec<Route>) {
     let routes = routes::all();
     let access = routes.iter().map(|route| route.access.clone()).collect();
-    (Arc::new(App::new(handle, options, stops, access)), routes)
+    let document = |mounts: &[Mount]| openapi::text(&routes::all(), mounts);
+    (Arc::new(App::new(handle, options, stops, access, document)), routes)
 }
 
 async fn accept(socket: TcpListener, app: Arc<App>, router: Router, tasks: TaskTracker) {
