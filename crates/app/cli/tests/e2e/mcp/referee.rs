@@ -37,6 +37,12 @@ impl Verdict {
     #[track_caller]
     fn holds(&self, expected: usize, who: &str) {
         assert!(self.scenarios.len() >= expected, "only {:?}: {}", self.names(), self.said);
+        let wrong = self.wrong(who);
+        assert!(wrong.is_empty(), "{who}:\n{}", wrong.join("\n"));
+    }
+
+    /// What went otherwise than the baseline has it.
+    fn wrong(&self, who: &str) -> Vec<String> {
         let excused = baseline(who);
         let mut wrong = Vec::new();
         let mut used = BTreeSet::new();
@@ -53,7 +59,7 @@ impl Verdict {
         }
         let stale = excused.iter().filter(|name| !used.contains(name));
         wrong.extend(stale.map(|name| format!("{name}: passes, so the baseline must not name it")));
-        assert!(wrong.is_empty(), "{who}:\n{}", wrong.join("\n"));
+        wrong
     }
 
     fn names(&self) -> Vec<&str> {
@@ -183,10 +189,21 @@ fn m082_a_client_of_2026_07_28_before_a_modern_server() {
     server("2026-07-28", Era::Modern, 50);
 }
 
-/// The referee as the servers of a revision; Wharf is driven by its command line.
+/// The referee as the servers of a revision; Wharf is driven by its command line. The referee judges
+/// some scenarios by when requests come, and a machine that is busy gets a second try.
 #[track_caller]
 fn client(revision: &str, expected: usize) {
-    let Some(stage) = Stage::new() else { return };
+    let who = format!("client/{revision}");
+    let Some(first) = client_verdict(revision) else { return };
+    if first.wrong(&who).is_empty() {
+        return first.holds(expected, &who);
+    }
+    let Some(second) = client_verdict(revision) else { return };
+    second.holds(expected, &who);
+}
+
+fn client_verdict(revision: &str) -> Option<Verdict> {
+    let stage = Stage::new()?;
     let driver: [PathBuf; 2] = [stage.peers.node_path(), script("driver.mjs")];
     let driver = driver.map(|path| path.to_string_lossy().into_owned()).join(" ");
     let mut command = children::command(stage.peers.node_path());
@@ -194,8 +211,7 @@ fn client(revision: &str, expected: usize) {
     command.args(["--timeout", "100000", "--command", &driver]);
     command.env("WHARF_BIN", env!("CARGO_BIN_EXE_wharf")).env("WHARF_HOME", stage.home.path());
     command.env_remove("WHARF_URL").env_remove("WHARF_TOKEN");
-    let verdict = Verdict::of(command, Leg::Client);
-    verdict.holds(expected, &format!("client/{revision}"));
+    Some(Verdict::of(command, Leg::Client))
 }
 
 #[test]
