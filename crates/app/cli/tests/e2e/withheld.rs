@@ -115,7 +115,7 @@ fn values_that_are_not_kept_are_in_no_file_once_the_run_has_ended() {
     for run in ["good", "bad", "echo", "fail", "asked"] {
         assert!(!shown(run).to_string().contains(CANARY), "{run}");
     }
-    assert_eq!(shown("open")["status"], "running", "it goes on");
+    wait_for("the open run to go on", || (shown("open")["status"] == "running").then_some(()));
     let again = home.run(&["runs", "retry", "bad"]);
     assert!(again.stderr.contains("run.values_not_kept"), "{again:#?}");
     assert!(core.stop().code.is_some());
