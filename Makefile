@@ -5,6 +5,7 @@ SEED ?= 1
 STEPS ?= 10000
 FRAMES ?= 1000000
 KILLS ?= 40
+STORE ?= sqlite
 PROFILE ?= release
 
 # The crates that have fuzz targets.
@@ -145,11 +146,12 @@ fuzz: ## spoilt messages after the handshake: make fuzz FRAMES=1000000 SEED=7 WI
 	@WHARF_FUZZ_FRAMES=$(FRAMES) WHARF_FUZZ_SEED=$(SEED) $(CARGO) test --quiet --release --locked \
 		$(FUZZED) fuzz_$(WIRE) -- --nocapture
 
-torture: ## kill -9 under mixed load, a ledger outside: make torture SEED=7 KILLS=100
+torture: ## kill -9 under mixed load, a ledger outside: make torture SEED=7 KILLS=100 STORE=postgres
 	@scripts/setup.sh build
-	@echo "==> torture, seed $(SEED), $(KILLS) kills"
+	@echo "==> torture, seed $(SEED), $(KILLS) kills, $(STORE)"
 	@WHARF_TORTURE_SEED=$(SEED) WHARF_TORTURE_KILLS=$(KILLS) $(CARGO) test --quiet --release \
-		--locked -p wharf-cli --test e2e torture:: -- --nocapture
+		--locked -p wharf-cli --test e2e torture::$(if $(filter postgres,$(STORE)),s015,kill_9) \
+		-- --nocapture
 
 sim: ## drive the real engine through faults: make sim SEED=7 STEPS=50000
 	@scripts/setup.sh build

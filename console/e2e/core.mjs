@@ -1,6 +1,6 @@
 // A core of its own for a test: started on a fresh home, killed at the end.
 import { spawn } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -22,6 +22,19 @@ export async function until(what, look, ms = 30_000) {
   throw new Error(`${what} did not happen in ${ms} ms${last ? `: ${last.message}` : ""}`);
 }
 
+/** A program that is a core of another version: the same one with another number wherever its own stands in the file. */
+export async function otherVersion(path, from, to) {
+  if (from.length !== to.length) throw new Error(`${to} is not as long as ${from}`);
+  const program = await readFile(BIN);
+  let places = 0;
+  for (let at = program.indexOf(from); at >= 0; at = program.indexOf(from, at + 1)) {
+    program.write(to, at, "latin1");
+    places += 1;
+  }
+  if (places === 0) throw new Error(`${BIN} does not name version ${from}`);
+  await writeFile(path, program, { mode: 0o755 });
+}
+
 export class Core {
   static async start({ demo = false, args = [] } = {}) {
     const core = new Core();
@@ -31,11 +44,15 @@ export class Core {
     return core;
   }
 
-  async up(listen) {
+  async up(listen, program = BIN) {
     this.log = "";
-    this.process = spawn(BIN, [...this.args, "--listen", listen], { env: { ...process.env, WHARF_HOME: this.home }, stdio: ["ignore", "pipe", "pipe"] });
+    this.process = spawn(program, [...this.args, "--listen", listen], { env: { ...process.env, WHARF_HOME: this.home }, stdio: ["ignore", "pipe", "pipe"] });
+    let fault;
+    this.process.once("error", (error) => (fault = error));
     this.process.stdout.on("data", (d) => (this.log += d));
     this.process.stderr.on("data", (d) => (this.log += d));
+    await new Promise((go) => setImmediate(go));
+    if (fault) throw new Error(`${program} does not start: ${fault.message}`);
     this.token = (await until("the owner's token", () => readFile(join(this.home, "run/owner.token"), "utf8"))).trim();
     const info = await until("the core's address", async () => {
       const core = JSON.parse(await readFile(join(this.home, "run/core.json"), "utf8"));
@@ -73,9 +90,9 @@ export class Core {
     await gone;
   }
 
-  /** Starts it again on the same home and the same port. */
-  async again() {
-    await this.up(new URL(this.url).host);
+  /** Starts it again on the same home and the same port, or another program in its place. */
+  async again(program) {
+    await this.up(new URL(this.url).host, program);
   }
 
   async stop() {

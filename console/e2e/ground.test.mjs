@@ -13,7 +13,15 @@ import { Core } from "./core.mjs";
 import { seed } from "./seed.mjs";
 
 const HERE = fileURLToPath(new URL("..", import.meta.url));
-const SCREENS = ["/", "/runs", "/inbox", "/tools", "/tools/wharf/count", "/providers", "/worlds", "/money", "/operators", "/audit", "/tokens", "/system"];
+/** Every address of a screen, with all parts that ask for something of their own. */
+const SCREENS = [
+  "/", "/runs", "/runs/default/count-to-forty", ...["output", "inputs", "events", "lineage", "money", "audit"].map((tab) => `/runs/default/count-to-forty?tab=${tab}`), "/runs/studio/echo-again?tab=lineage", "/runs/studio/echo-again?compare=echo-storyboard",
+  "/inbox", "/inbox?state=decided", "/tools", "/tools/wharf/count", "/tools/wharf/count?tab=definition", "/flows", "/providers", "/providers/wharf", "/providers/wharf?tab=tools", "/worlds", ...["files", "money", "rules", "tokens"].map((tab) => `/worlds/studio?tab=${tab}`), "/worlds/studio?file=/brief/storyboard.md&tab=lineage",
+  "/schedules", "/schedules/beat", "/money", "/operators", "/audit", "/tokens", "/tokens?tab=secrets", "/tokens?tab=sessions", "/system",
+];
+const ROUTES = [...(await readFile(join(HERE, "src/screens/routes.ts"), "utf8")).matchAll(/pattern: \/(\^.*?\$)\/,/g)].map((m) => new RegExp(m[1]));
+/** A screen that is new is opened, too, even before it is named above: with a thing that is not there. */
+const ADDRESSES = [...SCREENS, ...ROUTES.filter((r) => !SCREENS.some((s) => r.test(s.split("?")[0]))).map((r) => r.source.replace(/^\^|\$$/g, "").replaceAll("\\/", "/").replaceAll(/\([^)]*\)/g, "none")).filter((path) => path !== "/ui")];
 let core;
 let browser;
 
@@ -42,11 +50,12 @@ test("c001_types_of_the_page_are_those_of_the_cores_document", async () => {
 test("c001_every_route_that_the_page_asks_for_stands_in_the_document", async () => {
   const paths = Object.keys((await core.api("/openapi.json")).paths);
   const known = paths.map((path) => new RegExp(`^${path.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{[^}]+\}/g, ".+")}$`));
+  assert.ok(ROUTES.length > 15 && ROUTES.every((r) => r.test("/ui") || ADDRESSES.some((a) => r.test(a.split("?")[0]))), ADDRESSES.join(" "));
   const page = await newPage(browser);
   const asked = new Set();
   page.on("request", (r) => asked.add(new URL(r.url()).pathname));
   await signIn(page, core);
-  for (const screen of SCREENS) {
+  for (const screen of ADDRESSES) {
     await goto(page, core, screen);
     await page.waitForLoadState("networkidle").catch(() => {});
   }
@@ -68,7 +77,7 @@ test("c003_the_page_keeps_its_size_and_asks_no_other_host", async () => {
   await page.waitForLoadState("networkidle").catch(() => {});
   await Promise.all(sizes);
   assert.ok(first > 10_000 && first <= 120 * 1024, `${first} bytes for the first paint`);
-  for (const screen of SCREENS) await goto(page, core, screen);
+  for (const screen of ADDRESSES) await goto(page, core, screen);
   assert.deepEqual([...page.hosts], [new URL(core.url).host]);
   const folder = join(HERE, "dist/assets");
   let all = 0;

@@ -1,9 +1,12 @@
 // Providers that are steered and watched, files on the timeline and in the lineage, what helps a core that is not well.
 import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { after, before, test } from "node:test";
 import { barriers, goto, launch, newPage, signIn } from "./browser.mjs";
-import { Core, until } from "./core.mjs";
+import { Core, otherVersion, until } from "./core.mjs";
 
 const AGENT = "dev.test.hostile";
 let core, browser;
@@ -84,6 +87,50 @@ test("c012_c016_files_stand_on_the_timeline_and_lineage_goes_further", async () 
   assert.deepEqual(page.faults, []);
 });
 
+test("c013_an_approval_below_a_parent_can_hold_for_all_of_it", async () => {
+  const page = await newPage(browser);
+  await core.api("/v1/worlds", { body: { world: "gated", policy: [{ tool: `${AGENT}/write`, when: "always", approve: true }] } });
+  await core.run(`${AGENT}/write`, { what: "family" }, { run_id: "clan", world: "gated" });
+  await signIn(page, core, "/inbox");
+  await page.getByRole("button", { name: "Allow once" }).click();
+  await page.getByRole("button", { name: "Allow it once" }).click();
+  // Of the three that it starts one is looked at, and the two others pass.
+  await page.getByRole("button", { name: "Allow for this parent" }).waitFor();
+  await page.getByText(new RegExp(`${AGENT}/write`)).first().waitFor();
+  await page.getByRole("button", { name: "Allow for this parent" }).click();
+  await page.getByText("Later runs of this tool that the same caller starts within the same parent run").waitFor();
+  await page.getByRole("button", { name: "Allow for this parent now" }).click();
+  await page.getByText("Allowed.").first().waitFor();
+  await core.api("/v1/runs/clan/cancel?world=gated", { body: {} });
+  assert.deepEqual(page.faults, []);
+});
+
+test("c012_what_a_run_started_is_opened_as_far_as_one_looks", async () => {
+  const page = await newPage(browser);
+  await core.run(`${AGENT}/write`, { what: "family" }, { run_id: "family", wait: "60s" });
+  const tree = await core.api("/v1/runs/family/tree?depth=5");
+  assert.equal(tree.items.length, 15, "three lines of five");
+  // The core's own answers, by windows that are small enough to see more than one of them.
+  await page.route("**/tree?**", (route) => route.continue({ url: route.request().url().replace("limit=200", "limit=2") }));
+  await signIn(page, core, "/runs/default/family");
+  const line = page.getByRole("table", { name: "Timeline of the run" });
+  const shown = (items) => items.map((i) => line.locator(`a[href*="${i.run.run_id}"]`));
+  const at = (depth) => tree.items.filter((i) => i.depth === depth);
+  const count = async (items) => (await Promise.all(shown(items).map((l) => l.count()))).reduce((a, b) => a + b, 0);
+  await until("two lines, three runs down", async () => (await count(at(3))) === 2);
+  assert.deepEqual([await count(at(1)), await count(at(4))], [2, 0]);
+  await line.getByRole("button", { name: "Show what it started" }).first().click();
+  await until("the fourth", async () => (await count(at(4))) === 1);
+  await line.getByRole("button", { name: "Show what it started" }).first().click();
+  await until("the fifth", async () => (await count(at(5))) === 1);
+  await line.getByRole("button", { name: "Show more" }).click();
+  await until("the third line", async () => (await count(at(1))) === 3);
+  assert.equal(await count(at(5)), 1, "what was opened stays open");
+  assert.equal(await line.getByRole("button", { name: "Show more" }).count(), 0);
+  assert.deepEqual(await barriers(page), []);
+  assert.deepEqual(page.faults, []);
+});
+
 test("c019_what_the_doctor_finds_stands_beside_what_to_do", async () => {
   const page = await newPage(browser);
   // The answer is the core's own, of an agent that ended too often.
@@ -116,23 +163,28 @@ test("c033_words_of_our_own_are_explained_by_focus_and_tap", async () => {
   assert.match(await page.getByRole("tooltip").innerText(), /Money set aside/);
 });
 
-test("c040_a_core_of_another_version_is_noticed_and_the_page_offers_to_load_again", async () => {
+test("c040_a_core_of_another_version_is_noticed_and_the_page_offers_to_load_again", async (t) => {
+  const own = (await core.api("/v1/system")).version;
+  const other = own.replaceAll(/\d/g, "9");
+  const folder = await mkdtemp(join(tmpdir(), "wharf-other-"));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const program = join(folder, "wharf");
+  await otherVersion(program, own, other);
   const page = await newPage(browser);
   await signIn(page, core, "/runs");
   await page.getByRole("heading", { name: "Runs", level: 1 }).waitFor();
   await core.kill();
   await page.getByText("Reconnecting. What you see is").waitFor();
-  await page.route("**/v1/console/session", async (route) => {
-    if (route.request().method() !== "GET") return route.continue();
-    const answer = await route.fetch();
-    await route.fulfill({ response: answer, json: { ...(await answer.json()), version: "9.9.9" } });
-  });
-  await core.again();
-  const banner = page.getByRole("status").filter({ hasText: /to 9\.9\.9 while this page was open/ });
+  await core.again(program);
+  assert.equal((await core.api("/v1/system")).version, other);
+  const banner = page.getByRole("status").filter({ hasText: `from version ${own} to ${other} while this page was open` });
   await banner.waitFor();
   assert.deepEqual(await barriers(page), []);
-  await page.unroute("**/v1/console/session");
   await Promise.all([page.waitForEvent("load"), banner.getByRole("button", { name: "Load the page again" }).click()]);
   await page.getByRole("heading", { name: "Runs", level: 1 }).waitFor();
-  assert.equal(await page.getByText("9.9.9").count(), 0);
+  await page.getByText(`· ${other}`).waitFor();
+  assert.equal(await banner.count(), 0);
+  assert.deepEqual(page.faults, []);
+  await core.kill();
+  await core.again();
 });

@@ -1,4 +1,47 @@
-// Something to look at: runs of all kinds, files, questions, an approval, worlds with budgets, a token, a secret.
+// Something to look at: runs of all kinds, files, questions, an approval, worlds with budgets, flows, what starts runs, a token, a secret.
+import { createServer } from "node:http";
+
+/** A flow with steps in steps: items, branches, a message from outside, an error that is caught. */
+export const DIGEST = {
+  name: "digest",
+  description: "Looks several sources up at once, pays for the best of them once somebody has said how much, and publishes what they say.",
+  input_schema: { type: "object", required: ["sources"], properties: { sources: { type: "array", title: "Sources", items: { type: "string" } }, away: { type: "boolean", title: "A source is away" } } },
+  vars: { state: "whole" },
+  steps: [
+    { id: "look", each: { over: "inputs.sources", as: "source", concurrency: 4, step: { id: "one", call: { tool: "wharf/echo", inputs: { text: "${source} says yes" } } } } },
+    { id: "gather", parallel: { branches: [
+      { id: "count", call: { tool: "wharf/count", inputs: { n: 5, delay_ms: 10 } } },
+      { id: "pay", call: { tool: "wharf/sleep", inputs: { ms: 50, cost_micro: 12_000 } } },
+      { id: "guarded", try: { step: { id: "which", branch: { cases: [{ when: "has(inputs.away) && inputs.away", step: { id: "ask_source", call: { tool: "wharf/fail", inputs: { code: "source.away", message: "Nobody answers." }, retry: { max: 3, backoff: "30s", on: ["source.away"] } } } }], else: { id: "reached", set: { state: "'complete'" } } } }, catch: [{ codes: ["source.away"], step: { id: "without", set: { state: "'without a source'" } } }] } },
+    ] } },
+    { id: "price", signal: { name: "price", schema: { type: "object", required: ["amount"], properties: { amount: { type: "integer", title: "Amount in cents", minimum: 1 }, note: { type: "string", title: "Note" } } }, deadline: "7d" } },
+    { id: "tell", call: { tool: "wharf/echo", inputs: { text: "published for ${steps.price.outputs.amount} cents" } } },
+  ],
+  output: { sum: "${steps.count.outputs.sum}", amount: "${steps.price.outputs.amount}" },
+};
+
+/** Flows, runs of one that wait, and one that is done, a trigger that was called, a receiver that was told. */
+async function seedFlows(core) {
+  await core.api("/v1/flows", { body: { document: { ...DIGEST, description: "An earlier version." } } });
+  await core.api("/v1/flows", { body: { document: DIGEST } });
+  await core.api("/v1/flows", { body: { document: { name: "hello", description: "Says something and counts.", steps: [{ id: "say", call: { tool: "wharf/echo", inputs: { text: "hello" } } }, { id: "count", call: { tool: "wharf/count", inputs: { n: 3, delay_ms: 0 } } }], output: {} } } });
+  await core.run("flow/digest", { sources: ["archive", "library", "press"] }, { run_id: "digest-done", world: "studio" });
+  await core.api("/v1/runs/digest-done/signals/price?world=studio", { body: { value: { amount: 12 } } });
+  await core.run("flow/digest", { sources: ["archive", "library", "press"] }, { run_id: "digest-price", world: "studio" });
+  await core.run("flow/digest", { sources: ["archive", "library"], away: true }, { run_id: "digest-waits", world: "studio" });
+  await core.api("/v1/schedules", { body: { name: "digest-monday", cron: "0 6 * * 1", tz: "Europe/Berlin", tool: "flow/digest", inputs: { sources: ["press"] }, world: "studio", allow: ["wharf/*"] } });
+  const push = await core.api("/v1/triggers", { body: { name: "push", tool: "wharf/echo", proof: "token", query: { text: "message" }, world: "studio", budget_micro: 50_000 } });
+  for (const id of ["one", "two"]) await fetch(`${core.url}${push.path}?message=${id}`, { method: "POST", headers: { authorization: `Bearer ${push.secret}`, "webhook-id": id } });
+  await core.api("/v1/triggers", { body: { name: "payments", tool: "flow/digest", proof: "stripe", secret: "whsec_of_the_sender", body: "event", inputs: { sources: ["press"] } } });
+  await core.api("/v1/triggers/payments/pause", { method: "POST" });
+  const sink = createServer((q, s) => (q.resume(), s.writeHead(204).end()));
+  await new Promise((up) => sink.listen(0, "127.0.0.1", up));
+  sink.unref();
+  await core.api("/v1/receivers", { body: { name: "desk", url: `http://127.0.0.1:${sink.address().port}/`, on: ["ask", "run"], statuses: ["failed", "refused"], allow_private: true } });
+  await core.api("/v1/receivers/desk/test", { method: "POST" });
+  await core.api("/v1/receivers", { body: { name: "phone", url: "https://example.com/hooks/phone", on: ["ask", "agent", "budget", "schedule"], format: "slack" } });
+  await core.api("/v1/receivers/phone/pause", { method: "POST" });
+}
 
 export async function seed(core) {
   await core.api("/v1/worlds", { body: { world: "lab", limit_micro: 5_000_000, default_hold_micro: 20_000, retention_days: 30, policy: [{ tool: "wharf/notify", when: "always", approve: true }] } });
@@ -13,12 +56,18 @@ export async function seed(core) {
   await core.run("wharf/echo", { "text.world": "/brief/storyboard.md" }, { wait: "10s", world: "studio", run_id: "echo-storyboard", outputs: { "text.world": "/out/storyboard.txt" } });
   await core.run("wharf/echo", { "text.world": "/out/storyboard.txt" }, { wait: "10s", world: "studio", run_id: "echo-again", outputs: { "text.world": "/out/final.txt" } });
   await core.run("wharf/count", { n: 40, delay_ms: 3 }, { wait: "10s", run_id: "count-to-forty" });
+  await seedFlows(core);
   await core.run("wharf/ask", { question: "Which cut goes out on Friday?", schema: { type: "string", enum: ["The short one", "The long one", "Neither"] } }, { run_id: "ask-cut", world: "studio" });
   await core.run("wharf/ask", { question: "Where does the delivery go?", schema: { type: "object", required: ["street", "city"], properties: { street: { type: "string", title: "Street", maxLength: 120 }, city: { type: "string", title: "City", maxLength: 80 }, floor: { type: "integer", title: "Floor", minimum: 0, maximum: 60 }, express: { type: "boolean", title: "Express?", description: "Costs four dollars more." } } }, detail: { order: 4711, weight_kg: 12.5 } }, { run_id: "ask-delivery" });
   await core.run("wharf/approve-me", { note: "Send the invoice to ops@example.dev", amount_cents: 129900, lines: [{ sku: "A-1", n: 3 }, { sku: "B-7", n: 1 }] }, { run_id: "approve-invoice" }).catch(() => core.run("wharf/approve-me", {}, { run_id: "approve-invoice" }));
   await core.run("wharf/notify", { message: "The night shift takes over.", text: "x" }, { run_id: "approve-note", world: "lab" }).catch(() => {});
   await core.run("wharf/count", { n: 100_000, delay_ms: 400 }, { run_id: "long-count" });
   await core.run("wharf/sleep", { ms: 3_000_000 }, { run_id: "nap", world: "lab" }).catch(() => {});
+  await core.api("/v1/schedules", { body: { name: "nightly", cron: "0 3 * * 1-5", tz: "Europe/Berlin", tool: "wharf/echo", inputs: { text: "night" }, world: "studio" } });
+  await core.api("/v1/schedules", { body: { name: "beat", every_ms: 900_000, tool: "wharf/count", inputs: { n: 3, delay_ms: 5 } } });
+  await core.api("/v1/schedules/beat/trigger", { method: "POST" });
+  await core.api("/v1/schedules", { body: { name: "party", at: "2099-12-24T18:00", tz: "Europe/Berlin", tool: "wharf/echo", inputs: { text: "cheers" } } });
+  await core.api("/v1/schedules/party/pause", { method: "POST" });
   await core.api("/v1/tokens", { body: { label: "ci", verbs: ["run", "read"], worlds: ["lab"], tools: ["wharf/*"], ttl_ms: 28_800_000 } });
   await core.api("/v1/tokens", { body: { label: "night shift", verbs: ["read", "answer", "approve"], person: true } });
   await core.api("/v1/operators", { body: { desc: "Night shift", roles: ["reviewer"], person: true } });

@@ -42,7 +42,7 @@ export function App() {
   return (
     <>
       {state.at === "checking" && <Checking />}
-      {state.at === "out" && <SignIn why={state.why} />}
+      {state.at === "out" && <SignIn why={state.why} code={state.code} />}
       {state.at === "in" && <Shell />}
       <Toasts />
     </>
@@ -68,8 +68,12 @@ const NAV: { name: string; path: string; icon: IconName; may?: () => boolean; gr
   { name: "Inbox", path: "/inbox", icon: "inbox" },
   { name: "Runs", path: "/runs", icon: "runs" },
   { name: "Tools", path: "/tools", icon: "tool", group: "What there is" },
+  { name: "Flows", path: "/flows", icon: "flow" },
   { name: "Providers", path: "/providers", icon: "provider" },
   { name: "Worlds", path: "/worlds", icon: "world" },
+  { name: "Schedules", path: "/schedules", icon: "clock" },
+  { name: "Triggers", path: "/triggers", icon: "hook" },
+  { name: "Receivers", path: "/receivers", icon: "bell", may: () => may("admin") },
   { name: "Operators", path: "/operators", icon: "seat", may: () => mayEverywhere("operate") },
   { name: "Money", path: "/money", icon: "money", group: "Looking after it" },
   { name: "Audit", path: "/audit", icon: "audit", may: () => mayEverywhere("admin") },
@@ -177,6 +181,7 @@ function Foot() {
         <Menu
           label="You"
           left
+          quiet
           items={[
             { name: zone() === "utc" ? "Show local times" : "Show times in UTC", icon: "clock", onClick: () => setQuery({ tz: zone() === "utc" ? undefined : "utc" }) },
             "Notification" in window && Notification.permission === "default" && { name: "Notify me of new asks", icon: "bell", onClick: askForNotifications },
@@ -207,22 +212,22 @@ function notify(ask: Ask | undefined): void {
   n.onclick = () => (window.focus(), n.close());
 }
 
-/** Says when what is shown may be old. */
+/** Says when what is shown may be old. Its age counts on; only that it is old is read out. */
 function Away() {
   const since = awaySince.value;
   const asked = waiting.value;
   if (since === undefined || now.value - since < 2000) {
     if (asked === undefined || now.value - asked < 3000) return null;
     return (
-      <div class="banner" role="status">
-        The core answers slowly. What you see is {span(now.value - asked)} old.
-      </div>
+      <section class="banner" aria-label="Connection">
+        <span role="status">The core answers slowly.</span> What you see is {span(now.value - asked)} old.
+      </section>
     );
   }
   return (
-    <div class="banner" role="status">
-      Reconnecting. What you see is {span(Math.max(0, now.value - lastAnswer.value))} old.
-    </div>
+    <section class="banner" aria-label="Connection">
+      <span role="status">Reconnecting.</span> What you see is {span(Math.max(0, now.value - lastAnswer.value))} old.
+    </section>
   );
 }
 

@@ -2,12 +2,12 @@
 import { graphlib, layout } from "@dagrejs/dagre";
 
 export type Laid = { nodes: Record<string, { x: number; y: number }>; edges: { from: string; to: string; points: { x: number; y: number }[] }[]; width: number; height: number };
-type Task = { id: number; nodes: { id: string; width: number; height: number }[]; edges: [string, string][] };
+type Task = { id: number; nodes: { id: string; width: number; height: number }[]; edges: [string, string][]; down?: boolean };
 
 addEventListener("message", (event: MessageEvent<Task>) => {
-  const { id, nodes, edges } = event.data;
+  const { id, nodes, edges, down } = event.data;
   const g = new graphlib.Graph();
-  g.setGraph({ rankdir: "LR", nodesep: 14, ranksep: 56, marginx: 16, marginy: 16 });
+  g.setGraph({ rankdir: down ? "TB" : "LR", nodesep: down ? 22 : 14, ranksep: down ? 34 : 56, marginx: 16, marginy: 16 });
   g.setDefaultEdgeLabel(() => ({}));
   for (const n of nodes) g.setNode(n.id, { width: n.width, height: n.height });
   for (const [a, b] of edges) g.setEdge(a, b);

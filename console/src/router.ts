@@ -62,8 +62,20 @@ export function runLink(world: string, run: string, query: Record<string, string
 export function toolLink(tool: string, query: Record<string, string | undefined> = {}): string {
   return link(`/tools/${tool.split("/").map(encodeURIComponent).join("/")}`, query);
 }
+export function flowLink(name: string, query: Record<string, string | undefined> = {}): string {
+  return link(`/flows/${encodeURIComponent(name)}`, query);
+}
 export function providerLink(id: string, query: Record<string, string | undefined> = {}): string {
   return link(`/providers/${encodeURIComponent(id)}`, query);
+}
+export function scheduleLink(name: string, query: Record<string, string | undefined> = {}): string {
+  return link(`/schedules/${encodeURIComponent(name)}`, query);
+}
+export function triggerLink(name: string): string {
+  return link(`/triggers/${encodeURIComponent(name)}`);
+}
+export function receiverLink(name: string): string {
+  return link(`/receivers/${encodeURIComponent(name)}`);
 }
 export function worldLink(world: string, query: Record<string, string | undefined> = {}): string {
   return link(`/worlds/${encodeURIComponent(world)}`, query);

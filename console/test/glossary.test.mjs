@@ -6,7 +6,7 @@ const screens = new URL("../src/screens/", import.meta.url);
 const sources = readdirSync(screens).filter((name) => name.endsWith(".tsx")).map((name) => readFileSync(new URL(name, screens), "utf8")).join("\n");
 
 describe("c033_glossary", () => {
-  test.each(["World", "Provider", "Ask", "Hold"])("%s is explained where it is met", (word) => {
+  test.each(["World", "Provider", "Ask", "Hold", "Flow", "Schedule", "Trigger", "Receiver"])("%s is explained where it is met", (word) => {
     expect(WORDS).toHaveProperty(word);
     expect(sources).toContain(`<Word name="${word}"`);
   });

@@ -12,10 +12,10 @@ describe("c012_numbers_as_written", () => {
 
 describe("c012_commands", () => {
   test("pairs where they fit, JSON where not", () => {
-    expect(asWharf("wharf/count", "default", parse('{"n":3}'))).toBe("wharf run wharf/count n=3");
-    expect(asWharf("wharf/echo", "lab", parse('{"a":{"b":"it\'s"}}'))).toBe(`wharf run wharf/echo --input '{"a":{"b":"it'\\''s"}}' --world lab`);
+    expect(asWharf({ tool: "wharf/count", world: "default", inputs: parse('{"n":3}') })).toBe("wharf run wharf/count n=3");
+    expect(asWharf({ tool: "wharf/echo", world: "lab", inputs: parse('{"a":{"b":"it\'s"}}') })).toBe(`wharf run wharf/echo --input '{"a":{"b":"it'\\''s"}}' --world lab`);
   });
-  test("no token in a command", () => expect(asCurl("http://127.0.0.1:1", "a/b", "w", parse("{}"))).toContain("$WHARF_TOKEN"));
+  test("no token in a command", () => expect(asCurl("http://127.0.0.1:1", { tool: "a/b", world: "w", inputs: parse("{}") })).toContain("$WHARF_TOKEN"));
 });
 
 describe("c005_events", () => {

@@ -116,7 +116,16 @@ mod tests {
         let found: Vec<_> = protocols.iter().map(|p| (p.letter, p.numbers.len())).collect();
         assert_eq!(
             found,
-            vec![('R', 170), ('C', 31), ('M', 86), ('O', 31), ('T', 47), ('S', 59), ('K', 36)]
+            vec![
+                ('R', 175),
+                ('C', 31),
+                ('F', 44),
+                ('M', 86),
+                ('O', 31),
+                ('T', 47),
+                ('S', 59),
+                ('K', 36)
+            ]
         );
         assert_eq!(check_numbers(&repo).expect("reads"), Vec::<String>::new());
     }

@@ -16,6 +16,7 @@ mod watch;
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -29,6 +30,11 @@ const LINT_ARGS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
 /// The one target that runs after the others, and everything else as cargo can name it: it knows
 /// patterns, but no way to leave one out.
 const LAST: &[&str] = &["--test", "e2e"];
+/// Those of the last that show what a store must keep: they run on the other one as well.
+const ONCE_MORE: &[&str] =
+    &["schedules::", "notifications::", "flows::", "purge::", "withheld::", "costs::", "worlds::"];
+/// Where the PostgreSQL is that tests start.
+const POSTGRES: &str = "/usr/lib/postgresql";
 const BESIDE_CODE: &[&str] = &["--lib", "--bins"];
 const OF_CRATES: &[&str] = &["--test", "[!e]*", "--test", "e[!2]*"];
 
@@ -49,8 +55,16 @@ pub(crate) fn run(repo: &Repo, out: &mut dyn Write) -> Result<bool> {
     let others = side_by_side(repo, out)?;
     step(out, "end-to-end tests")?;
     let last = watch::run(&mut tests(repo, LAST), out)?;
+    let once_more = match Path::new(POSTGRES).exists() {
+        true => {
+            step(out, "some of them once more, on PostgreSQL and S3")?;
+            watch::run(tests(repo, LAST).args(ONCE_MORE).env("WHARF_TESTS_STORE", "postgres"), out)?
+        }
+        // The tests before have said that they were left out.
+        false => true,
+    };
     step(out, "all tests have run")?;
-    Ok(others && last)
+    Ok(others && last && once_more)
 }
 
 /// Runs all but the end-to-end tests. What those of whole crates say is told as it comes, what the

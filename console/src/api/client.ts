@@ -104,6 +104,21 @@ export async function get<T>(path: string, params: Params = {}, signal?: AbortSi
   return (await (await request(address(path, params), { signal })).json()) as T;
 }
 
+/** More than this is not shown as one list: it is to be narrowed. */
+export const ALL_MAX = 10_000;
+
+/** All pages of a list; at most so many items. */
+export async function all<T>(path: string, params: Params, signal: AbortSignal, max = ALL_MAX): Promise<T[]> {
+  const out: T[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await get<{ items: T[]; next_cursor?: string | null }>(path, { ...params, limit: 200, cursor }, signal);
+    out.push(...page.items);
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor && out.length < max);
+  return out;
+}
+
 /** The answer as text, for what must keep its numbers as they are written. */
 export async function getText(path: string, params: Params = {}, signal?: AbortSignal): Promise<string> {
   return (await request(address(path, params), { signal })).text();

@@ -539,6 +539,79 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/flows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the flows by name, each with its newest version. */
+        get: operations["list_flows"];
+        put?: never;
+        /**
+         * Adds a version of a flow.
+         * @description A document that says what the newest version says adds nothing: that version is shown.
+         */
+        post: operations["add_flow"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/flows/{flow}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows the newest version of a flow. */
+        get: operations["show_flow"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/flows/{flow}/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows a version of a flow. */
+        get: operations["show_flow_version"];
+        put?: never;
+        post?: never;
+        /** Removes a version of a flow. Its runs that have ended stay as they are. */
+        delete: operations["remove_flow_version"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/flows/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Checks a document and stores nothing. */
+        post: operations["check_flow"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/healthz": {
         parameters: {
             query?: never;
@@ -550,6 +623,26 @@ export interface paths {
         get: operations["is_alive"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/hooks/{hook}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Starts a trigger's run. Callers prove that they may in the way the trigger says; a delivery
+         *     that comes twice gets the same run.
+         */
+        post: operations["call_hook"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1062,6 +1155,110 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/receivers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists receivers of notifications, by name, without their addresses. */
+        get: operations["list_receivers"];
+        put?: never;
+        /** Adds a receiver. Only this response ever shows the key that it checks signatures with. */
+        post: operations["create_receiver"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/receivers/{receiver}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows a receiver. */
+        get: operations["show_receiver"];
+        put?: never;
+        post?: never;
+        /** Removes a receiver, its address and its key. What it was owed is dropped. */
+        delete: operations["remove_receiver"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/receivers/{receiver}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists what became of a receiver's notifications, newest first, 1,000 at most. */
+        get: operations["receiver_history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/receivers/{receiver}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Pauses a receiver. What happens meanwhile is not kept for it. */
+        post: operations["pause_receiver"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/receivers/{receiver}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Resumes a receiver. */
+        post: operations["resume_receiver"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/receivers/{receiver}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sends a receiver a notification that tells nothing. */
+        post: operations["test_receiver"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs": {
         parameters: {
             query?: never;
@@ -1165,6 +1362,66 @@ export interface paths {
         };
         /** Shows the files that a run read and wrote, and the runs they connect it with. */
         get: operations["run_lineage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run_id}/rerun": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Runs a flow again from a step.
+         * @description What the steps before it gave in this run is taken over and costs nothing.
+         */
+        post: operations["rerun_flow"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run_id}/signals/{signal}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sends a message to a run of a flow.
+         * @description It is kept until a step takes it, also when it comes before the step. The body may be empty.
+         */
+        post: operations["signal_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run_id}/steps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the steps of a run of a flow that have begun, oldest first.
+         * @description Of steps that are over only calls are listed.
+         */
+        get: operations["list_run_steps"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1287,6 +1544,110 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/schedules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the schedules within the token's reach, by name, each with its next three times. */
+        get: operations["list_schedules"];
+        put?: never;
+        /** Creates a schedule. Its runs have a part of this token's rights and end with them. */
+        post: operations["create_schedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/schedules/{schedule}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows a schedule. */
+        get: operations["show_schedule"];
+        put?: never;
+        post?: never;
+        /** Removes a schedule. Its runs remain. */
+        delete: operations["remove_schedule"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/schedules/{schedule}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists what became of a schedule's times, newest first, 1,000 at most. */
+        get: operations["schedule_history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/schedules/{schedule}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Pauses a schedule: it starts nothing until it is resumed. */
+        post: operations["pause_schedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/schedules/{schedule}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Resumes a schedule. Times that passed meanwhile were not missed. */
+        post: operations["resume_schedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/schedules/{schedule}/trigger": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Starts a run of a schedule now, whatever else is going on. */
+        post: operations["trigger_schedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/search": {
         parameters: {
             query?: never;
@@ -1295,8 +1656,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Looks for runs by the beginning of their id, and for tools, providers and worlds by a part of
-         *     theirs.
+         * Looks for runs by the beginning of their id, and for tools, providers, worlds, flows,
+         *     schedules and triggers by a part of theirs.
          */
         get: operations["search"];
         put?: never;
@@ -1558,7 +1919,10 @@ export interface paths {
          * Adds the tool server in a folder, and approves it at once with `approve`. A known server is read
          *     again; if its manifest has changed, it needs a new approval. A handler whose manifest has no `ref`,
          *     or that has none, is one tool for each of its functions: all are added and approved, and the
-         *     answer is the first. The others have the same `server.folder`.
+         *     answer is the first. The others have the same `server.folder`. Who asks for `text/event-stream`
+         *     is told what is done meanwhile, such as packages that are installed: `step` events, whose data
+         *     is an `AddStep`, and at the end a `tool`, which is what the answer would have been, or a `failed`,
+         *     whose data is an `AddFailed`.
          */
         post: operations["add_tool"];
         delete?: never;
@@ -1684,6 +2048,113 @@ export interface paths {
         put?: never;
         /** Restarts a tool's server. */
         post: operations["restart_tool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/triggers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the triggers within the token's reach, by name. */
+        get: operations["list_triggers"];
+        put?: never;
+        /**
+         * Creates a trigger. Its runs have a part of this token's rights and end with them. A secret
+         *     that the core makes is shown only in this response.
+         */
+        post: operations["create_trigger"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/triggers/{trigger}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows a trigger. */
+        get: operations["show_trigger"];
+        put?: never;
+        post?: never;
+        /** Removes a trigger and its secret. Its runs remain. */
+        delete: operations["remove_trigger"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/triggers/{trigger}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists what came of what was to start a trigger's runs, newest first, 1,000 at most. */
+        get: operations["trigger_history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/triggers/{trigger}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Pauses a trigger: calls of its hook are refused until it is resumed. */
+        post: operations["pause_trigger"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/triggers/{trigger}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Resumes a trigger. */
+        post: operations["resume_trigger"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/triggers/{trigger}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Calls a trigger's hook without a proof, or says what the inputs of its run would be. */
+        post: operations["test_trigger"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2146,6 +2617,7 @@ export interface components {
              * @description What is set aside.
              */
             held_micro: number;
+            lasts?: components["schemas"]["Lasts"] | null;
             /**
              * Format: int64
              * @description The most that may be set aside and spent on it.
@@ -2170,6 +2642,23 @@ export interface components {
         AddAgent: {
             /** @description The folder with the agent's manifest: an absolute path on the core's machine. */
             folder: string;
+        };
+        /** @description Why a tool server was not added: the data of a `failed` event. */
+        AddFailed: {
+            /** @description What went wrong. */
+            error: components["schemas"]["ErrorInfo"];
+            /**
+             * Format: int32
+             * @description The status that the answer would have had without events.
+             */
+            status: number;
+        };
+        /** @description `POST /v1/flows`: adds a version of a flow. */
+        AddFlow: {
+            /** @description The document. */
+            document: unknown;
+            /** @description Whether it is to run only with its tools as they are defined now. */
+            pin?: boolean;
         };
         /**
          * @description `POST /v1/mcp`: the folder with a manifest, or what the core is to write into one. Exactly one
@@ -2233,6 +2722,11 @@ export interface components {
             trust_annotations?: boolean | null;
             /** @description The address of a server elsewhere. */
             url?: string | null;
+        };
+        /** @description What is done while a tool server is added, for whoever waits: the data of a `step` event. */
+        AddStep: {
+            /** @description One line. */
+            text: string;
         };
         /** @description `POST /v1/tools`. */
         AddTool: {
@@ -2541,6 +3035,7 @@ export interface components {
             definition?: components["schemas"]["ToolDefinition"] | null;
             /** @description The inputs of the run that waits. */
             inputs: Record<string, never>;
+            kept?: components["schemas"]["KeptValues"] | null;
             /** @description What the tool's provider is permitted. */
             permissions?: components["schemas"]["AgentPermission"][];
             /** @description The latest decisions about approvals of the same tool, newest first. */
@@ -2708,6 +3203,8 @@ export interface components {
         };
         /** @description `POST /v1/runs/{id}/cancel`; the body may be empty. */
         CancelRun: {
+            /** @description Whether a flow is to end at once: nobody waits for its steps or undoes what they did. */
+            force?: boolean;
             /** @description Why. */
             reason?: string | null;
         };
@@ -2732,6 +3229,8 @@ export interface components {
             until: components["schemas"]["DateTime"];
             world?: components["schemas"]["WorldId"] | null;
         };
+        /** @enum {string} */
+        CatchUp: "none" | "last";
         /** @description Something that changed. What it is now is to be read where it is shown. */
         Change: {
             /** @description Its id. */
@@ -2755,6 +3254,11 @@ export interface components {
             items: components["schemas"]["Change"][];
             /** @description Whether something may have been missed: what is shown must be read again. */
             reset: boolean;
+        };
+        /** @description `POST /v1/flows/check`: checks a document and stores nothing. */
+        CheckFlow: {
+            /** @description The document. */
+            document: unknown;
         };
         /** @description `POST /v1/worlds/{w}/collect`: what was removed, or would be. */
         Collected: {
@@ -2922,6 +3426,28 @@ export interface components {
             /** @description The file's path. */
             path: string;
         };
+        /** @description `POST /v1/receivers`. */
+        CreateReceiver: {
+            /** @description Whether the address may lie on this machine or in a private network. */
+            allow_private?: boolean | null;
+            format?: components["schemas"]["NotifyFormat"] | null;
+            /** @description Values of the run that go with a notification, scrubbed, as far as they are kept; JSON only. */
+            include?: components["schemas"]["NotifyInclude"][] | null;
+            /** @description The receiver's name. */
+            name: components["schemas"]["ReceiverId"];
+            /** @description What it is told of. */
+            on: components["schemas"]["NotifyOn"][];
+            /** @description Only runs that ended in one of these statuses. */
+            statuses?: components["schemas"]["RunStatus"][] | null;
+            /** @description Where notifications are posted to. It is kept as a secret and never shown again. */
+            url: string;
+            /**
+             * @description Only if this expression holds over `event`, `world`, `run_id`, `ask_id`, `tool`, `status`,
+             *     `code`, `title`, and `inputs` and `outputs` where they are included.
+             */
+            when?: string | null;
+            world?: components["schemas"]["WorldId"] | null;
+        };
         /** @description `POST /v1/runs`. */
         CreateRun: {
             /**
@@ -2950,6 +3476,48 @@ export interface components {
             timeout_ms?: number | null;
             /** @description The tool to run, `provider/name`. */
             tool: components["schemas"]["ToolId"];
+            world?: components["schemas"]["WorldId"] | null;
+        };
+        /** @description `POST /v1/schedules`. Exactly one of `cron`, `every_ms` and `at` says when. */
+        CreateSchedule: {
+            /** @description Further tools that its runs may call, as patterns such as `llm/*`. */
+            allow?: string[] | null;
+            /** @description Once: a time such as `2026-12-24T18:00`, in `tz` unless it has an offset. */
+            at?: string | null;
+            /**
+             * Format: int64
+             * @description The most one run may cost.
+             */
+            budget_micro?: number | null;
+            catch_up?: components["schemas"]["CatchUp"] | null;
+            /** @description Minute, hour, day of the month, month and day of the week, such as `0 3 * * 1-5`. */
+            cron?: string | null;
+            durability?: components["schemas"]["Durability"] | null;
+            /**
+             * Format: int64
+             * @description Again and again after so many milliseconds, 1,000 at least.
+             */
+            every_ms?: number | null;
+            /**
+             * @description The tool's inputs, an object. In texts `${…}` stands for an expression over `planned_at`, a
+             *     time such as `2026-12-24T03:00:00.000Z`.
+             */
+            inputs?: Record<string, never> | null;
+            mode?: components["schemas"]["Mode"] | null;
+            /** @description The schedule's name. */
+            name: components["schemas"]["ScheduleId"];
+            /** @description Where outputs go, an object. */
+            outputs?: Record<string, never> | null;
+            overlap?: components["schemas"]["Overlap"] | null;
+            /**
+             * Format: int64
+             * @description How long one attempt may run.
+             */
+            timeout_ms?: number | null;
+            /** @description The tool to run. */
+            tool: components["schemas"]["ToolId"];
+            /** @description The time zone of `cron` and `at`, such as `Europe/Berlin`; `UTC` when absent. */
+            tz?: string | null;
             world?: components["schemas"]["WorldId"] | null;
         };
         /**
@@ -2994,6 +3562,49 @@ export interface components {
             /** @description The worlds it covers; all when absent. */
             worlds?: components["schemas"]["WorldId"][] | null;
         } & (unknown & unknown);
+        /** @description `POST /v1/triggers`. */
+        CreateTrigger: {
+            /** @description Further tools that its runs may call, as patterns such as `llm/*`. */
+            allow?: string[] | null;
+            /** @description The input that the body becomes, which is read as JSON. */
+            body?: string | null;
+            /**
+             * Format: int64
+             * @description The most one run may cost.
+             */
+            budget_micro?: number | null;
+            /** @description Inputs that headers become, each with the header's name. */
+            headers?: {
+                [key: string]: string;
+            } | null;
+            /**
+             * @description Inputs, an object. In texts `${…}` stands for an expression over `body`, `headers` and
+             *     `query`, over `file`, or over `run`.
+             */
+            inputs?: Record<string, never> | null;
+            /** @description The trigger's name. */
+            name: components["schemas"]["TriggerId"];
+            /**
+             * @description Runs start when a file of the world is written whose path fits this pattern, such as
+             *     `/inbox/**`, in the place of a hook.
+             */
+            on_file?: string | null;
+            /**
+             * @description Runs start when a run of the world ends of which this expression over `run` holds, in the
+             *     place of a hook.
+             */
+            on_run?: string | null;
+            proof?: components["schemas"]["HookProof"] | null;
+            /** @description Inputs that parameters of the address become, each with the parameter's name. */
+            query?: {
+                [key: string]: string;
+            } | null;
+            /** @description The secret that the proof is made with, as the sender gave it; one is made when absent. */
+            secret?: string | null;
+            /** @description The tool to run. */
+            tool: components["schemas"]["ToolId"];
+            world?: components["schemas"]["WorldId"] | null;
+        };
         /** @description `POST /v1/worlds`. */
         CreateWorld: {
             /**
@@ -3064,6 +3675,33 @@ export interface components {
         };
         /** @enum {string} */
         Decision: "allow" | "deny";
+        /** @description What became of a notification. */
+        Delivery: {
+            /** @description The ask, run or provider that it was about. */
+            about: string;
+            /** @description When it was taken or given up. */
+            ended_at: components["schemas"]["DateTime"];
+            /** @description What it told, such as `ask.raised`. */
+            event: string;
+            /** @description When that happened. */
+            happened_at: components["schemas"]["DateTime"];
+            /** @description Its id, which the receiver was told as `webhook-id`. */
+            notification_id: components["schemas"]["NotificationId"];
+            /** @description What became of it. */
+            state: components["schemas"]["NotificationState"];
+            /**
+             * Format: int32
+             * @description The last HTTP status the receiver answered with.
+             */
+            status?: number | null;
+            /**
+             * Format: int32
+             * @description How often it was tried since the core started.
+             */
+            tries: number;
+            /** @description Why it was not taken. */
+            why?: string | null;
+        };
         /** @description `GET /v1/doctor`: the checks and what each found. */
         Diagnosis: {
             /** @description The checks. */
@@ -3170,6 +3808,31 @@ export interface components {
              */
             seq: number;
         };
+        /** @description One time of a schedule, and what became of it. */
+        Firing: {
+            /** @description Whether somebody asked for it. */
+            by_hand: boolean;
+            error?: components["schemas"]["ErrorInfo"] | null;
+            /** @description When the core took it up. */
+            fired_at: components["schemas"]["DateTime"];
+            /**
+             * Format: int64
+             * @description How many earlier times were left out because nothing could be started.
+             */
+            missed: number;
+            /**
+             * Format: int64
+             * @description Its number, from 1.
+             */
+            n: number;
+            /** @description The planned time, or when somebody asked for a run. */
+            planned_at: components["schemas"]["DateTime"];
+            run_id?: components["schemas"]["RunId"] | null;
+            /** @description What became of it. */
+            state: components["schemas"]["FiringState"];
+        };
+        /** @enum {string} */
+        FiringState: "due" | "started" | "skipped" | "missed" | "refused";
         /** @description Something to do about what a check found. */
         Fix: {
             /** @description What to type on the core's machine, where there is something. */
@@ -3177,6 +3840,58 @@ export interface components {
             /** @description What it does, for people. */
             text: string;
         };
+        /** @description A version of a flow. */
+        Flow: {
+            /** @description When this version was added. */
+            added_at: components["schemas"]["DateTime"];
+            /** @description The token that added it. */
+            added_by: components["schemas"]["GrantId"];
+            /** @description What it does, for people and models. */
+            description: string;
+            /** @description The document. Lists leave it out. */
+            document?: unknown;
+            /** @description What may be wrong with it, when it was added just now. */
+            findings?: components["schemas"]["FlowFinding"][];
+            /** @description The steps as the source of a Mermaid flowchart. Lists leave it out. */
+            graph?: string | null;
+            /** @description Hash of the document. */
+            hash: string;
+            /** @description The flow's name. */
+            name: components["schemas"]["FlowId"];
+            /** @description The definitions its tools had, if it runs only with these. */
+            pins?: {
+                [key: string]: string;
+            };
+            /** @description The tool that it is, `flow/NAME@VERSION`. */
+            tool_id: components["schemas"]["ToolId"];
+            /**
+             * Format: int32
+             * @description The version shown; lists show the newest.
+             */
+            version: number;
+            /** @description All versions there are. */
+            versions: number[];
+        };
+        /** @description What a check found. */
+        FlowCheck: {
+            /** @description What was found. */
+            findings: components["schemas"]["FlowFinding"][];
+            /** @description The steps as the source of a Mermaid flowchart, if the document could be read. */
+            graph?: string | null;
+            /** @description Whether the document would be taken. */
+            ok: boolean;
+        };
+        /** @description Something that was found in a document. */
+        FlowFinding: {
+            /** @description `error` if the document is not taken because of it, else `warning`. */
+            level: string;
+            /** @description The place in the document, such as `steps[3].inputs.text`; empty for all of it. */
+            place: string;
+            /** @description What is wrong, in a sentence. */
+            text: string;
+        };
+        /** @description The name of a flow. */
+        FlowId: string;
         /** @description A folder: what the paths of files have in common up to a slash. */
         Folder: {
             /** @description Its path, which ends with a slash. */
@@ -3204,6 +3919,13 @@ export interface components {
             cut_short?: string | null;
             /** @description What was found, in the order of folders. */
             items: components["schemas"]["FoundAgent"][];
+        };
+        /** @description Something with a name that was found. */
+        FoundName: {
+            /** @description Its name. */
+            name: string;
+            /** @description The tool that it is or runs. */
+            tool_id: components["schemas"]["ToolId"];
         };
         /** @description A provider that was found. */
         FoundProvider: {
@@ -3252,6 +3974,13 @@ export interface components {
         GrantId: string;
         /** @enum {string} */
         Health: "ok" | "degraded" | "unhealthy";
+        /** @description What a call of a hook started. */
+        HookAccepted: {
+            /** @description The run; the same for the same delivery. */
+            run_id: components["schemas"]["RunId"];
+        };
+        /** @enum {string} */
+        HookProof: "github" | "stripe" | "standard" | "token";
         /** @enum {string} */
         Isolation: "shared" | "world" | "run";
         /** @enum {string} */
@@ -3270,6 +3999,22 @@ export interface components {
             current: string;
             /** @description The names of all valid keys. */
             keys: string[];
+        };
+        /**
+         * @description How long what is left of a limit lasts: at the mean pace of the last 24 hours and at that of the
+         *     last seven days, the shorter time first.
+         */
+        Lasts: {
+            /**
+             * Format: int64
+             * @description At the slower pace, in milliseconds.
+             */
+            max_ms: number;
+            /**
+             * Format: int64
+             * @description At the faster pace, in milliseconds.
+             */
+            min_ms: number;
         };
         /** @description The id of one start of a provider's process. */
         LaunchId: string;
@@ -3510,6 +4255,16 @@ export interface components {
         };
         /** @enum {string} */
         NoAnswer: "declined" | "cancelled" | "off_script";
+        /** @description The id of a notification. */
+        NotificationId: string;
+        /** @enum {string} */
+        NotificationState: "sent" | "parked";
+        /** @enum {string} */
+        NotifyFormat: "json" | "slack";
+        /** @enum {string} */
+        NotifyInclude: "inputs" | "outputs";
+        /** @enum {string} */
+        NotifyOn: "ask" | "run" | "agent" | "budget" | "schedule";
         /** @description An operative: a name under which a client serves tools. */
         Operative: {
             /** @description Whether a client is connected under this name. */
@@ -3534,6 +4289,8 @@ export interface components {
             until: components["schemas"]["DateTime"];
             world?: components["schemas"]["WorldId"] | null;
         };
+        /** @enum {string} */
+        Overlap: "skip" | "parallel" | "cancel_previous";
         /** @description One page of a list. */
         Page_Account: {
             /** @description The page's items. */
@@ -3570,9 +4327,30 @@ export interface components {
             next_cursor?: string | null;
         };
         /** @description One page of a list. */
+        Page_Delivery: {
+            /** @description The page's items. */
+            items: components["schemas"]["Delivery"][];
+            /** @description The cursor of the next page; null on the last one. */
+            next_cursor?: string | null;
+        };
+        /** @description One page of a list. */
         Page_Event: {
             /** @description The page's items. */
             items: components["schemas"]["Event"][];
+            /** @description The cursor of the next page; null on the last one. */
+            next_cursor?: string | null;
+        };
+        /** @description One page of a list. */
+        Page_Firing: {
+            /** @description The page's items. */
+            items: components["schemas"]["Firing"][];
+            /** @description The cursor of the next page; null on the last one. */
+            next_cursor?: string | null;
+        };
+        /** @description One page of a list. */
+        Page_Flow: {
+            /** @description The page's items. */
+            items: components["schemas"]["Flow"][];
             /** @description The cursor of the next page; null on the last one. */
             next_cursor?: string | null;
         };
@@ -3605,9 +4383,30 @@ export interface components {
             next_cursor?: string | null;
         };
         /** @description One page of a list. */
+        Page_Receiver: {
+            /** @description The page's items. */
+            items: components["schemas"]["Receiver"][];
+            /** @description The cursor of the next page; null on the last one. */
+            next_cursor?: string | null;
+        };
+        /** @description One page of a list. */
         Page_Run: {
             /** @description The page's items. */
             items: components["schemas"]["Run"][];
+            /** @description The cursor of the next page; null on the last one. */
+            next_cursor?: string | null;
+        };
+        /** @description One page of a list. */
+        Page_RunStep: {
+            /** @description The page's items. */
+            items: components["schemas"]["RunStep"][];
+            /** @description The cursor of the next page; null on the last one. */
+            next_cursor?: string | null;
+        };
+        /** @description One page of a list. */
+        Page_Schedule: {
+            /** @description The page's items. */
+            items: components["schemas"]["Schedule"][];
             /** @description The cursor of the next page; null on the last one. */
             next_cursor?: string | null;
         };
@@ -3629,6 +4428,20 @@ export interface components {
         Page_Tool: {
             /** @description The page's items. */
             items: components["schemas"]["Tool"][];
+            /** @description The cursor of the next page; null on the last one. */
+            next_cursor?: string | null;
+        };
+        /** @description One page of a list. */
+        Page_Trigger: {
+            /** @description The page's items. */
+            items: components["schemas"]["Trigger"][];
+            /** @description The cursor of the next page; null on the last one. */
+            next_cursor?: string | null;
+        };
+        /** @description One page of a list. */
+        Page_TriggerFiring: {
+            /** @description The page's items. */
+            items: components["schemas"]["TriggerFiring"][];
             /** @description The cursor of the next page; null on the last one. */
             next_cursor?: string | null;
         };
@@ -3935,6 +4748,66 @@ export interface components {
              */
             wall_ms: number;
         };
+        /** @description A receiver of notifications. */
+        Receiver: {
+            /** @description Whether its address may lie on this machine or in a private network. */
+            allow_private: boolean;
+            /** @description When it was created. */
+            created_at: components["schemas"]["DateTime"];
+            /** @description The token it was created with. */
+            created_by: components["schemas"]["GrantId"];
+            /** @description How notifications are written. */
+            format: components["schemas"]["NotifyFormat"];
+            /** @description Values of the run that go with a notification. */
+            include: components["schemas"]["NotifyInclude"][];
+            /** @description The name of the secret that signs what it is sent. */
+            key_secret: components["schemas"]["SecretName"];
+            last?: components["schemas"]["Delivery"] | null;
+            /** @description Its name. */
+            name: components["schemas"]["ReceiverId"];
+            /** @description What it is told of. */
+            on: components["schemas"]["NotifyOn"][];
+            /**
+             * Format: int64
+             * @description How many were given up.
+             */
+            parked: number;
+            /**
+             * Format: int64
+             * @description How many notifications it took.
+             */
+            sent: number;
+            /** @description The key that it checks signatures with; only in the response that creates it. */
+            signing_key?: string | null;
+            /** @description Where it stands. */
+            state: components["schemas"]["ReceiverState"];
+            /** @description Only runs that ended in one of these statuses. */
+            statuses: components["schemas"]["RunStatus"][];
+            /** @description The name of the secret that holds its address. */
+            url_secret: components["schemas"]["SecretName"];
+            /** @description Only if this expression holds. */
+            when?: string | null;
+            world?: components["schemas"]["WorldId"] | null;
+        };
+        /** @description The name of a receiver of notifications. */
+        ReceiverId: string;
+        /** @enum {string} */
+        ReceiverState: "active" | "paused";
+        /** @description `POST /v1/runs/{id}/rerun`: runs a flow again from a step. */
+        RerunFlow: {
+            /** @description Whether results are taken over although their tools are defined in another way now. */
+            force?: boolean;
+            /** @description The step at the top of the document to begin with; what those before it gave is taken over. */
+            from: string;
+            /** @description The inputs; those of the first run when absent. */
+            inputs?: Record<string, never> | null;
+            run_id?: components["schemas"]["RunId"] | null;
+            /**
+             * Format: int32
+             * @description The version of the flow; that of the first run when absent.
+             */
+            version?: number | null;
+        };
         /** @enum {string} */
         Retain: "full" | "digest";
         /** @description `POST /v1/tokens/rotate`; the body may be empty. */
@@ -3969,6 +4842,7 @@ export interface components {
             durability: components["schemas"]["Durability"];
             ended_at?: components["schemas"]["DateTime"] | null;
             error?: components["schemas"]["ErrorInfo"] | null;
+            flow?: components["schemas"]["RunFlow"] | null;
             /**
              * Format: double
              * @description How much of that is done, 0 to 1.
@@ -4081,6 +4955,29 @@ export interface components {
             /** @description Whether there are exactly as many; otherwise there are more. */
             exact: boolean;
         };
+        /** @description How far a run of a flow is. */
+        RunFlow: {
+            cites?: components["schemas"]["RunId"] | null;
+            /**
+             * Format: int64
+             * @description What its calls that are over have cost together; the run's own cost is 0.
+             */
+            cost_micro: number;
+            restarted_as?: components["schemas"]["RunId"] | null;
+            restarts?: components["schemas"]["RunId"] | null;
+            /** @description What its variable `status` says while it goes on. */
+            status?: unknown;
+            /**
+             * Format: int32
+             * @description How many steps count towards what a run may do.
+             */
+            steps: number;
+            /**
+             * Format: int32
+             * @description The version of the flow.
+             */
+            version: number;
+        };
         /** @description The id of a run, unique within its world. */
         RunId: string;
         /** @description `GET /v1/runs/{id}/lineage`: the files of a run, and the runs they connect it with. */
@@ -4160,6 +5057,30 @@ export interface components {
         };
         /** @enum {string} */
         RunStatus: "queued" | "waiting" | "running" | "succeeded" | "failed" | "refused" | "canceled";
+        /** @description A step of a run of a flow that has begun. */
+        RunStep: {
+            /**
+             * Format: int64
+             * @description What it cost.
+             */
+            cost_micro: number;
+            ended_at?: components["schemas"]["DateTime"] | null;
+            error?: components["schemas"]["ErrorInfo"] | null;
+            /** @description Its place in the flow, with the numbers of items and rounds, such as `all[3]/one`. */
+            path: string;
+            run_id?: components["schemas"]["RunId"] | null;
+            /** @description Since when. */
+            started_at: components["schemas"]["DateTime"];
+            /** @description `running`, `waiting`, `retrying`, `succeeded`, `failed`, `refused` or `canceled`. */
+            status: string;
+            tool?: components["schemas"]["ToolId"] | null;
+            /**
+             * Format: int32
+             * @description Which try it is, from 1.
+             */
+            try: number;
+            until?: components["schemas"]["DateTime"] | null;
+        };
         /** @description A file that the core handed to a run's provider, or took from it. */
         RunTransfer: {
             /** @description When that began. */
@@ -4197,14 +5118,83 @@ export interface components {
             /** @description The folder to search for manifests: an absolute path on the core's machine. */
             folder: string;
         };
+        /** @description A schedule. */
+        Schedule: {
+            /** @description Further tools that its runs may call. */
+            allow: string[];
+            at?: components["schemas"]["DateTime"] | null;
+            /**
+             * Format: int64
+             * @description The most one run may cost.
+             */
+            budget_micro?: number | null;
+            /** @description What happens to times missed while nothing could be started. */
+            catch_up: components["schemas"]["CatchUp"];
+            /** @description When it was created. */
+            created_at: components["schemas"]["DateTime"];
+            /** @description The token it was created with. */
+            created_by: components["schemas"]["GrantId"];
+            /** @description The pattern of its times, if it has one. */
+            cron?: string | null;
+            durability?: components["schemas"]["Durability"] | null;
+            /**
+             * Format: int64
+             * @description The milliseconds between its times, if they are evenly spaced.
+             */
+            every_ms?: number | null;
+            expires_at?: components["schemas"]["DateTime"] | null;
+            /**
+             * Format: int64
+             * @description How many times have come.
+             */
+            fired: number;
+            /** @description The tool's inputs. */
+            inputs: Record<string, never>;
+            last?: components["schemas"]["Firing"] | null;
+            /** @description Whether its runs act or pretend. */
+            mode: components["schemas"]["Mode"];
+            /** @description Its name. */
+            name: components["schemas"]["ScheduleId"];
+            /** @description The next three times, as the clocks of its zone show them. */
+            next: string[];
+            /** @description Where outputs go. */
+            outputs: Record<string, never>;
+            /** @description What happens if the previous run is still going. */
+            overlap: components["schemas"]["Overlap"];
+            /** @description Why it is paused: `asked`, or `rights_ended` when the rights it was made with have ended. */
+            pause_cause?: string | null;
+            /** @description Where it stands. */
+            state: components["schemas"]["ScheduleState"];
+            /**
+             * Format: int64
+             * @description How long one attempt may run.
+             */
+            timeout_ms?: number | null;
+            /** @description The tool it runs. */
+            tool: components["schemas"]["ToolId"];
+            /** @description The time zone of its times. */
+            tz: string;
+            /** @description The world of its runs. */
+            world: components["schemas"]["WorldId"];
+        };
+        /** @description The name of a schedule. */
+        ScheduleId: string;
+        /** @enum {string} */
+        ScheduleState: "active" | "paused" | "over";
         /** @description `GET /v1/search`: what was found, a few of each. */
         Search: {
+            /** @description Flows whose name has the text, with the tool that each is. */
+            flows?: components["schemas"]["FoundName"][];
             /** @description Providers whose id has the text. */
             providers: components["schemas"]["FoundProvider"][];
             /** @description Runs whose id begins so, newest first. */
             runs: components["schemas"]["Run"][];
+            /** @description Schedules whose name has the text, with the tool that each runs. */
+            schedules?: components["schemas"]["FoundName"][];
             /** @description Tools whose id or description has the text. */
             tools: components["schemas"]["FoundTool"][];
+            /** @description Triggers whose name has the text, with the tool that each runs. */
+            triggers?: components["schemas"]["FoundName"][];
             /** @description Worlds whose id has the text. */
             worlds: components["schemas"]["FoundWorld"][];
         };
@@ -4277,6 +5267,13 @@ export interface components {
         };
         /** @description The name of a secret; never the secret itself. */
         SecretName: string;
+        /** @description `POST /v1/runs/{id}/signals/{name}`: sends a message to a run of a flow. */
+        SendSignal: {
+            /** @description The sender's own key: the same key in one run is the same message. */
+            idempotency_key?: string | null;
+            /** @description What the message says; null when absent. */
+            value?: unknown;
+        };
         /** @enum {string} */
         ServerKind: "handler" | "program" | "image" | "remote";
         /**
@@ -4507,6 +5504,32 @@ export interface components {
             status: string;
             /** @description The task as it was launched. */
             task_id: string;
+        };
+        /** @description What a call of a trigger would give its run, and the run. */
+        TestedTrigger: {
+            /** @description The inputs. */
+            inputs: Record<string, never>;
+            run_id?: components["schemas"]["RunId"] | null;
+        };
+        /** @description A test notification that is on its way. */
+        TestNotification: {
+            /** @description Its id. */
+            notification_id: components["schemas"]["NotificationId"];
+        };
+        /** @description `POST /v1/triggers/{trigger}/test`: a call of its hook that needs no proof. */
+        TestTrigger: {
+            /** @description The body of the call. */
+            body?: unknown;
+            /** @description Whether only to say what the inputs would be; nothing is started then. */
+            dry_run?: boolean | null;
+            /** @description Its headers. */
+            headers?: {
+                [key: string]: string;
+            } | null;
+            /** @description The parameters of its address. */
+            query?: {
+                [key: string]: string;
+            } | null;
         };
         /** @description `text`: a delta on a channel. */
         TextEvent: {
@@ -4771,6 +5794,74 @@ export interface components {
             /** @description The run. */
             run_id: components["schemas"]["RunId"];
         };
+        /** @description A trigger. */
+        Trigger: {
+            /** @description Further tools that its runs may call. */
+            allow: string[];
+            /** @description The input that the body becomes. */
+            body?: string | null;
+            /**
+             * Format: int64
+             * @description The most one run may cost.
+             */
+            budget_micro?: number | null;
+            /** @description When it was created. */
+            created_at: components["schemas"]["DateTime"];
+            /** @description The token it was created with. */
+            created_by: components["schemas"]["GrantId"];
+            expires_at?: components["schemas"]["DateTime"] | null;
+            /**
+             * Format: int64
+             * @description How often it was to start a run.
+             */
+            fired: number;
+            /** @description Inputs that headers become. */
+            headers: {
+                [key: string]: string;
+            };
+            /** @description Inputs, with expressions as they were given. */
+            inputs: Record<string, never>;
+            last?: components["schemas"]["TriggerFiring"] | null;
+            /** @description Its name. */
+            name: components["schemas"]["TriggerId"];
+            /** @description The pattern of the files that it starts runs on. */
+            on_file?: string | null;
+            /** @description The condition on the runs that it starts runs on. */
+            on_run?: string | null;
+            /** @description The path that is called, such as `/v1/hooks/…`, if it has a hook. */
+            path?: string | null;
+            /** @description Why it is paused: `asked`, `rights_ended`, or that it started `too_fast` or owed `too_much`. */
+            pause_cause?: string | null;
+            proof?: components["schemas"]["HookProof"] | null;
+            /** @description Inputs that parameters of the address become. */
+            query: {
+                [key: string]: string;
+            };
+            /** @description The secret, if the core made it; only in the response that creates the trigger. */
+            secret?: string | null;
+            secret_name?: components["schemas"]["SecretName"] | null;
+            /** @description Where it stands. */
+            state: components["schemas"]["TriggerState"];
+            /** @description The tool it runs. */
+            tool: components["schemas"]["ToolId"];
+            /** @description The world of its runs. */
+            world: components["schemas"]["WorldId"];
+        };
+        /** @description What came of something that was to start a run. */
+        TriggerFiring: {
+            /** @description What that was: the id of a delivery, the path of a file, the id of a run. */
+            about: string;
+            /** @description When. */
+            at: components["schemas"]["DateTime"];
+            error?: components["schemas"]["ErrorInfo"] | null;
+            run_id?: components["schemas"]["RunId"] | null;
+            /** @description `started` or `refused`. */
+            state: components["schemas"]["FiringState"];
+        };
+        /** @description The name of a trigger. */
+        TriggerId: string;
+        /** @enum {string} */
+        TriggerState: "active" | "paused";
         /** @enum {string} */
         UnknownCost: "reported" | "held";
         /** @description An upload in parts. */
@@ -4838,7 +5929,7 @@ export interface components {
             bytes: number;
         };
         /** @enum {string} */
-        Verb: "run" | "read" | "answer" | "approve" | "operate" | "serve" | "metrics" | "admin";
+        Verb: "run" | "read" | "answer" | "approve" | "operate" | "serve" | "flow:write" | "metrics" | "admin";
         /** @enum {string} */
         Verdict: "ok" | "warn" | "fail";
         /** @description What a run waits for while it is `queued` or `waiting`. */
@@ -6886,6 +7977,255 @@ export interface operations {
             };
         };
     };
+    list_flows: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description Items on a page, 1 to 200. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of flows. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Flow"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    add_flow: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AddFlow"];
+            };
+        };
+        responses: {
+            /** @description The version, with what may be wrong with it. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Flow"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description The document is not right; `details.findings` says why. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_flow: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The flow's id. */
+                flow: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The flow. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Flow"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such flow. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_flow_version: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The flow's id. */
+                flow: string;
+                /** @description The version's id. */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The version. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Flow"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such flow. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    remove_flow_version: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The flow's id. */
+                flow: string;
+                /** @description The version's id. */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The version was removed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such flow. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It has runs under way. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    check_flow: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CheckFlow"];
+            };
+        };
+        responses: {
+            /** @description What was found. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlowCheck"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     is_alive: {
         parameters: {
             query?: never;
@@ -6906,6 +8246,67 @@ export interface operations {
             };
             421: components["responses"]["OtherHost"];
             default: components["responses"]["AnyError"];
+        };
+    };
+    call_hook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The trace the run belongs to, in the format of W3C Trace Context. */
+                traceparent?: string;
+                /** @description What tracing systems add to the traceparent for each other, up to 512 bytes. */
+                tracestate?: string;
+            };
+            path: {
+                /** @description The hook's id. */
+                hook: string;
+            };
+            cookie?: never;
+        };
+        /** @description What the sender says, 1 MiB at most. */
+        requestBody: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description The run is accepted. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HookAccepted"];
+                };
+            };
+            /** @description The caller proved nothing, or its proof is too old. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description There is no such hook. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            421: components["responses"]["OtherHost"];
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
         };
     };
     list_inbox: {
@@ -8376,6 +9777,343 @@ export interface operations {
             };
         };
     };
+    list_receivers: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description Items on a page, 1 to 200. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of receivers. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Receiver"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    create_receiver: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateReceiver"];
+            };
+        };
+        responses: {
+            /** @description The receiver. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Receiver"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is a receiver with this name already. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The address cannot be used. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_receiver: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The receiver's id. */
+                receiver: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The receiver. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Receiver"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such receiver. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    remove_receiver: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The receiver's id. */
+                receiver: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The receiver was removed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such receiver. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    receiver_history: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The receiver's id. */
+                receiver: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What became of its notifications. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Delivery"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such receiver. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    pause_receiver: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The receiver's id. */
+                receiver: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The receiver. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Receiver"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such receiver. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    resume_receiver: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The receiver's id. */
+                receiver: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The receiver. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Receiver"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such receiver. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    test_receiver: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The receiver's id. */
+                receiver: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is on its way. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TestNotification"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such receiver. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_runs: {
         parameters: {
             query?: {
@@ -8873,6 +10611,178 @@ export interface operations {
             };
         };
     };
+    rerun_flow: {
+        parameters: {
+            query?: {
+                /** @description The run's world; `default` when absent. */
+                world?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run's id. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RerunFlow"];
+            };
+        };
+        responses: {
+            /** @description The new run. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunAccepted"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The definition of a tool has changed, and `force` is not set. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    signal_run: {
+        parameters: {
+            query?: {
+                /** @description The run's world; `default` when absent. */
+                world?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run's id. */
+                run_id: string;
+                /** @description The signal's id. */
+                signal: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["SendSignal"];
+            };
+        };
+        responses: {
+            /** @description The message was kept. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The run is over or about to end. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many messages wait for the run. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_run_steps: {
+        parameters: {
+            query?: {
+                /** @description The run's world; `default` when absent. */
+                world?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run's id. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The steps. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_RunStep"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     run_trace: {
         parameters: {
             query?: {
@@ -9150,6 +11060,336 @@ export interface operations {
             };
             401: components["responses"]["NoToken"];
             /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_schedules: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description Items on a page, 1 to 200. */
+                limit?: number;
+                /** @description Only schedules of this world. */
+                world?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of schedules. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Schedule"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    create_schedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateSchedule"];
+            };
+        };
+        responses: {
+            /** @description The schedule. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Schedule"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is a schedule with this name already. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_schedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The schedule's id. */
+                schedule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The schedule. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Schedule"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such schedule. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    remove_schedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The schedule's id. */
+                schedule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The schedule was removed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such schedule. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    schedule_history: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The schedule's id. */
+                schedule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What became of its times. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Firing"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such schedule. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    pause_schedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The schedule's id. */
+                schedule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The schedule. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Schedule"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such schedule. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    resume_schedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The schedule's id. */
+                schedule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The schedule. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Schedule"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such schedule. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    trigger_schedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The schedule's id. */
+                schedule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The schedule; `last` is the new firing. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Schedule"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such schedule. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9982,13 +12222,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The tool server was already known. */
+            /** @description The tool server was already known, or events were asked for. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Tool"];
+                    "text/event-stream": components["schemas"]["AddStep"] | components["schemas"]["Tool"] | components["schemas"]["AddFailed"];
                 };
             };
             /** @description The tool server was added. */
@@ -10400,6 +12641,340 @@ export interface operations {
                 };
             };
             /** @description There is no such tool. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_triggers: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description Items on a page, 1 to 200. */
+                limit?: number;
+                /** @description Only triggers of this world. */
+                world?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of triggers. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Trigger"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description Any error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    create_trigger: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateTrigger"];
+            };
+        };
+        responses: {
+            /** @description The trigger. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Trigger"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is a trigger with this name already. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_trigger: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The trigger's id. */
+                trigger: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The trigger. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Trigger"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such trigger. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    remove_trigger: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The trigger's id. */
+                trigger: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The trigger was removed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such trigger. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    trigger_history: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The trigger's id. */
+                trigger: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What came of it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_TriggerFiring"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such trigger. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    pause_trigger: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The trigger's id. */
+                trigger: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The trigger. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Trigger"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such trigger. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    resume_trigger: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The trigger's id. */
+                trigger: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The trigger. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Trigger"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such trigger. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    test_trigger: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The trigger's id. */
+                trigger: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["TestTrigger"];
+            };
+        };
+        responses: {
+            /** @description The run is accepted; 200 for a dry run. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TestedTrigger"];
+                };
+            };
+            401: components["responses"]["NoToken"];
+            /** @description There is no such trigger. */
             404: {
                 headers: {
                     [name: string]: unknown;

@@ -1,9 +1,10 @@
 // Providers in one shape, whatever kind they are, and how each kind is steered.
-import { get, path, seg, send } from "./client";
-import type { Page, Provider } from "./types";
+import { all, get, path, seg, send } from "./client";
+import type { Provider } from "./types";
 
-export async function providers(signal: AbortSignal): Promise<Provider[]> {
-  return (await get<Page<Provider>>("/v1/providers", { limit: 200 }, signal)).items;
+/** All of them, window by window. */
+export function providers(signal: AbortSignal): Promise<Provider[]> {
+  return all<Provider>("/v1/providers", {}, signal);
 }
 
 export function provider(id: string, signal: AbortSignal): Promise<Provider> {

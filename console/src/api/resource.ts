@@ -111,3 +111,26 @@ export function useResource<T>(key: string | null, load: (signal: AbortSignal) =
   }, [key]);
   return r;
 }
+
+export type Windows<T> = Resource<{ items: T; more: boolean }> & { showMore(): void };
+
+/** A list that is fetched in windows, as far as one asked for it; what was fetched is kept fresh. */
+export function useWindows<P extends { next_cursor?: string | null }, T>(key: string, page: (cursor: string | undefined, signal: AbortSignal) => Promise<P>, join: (pages: P[]) => T, watch: Watch = {}): Windows<T> {
+  const count = useMemo(() => ({ wanted: 1 }), [key]);
+  const of = useResource<{ items: T; more: boolean }>(key, async (signal) => {
+    const pages: P[] = [];
+    let cursor: string | undefined;
+    do {
+      const next: P = await page(cursor, signal);
+      pages.push(next);
+      cursor = next.next_cursor ?? undefined;
+    } while (cursor && pages.length < count.wanted);
+    return { items: join(pages), more: !!cursor };
+  }, watch);
+  return Object.assign(of, { showMore: () => ((count.wanted += 1), of.reload()) });
+}
+
+/** The items of all pages that were fetched. */
+export function itemsOf<T>(pages: { items: T[] }[]): T[] {
+  return pages.flatMap((p) => p.items);
+}

@@ -1,6 +1,7 @@
 // A run's own stream: every event once, in order, live. Nothing is lost and nothing is doubled, also over a restart of the core.
 import { signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
+import { parse, type Json, type Obj } from "../lib/json";
 import { OutputLog } from "../lib/output";
 import { ApiError } from "./client";
 import { follow } from "./stream";
@@ -12,15 +13,15 @@ export class RunStream {
   readonly log = new OutputLog();
   readonly events: Event[] = [];
   readonly phases = new Map<string, Phase>();
-  readonly partials = new Map<string, { value: unknown; at: string }>();
+  readonly partials = new Map<string, { value: Json; at: string }>();
   readonly asks = new Map<string, { ask: Ask; at: string; decided?: { at: string; decision: string; by: string } }>();
   readonly attempts: { attempt: number; from: string; to?: string; reason?: string; executed?: string }[] = [];
   readonly queued: { at: string; reason?: string }[] = [];
   last = 0;
   finished = false;
 
-  /** Takes one event; what came before is left out. */
-  take(e: Event): void {
+  /** Takes one event, and how it was written; what came before is left out. */
+  take(e: Event, written: string): void {
     if (e.seq <= this.last) return;
     this.last = e.seq;
     this.events.push(e);
@@ -36,7 +37,8 @@ export class RunStream {
         this.phases.set(text("phase"), { phase: text("phase"), fraction: e["fraction"] as number | null, at: e.at });
         break;
       case "partial":
-        this.partials.set(text("key"), { value: e["value"], at: e.at });
+        // A number stays as it was written.
+        this.partials.set(text("key"), { value: (parse(written) as Obj).get("value") ?? null, at: e.at });
         break;
       case "queued":
         this.queued.push({ at: e.at, reason: text("reason") });
@@ -97,7 +99,7 @@ export function useRunStream(world: string, id: string, onEnd: () => void) {
         batch: (messages) => {
           for (const m of messages) {
             try {
-              s.stream.take({ ...(JSON.parse(m.data) as Event), type: m.event });
+              s.stream.take({ ...(JSON.parse(m.data) as Event), type: m.event }, m.data);
             } catch {
               // What cannot be read is no event.
             }

@@ -4,7 +4,7 @@ import { ApiError, isMissingRoute, keepSessionKey, request, sessionKey, SESSION_
 import type { Me } from "./types";
 
 type Verb = Me["verbs"][number];
-export type SessionState = { at: "checking" } | { at: "in"; me: Me } | { at: "out"; why?: string };
+export type SessionState = { at: "checking" } | { at: "in"; me: Me } | { at: "out"; why?: string; code?: string };
 export const session = signal<SessionState>({ at: "checking" });
 /** The core has another version now than the one that this page came from. */
 export const coreChanged = signal<{ from: string; to: string } | undefined>(undefined);
@@ -45,7 +45,7 @@ export async function exchange(what: { link: string } | { token: string }): Prom
     if (key) keepSessionKey(key);
     session.value = { at: "in", me };
   } catch (error) {
-    session.value = { at: "out", why: refusal(error, "link" in what) };
+    session.value = { at: "out", why: refusal(error, "link" in what), ...(error instanceof ApiError ? { code: error.code } : {}) };
   }
 }
 
@@ -57,7 +57,7 @@ function refusal(error: unknown, link: boolean): string {
     const ms = Number(error.info.details?.["retry_after_ms"] ?? 60_000);
     return `Too many attempts failed. Try again in ${Math.ceil(ms / 1000)} seconds.`;
   }
-  return `${error.info.message} [${error.code}]`;
+  return error.info.message;
 }
 
 async function check(): Promise<void> {

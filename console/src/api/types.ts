@@ -27,6 +27,25 @@ export type ToolDefinition = Message<"ToolDefinition">;
 export type Permission = Message<"AgentPermission">;
 export type Event = { seq: number; run_id: string; at: string; type: string } & Record<string, unknown>;
 export type Tool = Message<"Tool">;
+export type Flow = Message<"Flow">;
+export type FlowCheck = Message<"FlowCheck">;
+export type FlowFinding = Message<"FlowFinding">;
+export type RunStep = Message<"RunStep">;
+/** What came of something that was to start a run. */
+export type TriggerFiring = { at: string; about: string; state: string; run_id?: string | null; error?: ErrorInfo | null };
+/** A trigger with a hook, or on files or runs. */
+export type Trigger = Omit<Message<"Trigger">, "path" | "proof" | "secret_name"> & {
+  path?: string | null;
+  proof?: Message<"Trigger">["proof"] | null;
+  secret_name?: string | null;
+  on_file?: string | null;
+  on_run?: string | null;
+  pause_cause?: string | null;
+  fired?: number;
+  last?: TriggerFiring | null;
+};
+export type Receiver = Message<"Receiver"> & { when?: string | null; include?: string[] };
+export type Delivery = Message<"Delivery">;
 export type ToolDiff = Message<"ToolDiff">;
 export type Provider = Message<"Provider">;
 export type Launch = Message<"ProviderLaunch">;
@@ -45,6 +64,9 @@ export type Diagnosis = Message<"Diagnosis">;
 export type Me = Message<"ConsoleSession">;
 export type System = Message<"System">;
 export type Series = Message<"SystemSeries">;
+export type Purge = Message<"Purge">;
+export type Schedule = Message<"Schedule">;
+export type Firing = Message<"Firing">;
 export type CoreLog = Message<"CoreLog">;
 export type Stats = Message<"RunStats">;
 export type Lineage = Message<"RunLineage">;

@@ -1,21 +1,57 @@
 // A run as commands to type. Quoting is for a POSIX shell; no token is ever written.
 import { Num, Obj, write, type Json } from "./json";
 
+/** A run as it can be asked for again. Its files are inputs such as `text.world`. */
+export type Typed = {
+  tool: string;
+  world: string;
+  inputs: Json;
+  mode?: string | null | undefined;
+  /** The run whose own files it reads. */
+  continues?: string | null | undefined;
+  /** The files it wrote: where its outputs went is known from them alone. */
+  outputs?: { key?: string | null; path: string; world: string }[];
+};
+
 function quote(text: string): string {
   return /^[A-Za-z0-9_./:@=,+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-export function asWharf(tool: string, world: string, inputs: Json): string {
-  const parts = ["wharf", "run", quote(tool)];
-  const entries = inputs instanceof Obj ? inputs.entries : [];
-  const simple = entries.every(([k, v]) => /^[A-Za-z0-9_]+$/.test(k) && (typeof v === "boolean" || v instanceof Num || (typeof v === "string" && v !== "" && !v.includes("\n"))));
-  if (simple) for (const [k, v] of entries) parts.push(quote(`${k}=${v instanceof Num ? v.text : String(v)}`));
-  else parts.push("--input", quote(write(inputs, 0)));
-  if (world !== "default") parts.push("--world", quote(world));
+/** Where the outputs went, by their names; what went elsewhere than into the run's world is left out. */
+function targets(of: Typed): [string, string][] {
+  return (of.outputs ?? []).flatMap((a): [string, string][] => (a.key && a.world === of.world ? [[`${a.key}.world`, a.path]] : []));
+}
+
+/** A pair that the command line reads as what it is, whatever the tool's schema says. */
+function isSimple([key, value]: [string, Json]): boolean {
+  return /^[A-Za-z0-9_]+(\.(world|local))?$/.test(key) && (typeof value === "boolean" || value instanceof Num || (typeof value === "string" && value !== "" && !/[\n\r]/.test(value)));
+}
+
+export function asWharf(of: Typed): string {
+  const parts = ["wharf", "run", quote(of.tool)];
+  const entries = of.inputs instanceof Obj ? of.inputs.entries : [];
+  if (entries.every(isSimple)) for (const [k, v] of entries) parts.push(quote(`${k}=${v instanceof Num ? v.text : String(v)}`));
+  else parts.push("--input", quote(write(of.inputs, 0)));
+  for (const [k, path] of targets(of)) parts.push("--out", quote(`${k}=${path}`));
+  if (of.world !== "default") parts.push("--world", quote(of.world));
+  if (of.mode && of.mode !== "real") parts.push("--mode", quote(of.mode));
+  if (of.continues) parts.push("--continues", quote(of.continues));
   return parts.join(" ");
 }
 
-export function asCurl(origin: string, tool: string, world: string, inputs: Json): string {
-  const body = new Obj([["tool", tool], ["world", world], ["inputs", inputs]]);
-  return `curl -s ${quote(`${origin}/v1/runs`)} -H "Authorization: Bearer $WHARF_TOKEN" -H 'Content-Type: application/json' -d ${quote(write(body, 0))}`;
+export function asCurl(origin: string, of: Typed): string {
+  const body: [string, Json][] = [["tool", of.tool], ["world", of.world], ["inputs", of.inputs]];
+  const to = targets(of);
+  if (to.length) body.push(["outputs", new Obj(to)]);
+  if (of.mode && of.mode !== "real") body.push(["mode", of.mode]);
+  if (of.continues) body.push(["continues", of.continues]);
+  return `curl -s ${quote(`${origin}/v1/runs`)} -H "Authorization: Bearer $WHARF_TOKEN" -H 'Content-Type: application/json' -d ${quote(write(new Obj(body), 0))}`;
+}
+
+/** What a command leaves out, since the core shows it to nobody; nothing where it is whole. */
+export function notTyped(of: Typed): string | undefined {
+  const addresses = (json: Json): boolean => (typeof json === "string" ? /^[a-z][a-z0-9+.-]*:\/\//i.test(json) && !json.startsWith("world://") : json instanceof Obj ? json.entries.some(([, v]) => addresses(v)) : Array.isArray(json) && json.some(addresses));
+  const missing = ["its time limit and budget, if it had any"];
+  if (addresses(of.inputs)) missing.push("credentials that stood in addresses");
+  return missing.join(", ");
 }

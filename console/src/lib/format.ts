@@ -2,6 +2,21 @@
 
 const plain = new Intl.NumberFormat("en-US");
 
+// Making a formatter takes a hundred times as long as using it, and a list uses several in each row.
+const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+const dollars = new Map([2, 4, 6].map((digits) => [digits, new Intl.NumberFormat("en-US", { style: "currency", currency: "USD", minimumFractionDigits: 2, maximumFractionDigits: digits })]));
+const decimals = [0, 1, 2].map((digits) => new Intl.NumberFormat("en-US", { maximumFractionDigits: digits }));
+const clocks = { utc: clockOf("UTC"), local: clockOf(undefined) };
+
+function clockOf(timeZone: string | undefined) {
+  return {
+    day: new Intl.DateTimeFormat("en-CA", { timeZone, dateStyle: "short" }),
+    time: new Intl.DateTimeFormat("en-GB", { timeZone, hour: "2-digit", minute: "2-digit", second: "2-digit" }),
+    date: new Intl.DateTimeFormat("en-GB", { timeZone, day: "numeric", month: "short" }),
+    year: new Intl.DateTimeFormat("en-GB", { timeZone, year: "numeric" }),
+  };
+}
+
 /** A whole number with separators. */
 export function count(n: number): string {
   return plain.format(n);
@@ -10,7 +25,7 @@ export function count(n: number): string {
 /** A number in at most four characters or so: 1,234 → 1.2K. */
 export function short(n: number): string {
   if (Math.abs(n) < 10_000) return plain.format(Math.round(n * 100) / 100);
-  return new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 }).format(n);
+  return compact.format(n);
 }
 
 /** One word for one, another for all other counts. */
@@ -21,15 +36,9 @@ export function plural(n: number, one: string, many = `${one}s`): string {
 /** Micro-dollars as dollars. Small sums keep the digits that matter: $0.000050. */
 export function money(micro: number): string {
   if (micro === 0) return "$0";
-  const dollars = micro / 1_000_000;
-  const size = Math.abs(dollars);
-  const digits = size >= 1 ? 2 : size >= 0.01 ? 4 : 6;
-  return new Intl.NumberFormat("en-US", {
-    style: "currency",
-    currency: "USD",
-    minimumFractionDigits: Math.min(digits, 2),
-    maximumFractionDigits: digits,
-  }).format(dollars);
+  const sum = micro / 1_000_000;
+  const size = Math.abs(sum);
+  return dollars.get(size >= 1 ? 2 : size >= 0.01 ? 4 : 6)!.format(sum);
 }
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -43,7 +52,7 @@ export function bytes(n: number): string {
     unit += 1;
   }
   const digits = unit === 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
-  return `${new Intl.NumberFormat("en-US", { maximumFractionDigits: digits }).format(value)} ${UNITS[unit]}`;
+  return `${decimals[digits]!.format(value)} ${UNITS[unit]}`;
 }
 
 /** A span: 12 ms, 3.4 s, 2 m 05 s, 3 h 20 m, 4 d 2 h. */
@@ -80,14 +89,11 @@ export type Zone = "local" | "utc";
 
 /** A moment as a clock shows it; the day is named when it is not the day of `now`. */
 export function clock(at: number, now: number, zone: Zone): string {
-  const timeZone = zone === "utc" ? "UTC" : undefined;
-  const date = new Date(at);
-  const day = (d: Date) => new Intl.DateTimeFormat("en-CA", { timeZone, dateStyle: "short" }).format(d);
-  const time = new Intl.DateTimeFormat("en-GB", { timeZone, hour: "2-digit", minute: "2-digit", second: "2-digit" }).format(date);
-  if (day(date) === day(new Date(now))) return time;
-  const name = new Intl.DateTimeFormat("en-GB", { timeZone, day: "numeric", month: "short" }).format(date);
-  const year = date.getFullYear() === new Date(now).getFullYear() ? "" : ` ${date.getFullYear()}`;
-  return `${name}${year}, ${time.slice(0, 5)}`;
+  const { day, time, date, year } = clocks[zone];
+  const shown = time.format(at);
+  if (day.format(at) === day.format(now)) return shown;
+  const other = year.format(at) === year.format(now) ? "" : ` ${year.format(at)}`;
+  return `${date.format(at)}${other}, ${shown.slice(0, 5)}`;
 }
 
 /** A moment in full, to the millisecond, with its zone. */
@@ -103,6 +109,17 @@ export function exact(at: number, zone: Zone): string {
     `${p(date.getHours())}:${p(date.getMinutes())}:${p(date.getSeconds())}.${p(date.getMilliseconds(), 3)} ` +
     `${sign}${p(Math.floor(abs / 60))}:${p(abs % 60)}`
   );
+}
+
+/** A moment as a field for it wants it, in the zone that is shown. */
+export function fieldOf(text: string | null, zone: Zone): string {
+  const t = text ? Date.parse(text) : NaN;
+  return Number.isNaN(t) ? "" : new Date(t - (zone === "utc" ? 0 : new Date(t).getTimezoneOffset() * 60_000)).toISOString().slice(0, 16);
+}
+
+/** The moment in such a field. */
+export function momentIn(field: string, zone: Zone): string | undefined {
+  return field ? new Date(zone === "utc" ? `${field}Z` : field).toISOString() : undefined;
 }
 
 /** Milliseconds since 1970 of an RFC 3339 time, or nothing. */

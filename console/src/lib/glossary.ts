@@ -10,6 +10,10 @@ export const WORDS = {
   Agent: "A provider that the core launches in a sandbox and talks to over the agent protocol.",
   Operative: "A provider that connects by itself, such as a page or a desktop program.",
   Seat: "A durable place of an operator. It keeps what waits for it while nobody sits there.",
+  Flow: "A tool made of several steps in a document, which the core itself goes through. Each call among them is a run.",
+  Schedule: "What starts a run by the clock: by a pattern, after a length of time, or once.",
+  Trigger: "What somebody outside starts a run with: an address that is called, and a proof that the caller may.",
+  Receiver: "An address outside that the core tells what happens, such as that an approval waits.",
   Audit: "The record of who did what, without contents. Each entry is chained to the one before.",
 } as const;
 

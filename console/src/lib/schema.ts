@@ -23,6 +23,9 @@ export class Draft {
 }
 /** What a field holds: a value, nothing, or what is being typed. Objects and lists hold fields again. */
 export type Val = Json | undefined | Draft | Val[] | Map<string, Val>;
+/** Said of a field without which a form is not whole. */
+export const NEEDED = "This is needed.";
+
 export type Fault = { path: string; message: string };
 
 const DEPTH_MAX = 8;
@@ -209,7 +212,7 @@ export function check(field: Field, v: Val, path = ""): Fault[] {
   const s = field.schema;
   const one = (message: string): Fault[] => [{ path, message }];
   if (v instanceof Draft) return one(v.fault);
-  if (v === undefined) return field.required && !(field.nullable && field.plan.kind !== "object") ? one("This is needed.") : [];
+  if (v === undefined) return field.required && !(field.nullable && field.plan.kind !== "object") ? one(NEEDED) : [];
   if (v === null) return field.nullable || field.plan.kind === "json" || field.plan.kind === "fixed" || field.plan.kind === "choice" ? [] : one("This may not be null.");
   switch (field.plan.kind) {
     case "text":

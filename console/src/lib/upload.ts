@@ -5,6 +5,21 @@ export const PART = 16 * 1024 * 1024;
 type Upload = { upload_id: string; part_bytes_min: number; parts: { part: number; bytes: number }[] };
 export type Progress = (sent: number, total: number) => void;
 
+/** How long a begun upload is taken up again; older ones begin anew. */
+const KEPT_MS = 24 * 3_600_000;
+const MARK = "wharf.upload ";
+
+/** The id of an upload that was begun and not ended; what is too old is forgotten. */
+function kept(key: string): string | undefined {
+  for (const k of Object.keys(localStorage)) if (k.startsWith(MARK) && !(Number(localStorage.getItem(k)?.split(" ")[1]) > Date.now() - KEPT_MS)) localStorage.removeItem(k);
+  return localStorage.getItem(key)?.split(" ")[0];
+}
+
+function keep(key: string, id: string | undefined): void {
+  if (id === undefined) localStorage.removeItem(key);
+  else localStorage.setItem(key, `${id} ${Date.now()}`);
+}
+
 export async function upload(world: string, to: string, file: Blob, type: string, signal: AbortSignal, tell: Progress): Promise<void> {
   const base = `/v1/worlds/${seg(world)}`;
   if (file.size <= PART) {
@@ -12,13 +27,14 @@ export async function upload(world: string, to: string, file: Blob, type: string
     tell(file.size, file.size);
     return;
   }
-  // An upload that broke off before is taken up again: its id is kept for the file's path, size and time.
-  const key = `wharf.upload ${world} ${to} ${file.size} ${file instanceof File ? file.lastModified : 0}`;
+  // An upload that broke off before is taken up again, also in another tab or after the browser was closed: its id is
+  // kept for the file's path, size and time.
+  const key = `${MARK}${world} ${to} ${file.size} ${file instanceof File ? file.lastModified : 0}`;
   let state: Upload | undefined;
-  const known = sessionStorage.getItem(key);
+  const known = kept(key);
   if (known) state = await request(address(`${base}/uploads/${seg(known)}`, { path: to }), { signal }).then((a) => a.json() as Promise<Upload>).catch(() => undefined);
   state ??= await send<Upload>("POST", `${base}/uploads`, { path: to, ...(type ? { media_type: type } : {}) }, signal);
-  sessionStorage.setItem(key, state.upload_id);
+  keep(key, state.upload_id);
   const done = new Map(state.parts.map((p) => [p.part, p.bytes]));
   const count = Math.ceil(file.size / PART);
   for (let n = 1; n <= count; n += 1) {
@@ -27,7 +43,7 @@ export async function upload(world: string, to: string, file: Blob, type: string
     tell(Math.min(n * PART, file.size), file.size);
   }
   await send("POST", address(`${base}/uploads/${seg(state.upload_id)}/complete`, { path: to }), { bytes: file.size, ...(type ? { media_type: type } : {}) }, signal);
-  sessionStorage.removeItem(key);
+  keep(key, undefined);
 }
 
 async function part(to: string, piece: Blob, signal: AbortSignal): Promise<void> {

@@ -1,12 +1,13 @@
 // One ask in full: what it is about, who asks through which runs, and the form or the buttons that end it.
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, getText, seg, send } from "../api/client";
 import { useResource } from "../api/resource";
 import { may } from "../api/session";
 import type { Ask, AskDetail } from "../api/types";
 import { at, bytes, money, plural, span } from "../lib/format";
 import { fromJs, Obj, parse, write, type Json } from "../lib/json";
-import { check, fieldOf, startOf, valueOf, type Fault, type Val } from "../lib/schema";
+import { check, fieldOf, NEEDED, startOf, valueOf, type Fault, type Val } from "../lib/schema";
+import { upload } from "../lib/upload";
 import { link, runLink, toolLink } from "../router";
 import { Code, Diff } from "../ui/code";
 import { Dialog } from "../ui/dialog";
@@ -41,13 +42,14 @@ export function AskCard({ id, onDone }: { id: string; onDone: () => void }) {
               <div class="row wrap">
                 <Badge tone={ask.kind === "approval" ? "warn" : "run"}>{ask.kind}</Badge>
                 <span class="muted">asked <Time at={ask.created_at} as="relative" /></span>
-                {!decided && <Deadline ask={ask} />}
+                {!decided && ask.deadline && <><span class="muted" aria-hidden="true">·</span><Deadline ask={ask} /></>}
                 {ask.audience !== "any" && <Badge>{ask.audience === "person" ? "for a person" : `for ${ask.audience}`}</Badge>}
               </div>
-              <h2 id="ask-title" class="break"><Foreign text={ask.title} max={2000} /></h2>
+              <h2 id="ask-title" class="break"><AskTitle ask={ask} max={2000} /></h2>
               <Chain d={d} ask={ask} />
               {typeof ask.detail === "string" && <p class="break"><Foreign text={ask.detail} max={4000} /></p>}
               {ask.detail != null && typeof ask.detail === "object" && <Card title="What there is to know" level={3}><JsonView value={fromJs(ask.detail)} label="Detail" /></Card>}
+              {d.kept && !decided && <Note icon="shield">What is asked here, and the answer, are not kept once the run has ended.</Note>}
               {decided ? <Decided ask={ask} /> : null}
             </div>
             {ask.kind === "approval" ? <Approval d={d} ask={ask} decided={decided} onDone={onDone} /> : <Question ask={ask} decided={decided} onDone={onDone} />}
@@ -56,6 +58,15 @@ export function AskCard({ id, onDone }: { id: string; onDone: () => void }) {
       }}
     </Loaded>
   );
+}
+
+/** What the core says in the place of a text that was not kept. */
+const NOT_KEPT = "Not kept, as the tool, its world or a rule of the owner says.";
+
+/** What an ask is about; of one whose text was not kept, what else is known. */
+export function AskTitle({ ask, max }: { ask: Ask; max: number }) {
+  if (ask.title !== NOT_KEPT) return <Foreign text={ask.title} max={max} />;
+  return <>{ask.kind === "approval" ? "An approval of" : "A question of"} <Foreign text={ask.tool} max={max} /> <span class="muted">(its text was not kept)</span></>;
 }
 
 /** How a decision is told. */
@@ -101,12 +112,43 @@ function errorOf(e: unknown): ApiError {
   return e instanceof ApiError ? e : new ApiError(0, { code: "page.failed", message: String(e), retryable: false });
 }
 
+/** How long one stops typing before what stands there is looked at. */
+const PAUSE_MS = 600;
+
+function answerOf(value: Val): string {
+  return write(new Obj([["value", valueOf(value) ?? null]]), 0);
+}
+
+/** What the core would refuse an answer for; nothing is answered by it. */
+async function wouldTake(ask: Ask, body: string, signal: AbortSignal): Promise<Fault[]> {
+  try {
+    await send("POST", `/v1/questions/${seg(ask.ask_id)}/answer?dry=true`, body, signal);
+    return [];
+  } catch (e) {
+    const all = errorOf(e).info.details?.["errors"];
+    return Array.isArray(all) ? (all as Fault[]) : [];
+  }
+}
+
 function Question({ ask, decided, onDone }: { ask: Ask; decided: boolean; onDone: () => void }) {
   const field = useMemo(() => fieldOf(ask.schema ?? { type: "string" }), [ask.ask_id]);
   const [value, setValue] = useState<Val>(() => startOf(field));
   const [faults, setFaults] = useState<Fault[]>([]);
   const [error, setError] = useState<ApiError>();
   const [busy, setBusy] = useState(false);
+  const [tried, setTried] = useState(false);
+  const changed = useRef(false);
+  // As one types the page looks at each field, and once nothing is wrong there the core says whether it would take it.
+  useEffect(() => {
+    if (!changed.current || decided) return;
+    const end = new AbortController();
+    const timer = setTimeout(() => {
+      const found = check(field, value);
+      setFaults(found.filter((f) => tried || f.message !== NEEDED));
+      if (found.length === 0) void wouldTake(ask, answerOf(value), end.signal).then((errors) => !end.signal.aborted && setFaults(errors), () => {});
+    }, PAUSE_MS);
+    return () => (clearTimeout(timer), end.abort());
+  }, [value, tried, decided]);
   if (decided) return null;
   if (!may("answer", ask.world)) return <div class="decide muted">Your session may read this, not answer it.</div>;
   const end = async (body: string, done: string) => {
@@ -124,20 +166,26 @@ function Question({ ask, decided, onDone }: { ask: Ask; decided: boolean; onDone
     }
     setBusy(false);
   };
+  const put = async (file: File) => {
+    const path = `/uploads/${file.name}`;
+    await upload(ask.world, path, file, file.type, new AbortController().signal, () => {});
+    return path;
+  };
   const submit = (e: Event) => {
     e.preventDefault();
     const found = check(field, value);
     setFaults(found);
+    setTried(true);
     if (found.length) {
       setTimeout(() => document.querySelector<HTMLElement>("[aria-invalid=true]")?.focus());
       return;
     }
-    void end(write(new Obj([["value", valueOf(value) ?? null]]), 0), "Answered.");
+    void end(answerOf(value), "Answered.");
   };
   return (
     <form onSubmit={submit} noValidate>
       <div class="body col" style={{ paddingTop: 0 }}>
-        <SchemaForm field={field} value={value} faults={faults} onChange={setValue} />
+        <SchemaForm field={field} value={value} faults={faults} onChange={(v) => ((changed.current = true), setValue(v))} put={may("run", ask.world) ? put : undefined} />
         {error && <Refusal error={error} />}
       </div>
       <div class="decide">
@@ -165,7 +213,7 @@ function Approval({ d, ask, decided, onDone }: { d: Detail; ask: Ask; decided: b
           level={3}
           actions={long && <Button small onClick={() => setSeen(true)} disabled={seen}>{seen ? "All of it is open" : `Open all ${plural(lines, "line")}, ${plural(text.length, "character")}`}</Button>}
         >
-          {seen ? <Code text={text} label="The exact arguments" max={8_000_000} /> : <Code text={`${text.slice(0, LONG)}\n…`} label="The beginning of the arguments" />}
+          {d.kept?.inputs ? <><p>They were not kept.</p><p><a href="/docs/operations#what-is-kept-of-a-runs-values" target="_blank" rel="noreferrer">What goes, and when</a></p></> : seen ? <Code text={text} label="The exact arguments" max={8_000_000} /> : <Code text={`${text.slice(0, LONG)}\n…`} label="The beginning of the arguments" />}
           {ask.args_digest && <p class="muted break">Digest <code>{ask.args_digest}</code></p>}
         </Card>
         {!d.same_definition && def && <Note tone="bad">The tool has changed since this was asked. What is shown below is its definition now; the core refuses an approval of the old one.</Note>}
@@ -192,14 +240,15 @@ function Approval({ d, ask, decided, onDone }: { d: Detail; ask: Ask; decided: b
         )}
         {d.similar_run && (
           <details open={seen && !long}>
-            <summary>Compared with <a href={runLink(d.similar_run.world, d.similar_run.run_id)}>the last similar call</a></summary>
+            <summary>Compared with the last similar call</summary>
+            <p>That was the run <a href={runLink(d.similar_run.world, d.similar_run.run_id)}>{d.similar_run.run_id}</a>.</p>
             <Diff label="Difference to the last similar call" before={write(d.before ?? fromJs(d.similar_run.inputs ?? {}))} after={text} />
           </details>
         )}
         {d.previous.length > 0 && (
           <details>
             <summary>{plural(d.previous.length, "decision")} about this tool before</summary>
-            <ul class="col tight">{d.previous.map((p) => <li class="row wrap"><Status state={decisionWord(p.decision ?? "decided")} /> <Foreign text={p.title} max={120} /> <span class="muted">{p.decided_by && <>by <Foreign text={p.decided_by.replace(/^grant:/, "")} max={60} />, </>}<Time at={p.decided_at ?? p.created_at} as="relative" /></span></li>)}</ul>
+            <ul class="col tight">{d.previous.map((p) => <li class="row wrap"><Status state={decisionWord(p.decision ?? "decided")} /> <AskTitle ask={p} max={120} /> <span class="muted">{p.decided_by && <>by <Foreign text={p.decided_by.replace(/^grant:/, "")} max={60} />, </>}<Time at={p.decided_at ?? p.created_at} as="relative" /></span></li>)}</ul>
           </details>
         )}
       </div>
@@ -207,7 +256,7 @@ function Approval({ d, ask, decided, onDone }: { d: Detail; ask: Ask; decided: b
         (may("approve", ask.world) ? (
           <div class="decide">
             <button type="button" class="btn primary" data-act="allow" disabled={!seen} aria-describedby={seen ? undefined : "why-not-yet"} onClick={() => setAct("once")}>Allow once</button>
-            <Button onClick={() => setAct("parent")} disabled={!seen}>Allow for this parent</Button>
+            {d.chain.length > 1 && <Button onClick={() => setAct("parent")} disabled={!seen}>Allow for this parent</Button>}
             <button type="button" class="btn danger" data-act="deny" onClick={() => setAct("deny")}>Deny</button>
             {!seen && <span class="muted" id="why-not-yet">Open the arguments first.</span>}
           </div>
@@ -235,7 +284,7 @@ function DecideDialog({ ask, act, onClose, onDone }: { ask: Ask; act: "once" | "
       onDone();
     } catch (e) {
       setError(errorOf(e));
-          }
+    }
     setBusy(false);
   };
   const title = act === "deny" ? `Deny ${ask.tool}?` : act === "parent" ? `Allow ${ask.tool} for this parent?` : `Allow ${ask.tool} once?`;
@@ -247,7 +296,7 @@ function DecideDialog({ ask, act, onClose, onDone }: { ask: Ask; act: "once" | "
       foot={
         <>
           <Button onClick={onClose}>Back</Button>
-          <Button type="submit" kind={act === "deny" ? "danger" : "primary"} solid busy={busy}>{act === "deny" ? "Deny it" : act === "parent" ? "Allow for this parent now" : "Allow it once"}</Button>
+          <Button type="submit" kind={act === "deny" ? "danger" : "primary"} solid busy={busy} autoFocus={act !== "deny"}>{act === "deny" ? "Deny it" : act === "parent" ? "Allow for this parent now" : "Allow it once"}</Button>
         </>
       }
     >

@@ -2,16 +2,17 @@
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { ApiError, get, send } from "../api/client";
+import { useResource } from "../api/resource";
 import { mayEverywhere } from "../api/session";
 import type { AuditRecord, AuditVerdict, Page } from "../api/types";
-import { count, plural } from "../lib/format";
+import { count, fieldOf, momentIn, plural } from "../lib/format";
 import { place, setQuery } from "../router";
 import { Dialog } from "../ui/dialog";
 import { JsonView } from "../ui/json";
 import { save } from "../ui/output";
-import { Badge, Button, Empty, Foreign, Note, Refusal, Skeleton, Time } from "../ui/parts";
+import { Badge, Button, Empty, Foreign, Note, Refusal, Skeleton, Time, zone } from "../ui/parts";
 import { VirtualTable, type Column } from "../ui/table";
-import { toastError } from "../ui/toast";
+import { toast, toastError } from "../ui/toast";
 import { Screen } from "./frame";
 
 function useAudit(filter: Record<string, string | undefined>) {
@@ -49,18 +50,42 @@ function useAudit(filter: Record<string, string | undefined>) {
   return s;
 }
 
+const EXPORT_MAX = 100_000;
 const FILTERS: [string, string][] = [["actor", "Who, such as grant:owner or grant:*"], ["event", "Event, such as tool.*"], ["subject", "About, such as world:lab"]];
+
+/** Only records before a moment. */
+function Until() {
+  const q = place.value.query;
+  return (
+    <label class="row">
+      <span class="muted nowrap">Before</span>
+      <input class="input" type="datetime-local" aria-label={zone() === "utc" ? "Before, in UTC" : "Before"} value={fieldOf(q.get("until"), zone())} onChange={(e) => setQuery({ until: momentIn(e.currentTarget.value, zone()) }, false)} />
+    </label>
+  );
+}
+
+/** One record in full; who comes by its address may not have it in the list. */
+function OneRecord({ id, known, onClose }: { id: string; known: AuditRecord | undefined; onClose: () => void }) {
+  const found = useResource<AuditRecord | undefined>(known ? null : `record ${id}`, async (s) => (await get<Page<AuditRecord>>("/v1/audit", { after: Math.max(0, Number(id) - 1), limit: 1 }, s)).items.find((a) => String(a.id) === id));
+  const record = known ?? found.data.value;
+  return (
+    <Dialog title={<>Record <Foreign text={id} max={40} /></>} wide onClose={onClose}>
+      {record ? <JsonView value={record} open={3} label="Record" /> : found.error.value ? <Refusal error={found.error.value} /> : found.loading.value ? <Skeleton /> : <p class="muted">There is no such record, or your session may not see it.</p>}
+    </Dialog>
+  );
+}
 
 export default function Audit() {
   const q = place.value.query;
   const filter = Object.fromEntries(["actor", "event", "subject", "since", "until"].map((k) => [k, q.get(k) ?? undefined]));
   const list = useAudit(filter);
-  const [shown, setShown] = useState<AuditRecord>();
   const [verdict, setVerdict] = useState<AuditVerdict>();
   const rows = list.rows.value;
+  const open = q.get("record");
+  const setShown = (a: AuditRecord | undefined) => setQuery({ record: a && String(a.id) }, false);
   const columns: Column<AuditRecord>[] = [
     { name: "When", width: "108px", cell: (a) => <Time at={a.at} plain /> },
-    { name: "Event", width: "172px", cell: (a) => <button type="button" class="btn quiet small" onClick={() => setShown(a)}><code>{a.event}</code></button> },
+    { name: "Event", width: "172px", grow: true, cell: (a) => <button type="button" class="btn quiet small" onClick={() => setShown(a)}><code>{a.event}</code></button> },
     { name: "Who", drop: 1, width: "20%", cell: (a) => <Foreign text={a.actor} max={80} /> },
     { name: "About", cell: (a) => <Foreign text={a.subject} max={120} /> },
     { name: "Severity", width: "110px", drop: 3, cell: (a) => (a.severity === "info" ? <span class="muted">info</span> : <Badge tone={a.severity === "warn" ? "warn" : "bad"}>{a.severity}</Badge>) },
@@ -81,7 +106,8 @@ export default function Audit() {
         const p: Page<AuditRecord> = await get("/v1/audit", { ...(list.newest ? filter : {}), limit: 200, cursor });
         out.push(...p.items.map((a) => JSON.stringify(a)));
         cursor = p.items.length ? (p.next_cursor ?? undefined) : undefined;
-      } while (cursor && out.length < 100_000);
+      } while (cursor && out.length < EXPORT_MAX);
+      if (cursor) toast(`These are the ${list.newest ? "newest" : "oldest"} ${count(out.length)} records. wharf audit export writes all of them.`, "warn");
       save(`${out.join("\n")}\n`, "audit.jsonl", "application/x-ndjson");
     } catch (e) {
       toastError(e);
@@ -100,6 +126,7 @@ export default function Audit() {
           <option value="">Any time</option>
           {[["1h", "Last hour"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"]].map(([v, n]) => <option value={v}>{n}</option>)}
         </select>
+        <Until />
         <span class="muted">{rows.length > 0 && `${count(rows.length)}${list.cursor.value ? "+" : ""} shown, ${list.newest ? "newest" : "oldest"} first`}</span>
       </div>
       {list.error.value ? <Refusal error={list.error.value} /> : list.cursor.value === undefined ? <div class="card fillcard"><div class="body"><Skeleton lines={12} /></div></div> : rows.length === 0 ? (
@@ -107,7 +134,7 @@ export default function Audit() {
       ) : (
         <div class="card fillcard"><VirtualTable label="Audit" columns={columns} rows={rows} total={-1} keyOf={(a) => String(a.id)} more={!!list.cursor.value} onEnd={() => list.more()} /></div>
       )}
-      {shown && <Dialog title={`Record ${shown.id}`} wide onClose={() => setShown(undefined)}><JsonView value={shown} open={3} /></Dialog>}
+      {open && <OneRecord id={open} known={rows.find((a) => String(a.id) === open)} onClose={() => setShown(undefined)} />}
     </Screen>
   );
 }

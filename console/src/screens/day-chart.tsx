@@ -10,5 +10,5 @@ export function DayChart({ costs, count }: { costs: Costs; count: number }) {
     const all = days(count, Date.now());
     return { times: all.map((d) => Date.parse(`${d}T00:00:00Z`)), lines: [{ name: "Spent", color: "--chart-1", bars: true, values: all.map((d) => by.get(d) ?? 0) }] };
   }, [costs, count]);
-  return <Chart label={`Spent by day, ${money(costs.total_micro)} in all`} times={times} lines={lines} format={money} day />;
+  return <Chart label={`Spent by day, ${money(costs.total_micro)} in all`} times={times} lines={lines} format={money} marks="whole" empty={1e6} day />;
 }

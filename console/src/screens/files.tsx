@@ -1,7 +1,7 @@
 // Files of a world: folders, previews, upload, download, where a file comes from.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, get, isMissingRoute, path as encodePath, request, seg, send } from "../api/client";
-import { useResource } from "../api/resource";
+import { useResource, useWindows } from "../api/resource";
 import { may } from "../api/session";
 import type { Artifact, Lineage, Page, Trace } from "../api/types";
 import { bytes, count, plural } from "../lib/format";
@@ -11,39 +11,27 @@ import { go, place, runLink, worldLink } from "../router";
 import { Code } from "../ui/code";
 import { confirm } from "../ui/dialog";
 import { Icon } from "../ui/icons";
-import { Button, Card, Command, Empty, Facts, Foreign, Meter, Note, Refusal, Time } from "../ui/parts";
+import { Button, Card, Command, Empty, Facts, Foreign, Meter, More, Note, Refusal, Time } from "../ui/parts";
 import { Table } from "../ui/table";
 import { toast, toastError } from "../ui/toast";
 import { Loaded } from "./frame";
 import { LineageGraph } from "./lineage";
 
-type Listing = { folders: string[]; files: Artifact[]; more: boolean };
+type Row = { folder: string } | { file: Artifact };
+type Listing = Page<Artifact> & { folders?: { path: string }[] | null };
 
-async function list(world: string, folder: string, signal: AbortSignal): Promise<Listing> {
-  const at = `/v1/worlds/${seg(world)}/artifacts`;
-  try {
-    const page = await get<Page<Artifact> & { folders?: { path: string }[] }>(at, { prefix: folder, delimiter: "/", limit: 200 }, signal);
-    if (page.folders) return { folders: page.folders.map((f) => f.path), files: page.items, more: !!page.next_cursor };
-  } catch (e) {
-    if (!(e instanceof ApiError) || e.status !== 400) throw e;
-  }
-  const page = await get<Page<Artifact>>(at, { prefix: folder, limit: 200 }, signal);
-  const folders = new Set<string>();
-  const files: Artifact[] = [];
-  for (const a of page.items) {
-    const rest = a.path.slice(folder.length);
-    const slash = rest.indexOf("/");
-    if (slash >= 0) folders.add(folder + rest.slice(0, slash + 1));
-    else files.push(a);
-  }
-  return { folders: [...folders], files, more: !!page.next_cursor };
-}
+const pathOf = (r: Row) => ("folder" in r ? r.folder : r.file.path);
 
 export function FilesTab({ world, onChange }: { world: string; onChange: () => void }) {
   const q = place.value.query;
   const file = q.get("file");
   const folder = q.get("folder") ?? (file ? file.slice(0, file.lastIndexOf("/") + 1) : "/");
-  const files = useResource<Listing>(`files ${world} ${folder}`, (s) => list(world, folder, s), { kinds: ["RUN"], match: (c) => c.world === world });
+  const files = useWindows(
+    `files ${world} ${folder}`,
+    (cursor, s) => get<Listing>(`/v1/worlds/${seg(world)}/artifacts`, { prefix: folder, delimiter: "/", limit: 200, cursor }, s),
+    (pages): Row[] => [...pages.flatMap((p) => (p.folders ?? []).map((f) => ({ folder: f.path }))), ...pages.flatMap((p) => p.items.map((file) => ({ file })))],
+    { kinds: ["RUN"], match: (c) => c.world === world },
+  );
   const parts = folder.split("/").filter(Boolean);
   const reload = () => (files.reload(), onChange());
   return (
@@ -57,27 +45,31 @@ export function FilesTab({ world, onChange }: { world: string; onChange: () => v
       </div>
       {file && <FileCard world={world} file={file} onGone={() => (reload(), go(worldLink(world, { folder })))} />}
       <Loaded of={files}>
-        {(l) =>
-          l.folders.length + l.files.length === 0 ? (
+        {({ items: rows }) =>
+          rows.length === 0 ? (
             <Card><Empty icon="folder" title={folder === "/" ? "This world holds no files" : "This folder is empty"}><p>Runs write files here, and you can put some: drop them on “Upload”, or type</p><Command text={`wharf run wharf/echo text=hello --out text.world=/out/hello.txt --world ${world}`} /></Empty></Card>
           ) : (
             <Card flush>
               <div class="files">
-                <Table label="Files" keyOf={(r) => (typeof r === "string" ? r : r.path)} rows={[...l.folders, ...l.files] as (string | Artifact)[]} hrefOf={(r) => (typeof r === "string" ? worldLink(world, { folder: r }) : worldLink(world, { file: r.path, folder }))} columns={[
-                  { name: "Name", cell: (r) => <span class="name"><Icon name={typeof r === "string" ? "folder" : "file"} /><a class="clip" href={typeof r === "string" ? worldLink(world, { folder: r }) : worldLink(world, { file: r.path, folder })}><Foreign text={(typeof r === "string" ? r : r.path).slice(folder.length)} max={200} /></a></span> },
-                  { name: "Size", num: true, cell: (r) => (typeof r === "string" ? "" : bytes(r.bytes)) },
-                  { name: "Kind", drop: 2, cell: (r) => (typeof r === "string" ? "folder" : <span class="muted"><Foreign text={r.media_type.split(";")[0] ?? ""} max={60} /></span>) },
-                  { name: "Written", drop: 1, cell: (r) => (typeof r === "string" ? "" : <Time at={r.at} plain />) },
-                  { name: "By", drop: 3, cell: (r) => (typeof r === "string" || !r.run_id ? <span class="muted">{typeof r === "string" ? "" : "upload"}</span> : <a class="id" href={runLink(world, r.run_id)}><Foreign text={r.run_id.length > 18 ? `…${r.run_id.slice(-12)}` : r.run_id} /></a>) },
+                <Table label="Files" keyOf={pathOf} rows={rows} hrefOf={(r) => hrefOf(world, folder, r)} columns={[
+                  { name: "Name", cell: (r) => <span class="name"><Icon name={"folder" in r ? "folder" : "file"} /><a class="clip" href={hrefOf(world, folder, r)}><Foreign text={pathOf(r).slice(folder.length)} max={200} /></a></span> },
+                  { name: "Size", num: true, cell: (r) => ("folder" in r ? "" : bytes(r.file.bytes)) },
+                  { name: "Kind", drop: 2, cell: (r) => ("folder" in r ? "folder" : <span class="muted"><Foreign text={r.file.media_type.split(";")[0] ?? ""} max={60} /></span>) },
+                  { name: "Written", drop: 1, cell: (r) => ("folder" in r ? "" : <Time at={r.file.at} plain />) },
+                  { name: "By", drop: 3, cell: (r) => ("folder" in r ? "" : !r.file.run_id ? <span class="muted">upload</span> : <a class="id" href={runLink(world, r.file.run_id)}><Foreign text={r.file.run_id.length > 18 ? `…${r.file.run_id.slice(-12)}` : r.file.run_id} /></a>) },
                 ]} />
               </div>
-              {l.more && <p class="muted" style={{ padding: "10px 16px" }}>There are more files; open a folder to see fewer at once.</p>}
+              <More of={files} what="files in this folder" />
             </Card>
           )
         }
       </Loaded>
     </div>
   );
+}
+
+function hrefOf(world: string, folder: string, r: Row): string {
+  return worldLink(world, "folder" in r ? { folder: r.folder } : { file: r.file.path, folder });
 }
 
 function Upload({ world, folder, onDone }: { world: string; folder: string; onDone: () => void }) {
@@ -171,7 +163,7 @@ function FileCard({ world, file, onGone }: { world: string; file: string; onGone
               {lineage && <LineageGraph of={{ kind: "file", world, id: file, label: file }} lineage={l} further={t.further} />}
               {t.written.length > 1 && (
                 <details><summary>{plural(t.written.length, "version")}</summary>
-                  <Table label="Versions" rows={[...t.written].reverse()} keyOf={(a) => `${a.at}${a.run_id}`} columns={[{ name: "Written", cell: (a) => <Time at={a.at} plain /> }, { name: "Size", num: true, cell: (a) => bytes(a.bytes) }, { name: "By", cell: (a) => (a.run_id ? <a class="id" href={runLink(world, a.run_id)}>{a.run_id}</a> : "upload") }]} />
+                  <Table label="Versions" rows={[...t.written].reverse()} keyOf={(a) => `${a.at}${a.run_id}`} columns={[{ name: "Written", cell: (a) => <Time at={a.at} plain /> }, { name: "Size", num: true, cell: (a) => bytes(a.bytes) }, { name: "By", cell: (a) => (a.run_id ? <a class="id" href={runLink(world, a.run_id)}><Foreign text={a.run_id} max={60} /></a> : "upload") }]} />
                 </details>
               )}
             </div>
@@ -184,6 +176,7 @@ function FileCard({ world, file, onGone }: { world: string; file: string; onGone
 
 const IMAGE = /^image\/(png|jpeg|gif|webp|avif|bmp|svg\+xml)$/;
 const MEDIA = /^(audio|video)\/(mpeg|mp3|ogg|wav|flac|aac|mp4|webm|x-wav|x-m4a)$/;
+const RENEW_MIN_MS = 5000;
 const TEXT = /^(text\/|application\/(json|xml|javascript|x-ndjson|toml|yaml|x-sh))/;
 
 /** Pictures and sound by a ticket; text and markup as source; the rest is only named. */
@@ -222,10 +215,39 @@ function Preview({ world, file, type, size }: { world: string; file: string; typ
   return (
     <div class="previewbox col tight">
       {shown.url && IMAGE.test(kind) && <img src={shown.url} alt={safe(`Preview of ${file}`)} />}
-      {shown.url && kind.startsWith("audio/") && <audio controls src={shown.url} aria-label={safe(file)} />}
-      {shown.url && kind.startsWith("video/") && <video controls src={shown.url} aria-label={safe(file)} />}
+      {shown.url && MEDIA.test(kind) && <Media first={shown.url} world={world} file={file} kind={kind} />}
       {shown.text !== undefined && <Code text={shown.text} label={safe(`Content of ${file}`)} />}
       {shown.cut && <Note>Only the beginning is shown.</Note>}
     </div>
   );
+}
+
+/** Sound and film go on past the end of their ticket: when the core takes it no more, a new one is asked for once. */
+function Media({ first, world, file, kind }: { first: string; world: string; file: string; kind: string }) {
+  const [src, setSrc] = useState(first);
+  const el = useRef<HTMLMediaElement>(null);
+  const at = useRef({ time: 0, playing: false, since: Date.now() });
+  const renew = async () => {
+    // One that fails at once is not played by this browser, whatever its address.
+    if (Date.now() - at.current.since < RENEW_MIN_MS) return;
+    at.current.since = Date.now();
+    const t = await ticket(world, file).catch(() => undefined);
+    if (t) setSrc(t.url);
+  };
+  const props = {
+    controls: true,
+    src,
+    "aria-label": safe(file),
+    onError: () => void renew(),
+    onTimeUpdate: () => el.current && el.current.currentTime > 0 && (at.current.time = el.current.currentTime),
+    onSeeking: () => el.current && (at.current.time = el.current.currentTime),
+    onPlay: () => (at.current.playing = true),
+    onPause: () => el.current && !el.current.error && (at.current.playing = false),
+    onLoadedMetadata: () => {
+      if (!el.current || src === first) return;
+      el.current.currentTime = at.current.time;
+      if (at.current.playing) void el.current.play().catch(() => {});
+    },
+  };
+  return kind.startsWith("audio/") ? <audio ref={el as never} {...props} /> : <video ref={el as never} {...props} />;
 }

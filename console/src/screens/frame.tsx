@@ -29,8 +29,8 @@ function Age({ of }: { of: Resource<unknown> }) {
   const at = of.at.value;
   if (!of.error.value || at === undefined) return null;
   return (
-    <span class="age" role="status">
-      as of {span(now.value - at)} ago
+    <span class="age">
+      <span role="status">Not up to date:</span> read {span(now.value - at)} ago
     </span>
   );
 }

@@ -1,57 +1,87 @@
 // The inbox: what runs wait for, oldest first. Nothing here moves the focus by itself.
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../api/client";
-import { useResource } from "../api/resource";
+import { itemsOf, useWindows } from "../api/resource";
 import type { Ask, Page } from "../api/types";
 import { keysOn } from "../app";
 import { at, relative } from "../lib/format";
-import { go, link, place } from "../router";
-import { Badge, Card, Command, Empty, Foreign, now, Status, Tabs, Word } from "../ui/parts";
-import { AskCard, decisionWord } from "./ask";
+import { go, link, place, setQuery } from "../router";
+import { Badge, Card, Command, Empty, Foreign, More, now, Status, Tabs, Word } from "../ui/parts";
+import { useStill } from "../ui/still";
+import { Fresh } from "../ui/table";
+import { AskCard, AskTitle, decisionWord } from "./ask";
 import { Loaded, Screen } from "./frame";
 
-async function load(state: string, kind: string, signal: AbortSignal): Promise<Ask[]> {
-  const params = { kind: kind || undefined, limit: 200 };
-  return (await (state === "open" ? get<Page<Ask>>("/v1/inbox", params, signal) : get<Page<Ask>>("/v1/asks", { ...params, state }, signal))).items;
+/** A window of asks: open ones oldest first, decided ones newest first. */
+function window(state: string, kind: string, cursor: string | undefined, signal: AbortSignal): Promise<Page<Ask>> {
+  const params = { kind: kind || undefined, limit: 200, cursor };
+  return state === "open" ? get<Page<Ask>>("/v1/inbox", params, signal) : get<Page<Ask>>("/v1/asks", { ...params, state }, signal);
 }
+
+const KINDS: [string, string][] = [["", "All"], ["question", "Questions"], ["approval", "Approvals"]];
 
 export default function Inbox() {
   const q = place.value.query;
   const state = q.get("state") ?? "open";
   const kind = q.get("kind") ?? "";
-  const list = useResource<Ask[]>(`inbox ${state} ${kind}`, (s) => load(state, kind, s), { kinds: ["ASK"] });
+  const list = useWindows<Page<Ask>, Ask[]>(`inbox ${state} ${kind}`, (cursor, s) => window(state, kind, cursor, s), itemsOf, { kinds: ["ASK"] });
   // An ask that was decided elsewhere stays where it is until one looks away.
   const kept = useRef(new Map<string, Ask>());
   const mine = useRef(new Set<string>());
-  const wanted = q.get("ask");
+  // One comes from starting a run, which asks a moment later: that ask is wanted, not the oldest.
+  const run = q.get("run");
+  const [patient, setPatient] = useState(true);
+  useEffect(() => {
+    const timer = setTimeout(() => setPatient(false), 4000);
+    return () => clearTimeout(timer);
+  }, [run]);
+  const wanted = q.get("ask") ?? (run && list.data.value?.items.find((a) => a.run_id === run)?.ask_id);
+  const awaited = !!run && !wanted && patient;
   const items = useMemo(() => {
-    const all = (list.data.value ?? []).filter((a) => !mine.current.has(a.ask_id));
+    const all = (list.data.value?.items ?? []).filter((a) => !mine.current.has(a.ask_id));
     for (const a of all) kept.current.set(a.ask_id, a);
     const gone = wanted ? kept.current.get(wanted) : undefined;
     return gone && !all.some((a) => a.ask_id === wanted) ? [gone, ...all] : all;
   }, [list.data.value, wanted]);
-  const current = items.find((a) => a.ask_id === wanted) ?? (wanted ? undefined : items[0]);
+  const still = useStill(items, (a) => a.ask_id);
+  const current = items.find((a) => a.ask_id === wanted) ?? (wanted || awaited ? undefined : items[0]);
   useKeys(items, current);
   // What is shown is pinned to the address: if somebody else decides it, no other ask slips under the pointer.
   useEffect(() => {
-    if (!wanted && current) go(link("/inbox", { ...Object.fromEntries(place.peek().query), ask: current.ask_id }), true);
-  }, [wanted, current?.ask_id]);
+    if ((!wanted || run) && current) go(link("/inbox", { ...Object.fromEntries(place.peek().query), run: undefined, ask: current.ask_id }), true);
+  }, [wanted, run, current?.ask_id]);
+  // The list shows which one it is, wherever the page is scrolled.
+  useEffect(() => {
+    const item = document.querySelector<HTMLElement>(".askitem[aria-current]");
+    const box = item?.closest<HTMLElement>(".asklist");
+    if (!item || !box) return;
+    const [here, around] = [item.getBoundingClientRect(), box.getBoundingClientRect()];
+    if (here.top < around.top) box.scrollTop -= around.top - here.top;
+    else if (here.bottom > around.bottom) box.scrollTop += here.bottom - around.bottom;
+  }, [current?.ask_id]);
   const done = (id: string) => {
     const i = items.findIndex((a) => a.ask_id === id);
     const next = items[i + 1] ?? items[i - 1];
     if (state === "open") mine.current.add(id);
-    go(link("/inbox", { kind, ask: next?.ask_id }), true);
+    go(link("/inbox", { kind, state: state === "open" ? undefined : state, ask: next?.ask_id }), true);
     list.reload();
   };
   const show = (a: Ask) => link("/inbox", { ask: a.ask_id, state: state === "open" ? undefined : state, kind });
   return (
     <Screen title="Inbox" of={list} lead={<>Every <Word name="Ask">ask</Word> that a run waits for: questions to answer, and acts to allow or deny. Oldest first.</>}>
-      <Tabs label="Which asks" current={state} hrefOf={(s) => link("/inbox", { state: s === "open" ? undefined : s })} tabs={[{ id: "open", name: "Open", count: state === "open" ? items.length : undefined }, { id: "decided", name: "Decided" }]} />
+      <Tabs label="Which asks" current={state} hrefOf={(s) => link("/inbox", { state: s === "open" ? undefined : s, kind })} tabs={[{ id: "open", name: "Open", count: state === "open" && !kind && !list.data.value?.more ? items.length : undefined }, { id: "decided", name: "Decided" }]} />
+      <div class="choices" role="group" aria-label="Kind of ask">
+        {KINDS.map(([k, name]) => <button type="button" class="btn small" aria-pressed={kind === k} onClick={() => setQuery({ kind: k || undefined, ask: undefined }, false)}>{name}</button>)}
+      </div>
       <Loaded of={list}>
         {() =>
-          items.length === 0 && !wanted ? (
+          items.length === 0 && !wanted && !awaited ? (
             <Card>
-              {state === "open" ? (
+              {kind ? (
+                <Empty icon="search" title={`No ${kind} here`}>
+                  <p><a href={link("/inbox", { state: state === "open" ? undefined : state })}>Show all asks</a></p>
+                </Empty>
+              ) : state === "open" ? (
                 <Empty icon="inbox" title="Nothing waits for you">
                   <p>Questions and approvals of runs appear here the moment they are asked. To see one, type</p>
                   <Command text='wharf run wharf/ask question="Which color?" --detach' />
@@ -65,16 +95,17 @@ export default function Inbox() {
           ) : (
             <div class="inbox">
               <nav class="card asklist" aria-label="Asks">
-                <ul>
-                  {items.map((a) => (
-                    <li key={a.ask_id}>
+                {still.fresh > 0 && <Fresh count={still.fresh} show={still.show} />}
+                <ul {...still.props}>
+                  {still.rows.map((a) => (
+                    <li key={a.ask_id} class={still.gone.has(a.ask_id) ? "gone" : undefined}>
                       <a class="askitem" href={show(a)} aria-current={a.ask_id === current?.ask_id ? "true" : undefined}>
                         <span class="row">
                           <Badge tone={a.kind === "approval" ? "warn" : "run"}>{a.kind}</Badge>
                           <span class="grow" />
                           <span class="muted nowrap">{relative(at(a.created_at) ?? now.value, now.value)}</span>
                         </span>
-                        <span class="t"><Foreign text={a.title} max={200} /></span>
+                        <span class="t"><AskTitle ask={a} max={200} /></span>
                         <span class="m">
                           <span class="clip"><Foreign text={a.tool} max={60} /></span>
                           <span class="clip"><Foreign text={a.world} max={40} /></span>
@@ -84,7 +115,9 @@ export default function Inbox() {
                     </li>
                   ))}
                 </ul>
+                <More of={list} what="asks" />
               </nav>
+              {awaited && <Card><p class="muted" role="status">The run has begun. It asks in a moment.</p></Card>}
               {(current || wanted) && <AskCard key={current?.ask_id ?? wanted} id={current?.ask_id ?? wanted ?? ""} onDone={() => done(current?.ask_id ?? wanted ?? "")} />}
             </div>
           )
@@ -108,8 +141,11 @@ function useKeys(items: Ask[], current: Ask | undefined): void {
         const i = all.findIndex((a) => a.ask_id === here?.ask_id);
         const next = all[Math.min(all.length - 1, Math.max(0, i + (e.key === "j" ? 1 : -1)))];
         if (next) go(link("/inbox", { ...Object.fromEntries(place.peek().query), ask: next.ask_id }), true);
-      } else if (e.key === "a") document.querySelector<HTMLElement>("[data-act=allow]")?.click();
-      else if (e.key === "d") document.querySelector<HTMLElement>("[data-act=deny]")?.click();
+      } else if (e.key === "a" || e.key === "d") {
+        // The letter is the command's, not the beginning of what is typed into the dialog that opens.
+        e.preventDefault();
+        document.querySelector<HTMLElement>(e.key === "a" ? "[data-act=allow]" : "[data-act=deny]")?.click();
+      }
     };
     addEventListener("keydown", key);
     return () => removeEventListener("keydown", key);

@@ -1,16 +1,27 @@
 // Where files come from and where they went, as a graph and as tables.
+import { useState } from "preact/hooks";
 import type { Artifact, Lineage, Trace } from "../api/types";
-import { bytes } from "../lib/format";
+import { fold, sideOf } from "../lib/fold";
+import { bytes, count } from "../lib/format";
 import { runLink, worldLink } from "../router";
 import { Graph, type GraphNode } from "../ui/graph";
 import { Card, Foreign, Note } from "../ui/parts";
 import { Table } from "../ui/table";
 
 type Here = { kind: "run" | "file"; world: string; id: string; label: string };
-const NODES_MAX = 200;
 
 export function LineageGraph({ of, lineage: l, further = [] }: { of: Here; lineage: Lineage; further?: Trace["further"] }) {
-  const { nodes, edges } = build(of, l, further);
+  const [from, setFrom] = useState<ReadonlyMap<string, number>>(new Map());
+  const whole = build(of, l, further);
+  const shown = fold(whole.center, whole.edges, from);
+  const nodes = whole.nodes.filter((n) => shown.nodes.has(n.id));
+  const edges = [...shown.edges];
+  for (const part of shown.folded) {
+    const side = sideOf(part.node, part.way);
+    const id = `more ${side}`;
+    nodes.push({ id, label: `${count(part.hidden)} more`, kind: "more", expand: () => setFrom(new Map(from).set(side, part.next)) });
+    edges.push(part.way === "out" ? [part.node, id] : [id, part.node]);
+  }
   return (
     <div class="col">
       {l.cut && <Note tone="warn">There is more than is shown here.</Note>}
@@ -23,25 +34,16 @@ export function LineageGraph({ of, lineage: l, further = [] }: { of: Here; linea
   );
 }
 
-export function build(of: Here, l: Lineage, further: NonNullable<Trace["further"]> = []): { nodes: GraphNode[]; edges: [string, string][] } {
+function build(of: Here, l: Lineage, further: NonNullable<Trace["further"]>): { center: string; nodes: GraphNode[]; edges: [string, string][] } {
   const nodes = new Map<string, GraphNode>();
-  const edges: [string, string][] = [];
-  let folded = 0;
-  const add = (n: GraphNode): boolean => {
-    if (nodes.has(n.id)) return true;
-    if (nodes.size >= NODES_MAX) {
-      folded += 1;
-      return false;
-    }
-    nodes.set(n.id, n);
-    return true;
-  };
+  const edges = new Map<string, [string, string]>();
   const file = (a: Artifact): GraphNode => ({ id: `f ${a.path}`, label: a.path, kind: "file", href: worldLink(a.world, { file: a.path, tab: "lineage" }) });
   const run = (id: string): GraphNode => ({ id: `r ${id}`, label: id, kind: "run", href: runLink(of.world, id, { tab: "lineage" }) });
   const center: GraphNode = of.kind === "run" ? { ...run(of.id), label: of.label, here: true } : { id: `f ${of.id}`, label: of.label, kind: "file", here: true };
-  add(center);
+  nodes.set(center.id, center);
   const join = (a: GraphNode, b: GraphNode) => {
-    if (add(a) && add(b) && !edges.some(([x, y]) => x === a.id && y === b.id)) edges.push([a.id, b.id]);
+    for (const n of [a, b]) if (!nodes.has(n.id)) nodes.set(n.id, n);
+    edges.set(`${a.id}\n${b.id}`, [a.id, b.id]);
   };
   if (of.kind === "run") {
     for (const a of l.read) join(file(a), center);
@@ -64,8 +66,7 @@ export function build(of: Here, l: Lineage, further: NonNullable<Trace["further"
     for (const a of far.read) join(file(a), run(far.run_id));
     for (const a of far.wrote) join(run(far.run_id), file(a));
   }
-  if (folded > 0) nodes.set("more", { id: "more", label: `${folded} more`, kind: "more" });
-  return { nodes: [...nodes.values()], edges };
+  return { center: center.id, nodes: [...nodes.values()], edges: [...edges.values()] };
 }
 
 function Files({ title, rows }: { title: string; rows: Artifact[] }) {

@@ -1,8 +1,8 @@
 // Operators: seats, who sits there, what waits for them.
-import { get, seg, send } from "../api/client";
+import { all, get, seg, send } from "../api/client";
 import { useResource } from "../api/resource";
 import { mayEverywhere } from "../api/session";
-import type { Page, Seat } from "../api/types";
+import type { Seat } from "../api/types";
 import { link, place, runLink, setQuery } from "../router";
 import { confirm, Dialog } from "../ui/dialog";
 import { JsonView } from "../ui/json";
@@ -11,7 +11,7 @@ import { Table } from "../ui/table";
 import { Loaded, Screen } from "./frame";
 
 export default function Operators() {
-  const list = useResource<Seat[]>("operators", async (s) => (await get<Page<Seat>>("/v1/operators", {}, s)).items, { kinds: ["ASK", "PROVIDER"], every: 5000 });
+  const list = useResource<Seat[]>("operators", (s) => all<Seat>("/v1/operators", {}, s), { kinds: ["ASK", "PROVIDER"], every: 5000 });
   const shown = place.value.query.get("seat");
   return (
     <Screen title="Operators" of={list} lead={<>An operator is a person's program or a supervising model that answers, approves and does tasks. Its <Word name="Seat">seat</Word> keeps what waits for it.</>}>
@@ -31,7 +31,7 @@ export default function Operators() {
               { name: "Waits", num: true, cell: (s) => (s.pending.length ? <Badge tone="warn">{s.pending.length}</Badge> : <span class="muted">–</span>) },
               { name: "Roles", drop: 2, cell: (s) => (s.roles?.length ? s.roles.join(", ") : <span class="muted">–</span>) },
               { name: "Last there", drop: 1, cell: (s) => (s.connected ? "now" : <Time at={s.last_seen} as="relative" plain />) },
-              { name: <span class="sr">Acts</span>, drop: 2, cell: (s) => mayEverywhere("admin") && <Button small kind="danger" onClick={() => confirm({ title: `Give up the seat ${s.desc || s.sid}?`, text: <p>Its token stops working; {s.pending.length ? `${s.pending.length} requests that wait for it are asked elsewhere` : "nothing waits for it"}.</p>, act: "Give it up", danger: true, run: async () => { await send("DELETE", `/v1/operators/${seg(s.sid)}`); list.reload(); } })}>Give up</Button> },
+              { name: <span class="sr">Acts</span>, num: true, drop: 2, cell: (s) => mayEverywhere("admin") && <Button small kind="danger" onClick={() => confirm({ title: `Give up the seat ${s.desc || s.sid}?`, text: <p>Its token stops working; {s.pending.length ? `${s.pending.length} requests that wait for it are asked elsewhere` : "nothing waits for it"}.</p>, act: "Give it up", danger: true, run: async () => { await send("DELETE", `/v1/operators/${seg(s.sid)}`); list.reload(); } })}>Give up</Button> },
             ]} />
           </Card>
         )}

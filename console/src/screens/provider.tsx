@@ -17,6 +17,7 @@ import { Badge, Button, Card, Empty, Facts, Foreign, Menu, Note, Status, Tabs, T
 import { Table } from "../ui/table";
 import { toast, toastError } from "../ui/toast";
 import { Loaded, Screen } from "./frame";
+import { McpLogin } from "./mcp-login";
 import { Permissions } from "./permissions";
 
 export default function ProviderScreen({ args }: { args: string[] }) {
@@ -103,7 +104,7 @@ function UsageCharts({ p }: { p: Provider }) {
     <Card title="Memory and processor" actions={<div class="choices" role="group" aria-label="Span">{[["1h", "Last hour"], ["24h", "Last day"]].map(([v, n]) => <button type="button" class="btn small" aria-pressed={range === v} onClick={() => setQuery({ range: v === "1h" ? undefined : v })}>{n}</button>)}</div>}>
       {!c ? <p class="muted">Nothing was measured yet. While a process of it runs, what it uses is shown here after {u.step_ms / 1000} seconds.</p> : (
         <>
-          <Chart label="Memory of its processes" times={c.times} lines={c.memory} format={bytes} binary height={110} />
+          <Chart label="Memory of its processes" times={c.times} lines={c.memory} format={bytes} marks="bytes" height={110} />
           <Chart label="Processor time of its processes, 100 % is one processor" times={c.times} lines={c.cpu} format={percent} height={110} />
           <p class="muted">All its processes together. 100 % is one processor. Processes that lived less than two seconds may be missing.</p>
         </>
@@ -117,37 +118,42 @@ function Overview({ p, reload }: { p: Provider; reload: () => void }) {
   const limits = Object.entries(p.limits ?? {});
   const show = (k: string, v: unknown) => (typeof v === "number" ? (BYTES.test(k) ? bytes(v) : k.endsWith("_ms") ? span(v) : v.toLocaleString("en-US")) : typeof v === "object" && v ? JSON.stringify(v) : String(v));
   return (
-    <div class="grid2">
-      <Card title="Process">
-        <Facts items={[
-          ["State", <Status state={p.state} steady />],
-          ["Process id", p.pid ?? undefined],
-          ["Instances", p.instances ?? undefined],
-          ["Last sign of life", p.last_heartbeat && <Time at={p.last_heartbeat} as="relative" />],
-          ["Up for", p.health?.uptime_ms !== undefined && span(p.health.uptime_ms)],
-          ["Calls now", p.health?.inflight_calls],
-          ["Added", p.added_at && <Time at={p.added_at} />],
-          ["Command", p.command && <code class="break"><Foreign text={p.command.join(" ")} max={400} /></code>],
-          ["Folder", p.folder && <code class="break"><Foreign text={p.folder} max={400} /></code>],
-          ["Address", p.url && <code class="break"><Foreign text={p.url} max={400} /></code>],
-        ]} />
-        <Launches p={p} />
-      </Card>
-      <UsageCharts p={p} />
-      <Permissions of={p} onApprove={baseOf(p) && p.kind !== "operative" && mayEverywhere("admin") ? async (body) => { await steer(p, "approve", body); toast("Approved."); reload(); } : undefined} />
-      {(p.sandbox || limits.length > 0) && (
-        <Card title="Sandbox and limits" flush>
-          <div style={{ padding: "12px 16px" }} class="col tight">
-            <Facts items={[["Runs in", p.sandbox && <Badge tone={p.sandbox === "none" ? "warn" : "ok"}>{p.sandbox}</Badge>], ["Approved as", p.sandbox_wanted ?? undefined], ["Isolation", p.isolation ?? undefined]]} />
-            {p.sandbox_notes?.map((n) => <Note tone="warn"><Foreign text={n} max={300} /></Note>)}
-          </div>
-          {limits.length > 0 && <Table label="Limits" rows={limits} keyOf={([k]) => k} columns={[
-            { name: "Limit", cell: ([k]) => k.replaceAll("_", " ") },
-            { name: "Value", num: true, cell: ([k, v]) => show(k, v) },
-            { name: "Kept by", cell: ([k]) => (kept[k] ? <Badge tone={kept[k] === "unkept" ? "warn" : undefined}>{kept[k]}</Badge> : <span class="muted">the core</span>) },
-          ]} />}
+    <div class="split even">
+      <div class="col loose">
+        <Card title="Process">
+          <Facts items={[
+            ["State", <Status state={p.state} steady />],
+            ["Process id", p.pid ?? undefined],
+            ["Instances", p.instances ?? undefined],
+            ["Last sign of life", p.last_heartbeat && <Time at={p.last_heartbeat} as="relative" />],
+            ["Up for", p.health?.uptime_ms !== undefined && span(p.health.uptime_ms)],
+            ["Calls now", p.health?.inflight_calls],
+            ["Added", p.added_at && <Time at={p.added_at} />],
+            ["Command", p.command && <code class="break"><Foreign text={p.command.join(" ")} max={400} /></code>],
+            ["Folder", p.folder && <code class="break"><Foreign text={p.folder} max={400} /></code>],
+            ["Address", p.url && <code class="break"><Foreign text={p.url} max={400} /></code>],
+          ]} />
+          <Launches p={p} />
         </Card>
-      )}
+        {(p.sandbox || limits.length > 0) && (
+          <Card title="Sandbox and limits" flush>
+            <div style={{ padding: "var(--pad)" }} class="col">
+              <Facts items={[["Runs in", p.sandbox && <Badge tone={p.sandbox === "none" ? "warn" : "ok"}>{p.sandbox}</Badge>], ["Approved as", p.sandbox_wanted ?? undefined], ["Isolation", p.isolation ?? undefined]]} />
+              {p.sandbox_notes?.map((n) => <Note tone="warn"><Foreign text={n} max={300} /></Note>)}
+            </div>
+            {limits.length > 0 && <Table label="Limits" rows={limits} keyOf={([k]) => k} columns={[
+              { name: "Limit", cell: ([k]) => k.replaceAll("_", " ") },
+              { name: "Value", num: true, cell: ([k, v]) => show(k, v) },
+              { name: "Kept by", cell: ([k]) => (kept[k] ? <Badge tone={kept[k] === "unkept" ? "warn" : undefined}>{kept[k]}</Badge> : <span class="muted">the core</span>) },
+            ]} />}
+          </Card>
+        )}
+      </div>
+      <div class="col loose">
+        <UsageCharts p={p} />
+        {p.kind === "mcp_server" && p.url && mayEverywhere("admin") && <McpLogin p={p} reload={reload} />}
+        <Permissions of={p} onApprove={baseOf(p) && p.kind !== "operative" && mayEverywhere("admin") ? async (body) => { await steer(p, "approve", body); toast("Approved."); reload(); } : undefined} />
+      </div>
     </div>
   );
 }

@@ -1,35 +1,36 @@
 // Providers: what executes runs, and whether it is well.
-import { useResource } from "../api/resource";
-import { KIND_NAMES, providers } from "../api/providers";
-import type { Provider } from "../api/types";
-import { plural } from "../lib/format";
+import { get } from "../api/client";
+import { itemsOf, useWindows } from "../api/resource";
+import { KIND_NAMES } from "../api/providers";
+import type { Page, Provider } from "../api/types";
+import { count } from "../lib/format";
 import { link, place, providerLink, setQuery } from "../router";
-import { Badge, Card, Command, Empty, Foreign, Status, Time, Word } from "../ui/parts";
+import { Badge, Card, Command, Empty, Foreign, More, Status, Time, Word } from "../ui/parts";
 import { Table } from "../ui/table";
+import { TextFilter } from "./filters";
 import { Loaded, Screen } from "./frame";
 
 export const UNWELL = ["unhealthy", "backing_off", "crashed", "drifted"];
 
 export default function Providers() {
   const q = place.value.query;
-  const kind = q.get("kind") ?? "";
-  const text = (q.get("q") ?? "").toLowerCase();
-  const list = useResource<Provider[]>("providers", providers, { kinds: ["PROVIDER"], every: 15_000 });
-  const rows = (list.data.value ?? []).filter((p) => (!kind || p.kind === kind) && (!text || `${p.provider_id} ${p.name}`.toLowerCase().includes(text)));
+  const filter = { kind: q.get("kind") ?? undefined, q: q.get("q") ?? undefined };
+  const list = useWindows(`providers ${JSON.stringify(filter)}`, (cursor, s) => get<Page<Provider>>("/v1/providers", { ...filter, limit: 200, cursor }, s), itemsOf, { kinds: ["PROVIDER"], every: 15_000 });
+  const shown = list.data.value;
   return (
-    <Screen title="Providers" of={list} acts={<span class="muted">{list.data.value && plural(rows.length, "provider")}</span>} lead={<>A <Word name="Provider">provider</Word> executes the runs of its tools. Those that the core launches start, stop and are watched here.</>}>
+    <Screen title="Providers" of={list} acts={<span class="muted">{shown && `${count(shown.items.length)}${shown.more ? "+" : ""} ${shown.items.length === 1 ? "provider" : "providers"}`}</span>} lead={<>A <Word name="Provider">provider</Word> executes the runs of its tools. Those that the core launches start, stop and are watched here.</>}>
       <div class="filters">
-        <input class="input" type="search" aria-label="Search providers" placeholder="Search providers" value={q.get("q") ?? ""} onInput={(e) => setQuery({ q: e.currentTarget.value || undefined })} style={{ minWidth: "240px" }} />
-        <select class="select" aria-label="Kind" value={kind} onChange={(e) => setQuery({ kind: e.currentTarget.value || undefined })}>
+        <TextFilter name="q" label="Search providers" wide />
+        <select class="select" aria-label="Kind" value={filter.kind ?? ""} onChange={(e) => setQuery({ kind: e.currentTarget.value || undefined })}>
           <option value="">All kinds</option>
           {Object.entries(KIND_NAMES).map(([k, n]) => <option value={k}>{n}</option>)}
         </select>
       </div>
       <Loaded of={list}>
-        {(all) =>
+        {({ items: rows }) =>
           rows.length === 0 ? (
             <Card>
-              {all.length ? <Empty icon="search" title="No provider matches"><p><a href={link("/providers")}>Show all providers</a></p></Empty> : (
+              {filter.kind || filter.q ? <Empty icon="search" title="No provider matches"><p><a href={link("/providers")}>Show all providers</a></p></Empty> : (
                 <Empty icon="provider" title="Providers appear here once they are added">
                   <p>A <Word name="Provider">provider</Word> executes the runs of its tools. Add an agent from a folder, or an MCP server:</p>
                   <Command text="wharf agents add ./my-agent" />
@@ -40,7 +41,7 @@ export default function Providers() {
           ) : (
             <Card flush>
               <Table label="Providers" rows={rows} keyOf={(p) => p.kind + p.provider_id} hrefOf={(p) => providerLink(p.provider_id)} columns={[
-                { name: "Provider", tall: true, cell: (p) => <><a href={providerLink(p.provider_id)}><Foreign text={p.name || p.provider_id} max={100} /></a><div class="muted id break"><Foreign text={p.provider_id} max={100} /></div></> },
+                { name: "Provider", tall: true, cell: (p) => <><a href={providerLink(p.provider_id)}><Foreign text={p.name || p.provider_id} max={100} /></a>{p.name && p.name !== p.provider_id && <div class="muted id break"><Foreign text={p.provider_id} max={100} /></div>}</> },
                 { name: "State", tall: true, cell: (p) => <><Status state={p.state} steady />{p.reason && <div class="muted"><Foreign text={p.reason} max={120} /></div>}</> },
                 { name: "Kind", drop: 2, cell: (p) => KIND_NAMES[p.kind] ?? p.kind },
                 { name: "Version", drop: 3, cell: (p) => (p.version ? <Foreign text={p.version} max={30} /> : <span class="muted">–</span>) },
@@ -48,6 +49,7 @@ export default function Providers() {
                 { name: "Tools", num: true, drop: 1, cell: (p) => p.tools?.length ?? 0 },
                 { name: "Last sign of life", drop: 3, cell: (p) => <Time at={p.last_heartbeat} as="relative" plain /> },
               ]} />
+              <More of={list} what="providers" />
             </Card>
           )
         }

@@ -8,7 +8,7 @@ import { check, fieldOf, startOf, valueOf, type Fault, type Field, type Val } fr
 import { go, runLink } from "../router";
 import { Dialog } from "../ui/dialog";
 import { SchemaForm, SelectField } from "../ui/form";
-import { Button, Note, Refusal } from "../ui/parts";
+import { Button, Foreign, Note, Refusal } from "../ui/parts";
 import { Loaded } from "./frame";
 
 type Stored = { run: Run; inputs: Json };
@@ -87,8 +87,8 @@ function Form({ d, tool, known, onClose }: { d: Stored; tool: Tool; known: strin
   };
   return (
     <Dialog title="Run again with changes" wide onClose={onClose} onSubmit={submit} foot={<><Button onClick={onClose}>Close</Button><Button type="submit" kind="primary" icon="play" busy={busy}>Run</Button></>}>
-      {d.run.kept && <Note tone="warn">The inputs of this run were not kept. Give them anew.</Note>}
-      {stripped.length > 0 && <Note tone="warn">These were not stored whole, since they may contain credentials, and have to be given again: {stripped.join(", ")}.</Note>}
+      {d.run.kept?.inputs && <Note tone="warn">The inputs of this run were not kept. Give them anew.</Note>}
+      {stripped.length > 0 && <Note tone="warn">These were not stored whole, since they may contain credentials, and have to be given again: <Foreign text={stripped.join(", ")} max={500} />.</Note>}
       <SchemaForm field={field} value={value} faults={faults} onChange={setValue} />
       {tool.mock && <SelectField label="Mode" value={mode} onChange={setMode} options={[{ value: "real", name: "Real: it acts" }, { value: "mock", name: "Mock: it pretends" }]} />}
       {error && <Refusal error={error} />}

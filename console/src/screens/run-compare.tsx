@@ -29,6 +29,12 @@ export function Compare({ a, with: other }: { a: Side; with: string }) {
   return <Both a={a} world={world} id={id} />;
 }
 
+/** Values as text, or the digest of those that were not kept: equal ones have equal digests. */
+function shown(side: Side, what: "inputs" | "outputs"): string {
+  const kept = side.run.kept?.[what];
+  return kept ? `not kept: BLAKE3 ${kept.b3}, ${kept.bytes} bytes` : write(side[what]);
+}
+
 function Both({ a, world, id }: { a: Side; world: string; id: string }) {
   const b = useResource<Side>(`compare ${world}/${id}`, async (s) => {
     const text = await getText(`/v1/runs/${seg(id)}`, { world }, s);
@@ -41,7 +47,8 @@ function Both({ a, world, id }: { a: Side; world: string; id: string }) {
       <Loaded of={b}>
         {(o) => (
           <div class="col">
-            <table class="table">
+            <div class="tablebox" tabIndex={0} role="region" aria-label="Both runs">
+            <table class="table" aria-label="Both runs">
               <thead><tr><th scope="col">Run</th><th scope="col">Status</th><th scope="col" class="num">Took</th><th scope="col" class="num">Cost</th></tr></thead>
               <tbody>
                 {[o.run, a.run].map((r, i) => (
@@ -49,10 +56,11 @@ function Both({ a, world, id }: { a: Side; world: string; id: string }) {
                 ))}
               </tbody>
             </table>
+            </div>
             <h3>Inputs</h3>
-            <Diff label="Difference of the inputs" before={write(o.inputs)} after={write(a.inputs)} />
+            <Diff label="Difference of the inputs" before={shown(o, "inputs")} after={shown(a, "inputs")} />
             <h3>Outputs</h3>
-            <Diff label="Difference of the outputs" before={write(o.outputs)} after={write(a.outputs)} />
+            <Diff label="Difference of the outputs" before={shown(o, "outputs")} after={shown(a, "outputs")} />
           </div>
         )}
       </Loaded>

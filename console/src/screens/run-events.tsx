@@ -2,21 +2,23 @@
 import { useMemo, useState } from "preact/hooks";
 import type { RunStream } from "../api/run-stream";
 import type { Event } from "../api/types";
-import { clock } from "../lib/format";
+import { place, setQuery } from "../router";
 import { Dialog } from "../ui/dialog";
 import { JsonView } from "../ui/json";
-import { Button, Card, Empty, Foreign, now, zone } from "../ui/parts";
+import { Button, Card, Empty, Foreign, Time } from "../ui/parts";
 import { VirtualTable, type Column } from "../ui/table";
 
 const QUIET = ["text", "progress", "log", "partial"];
 
 export function EventsTab({ stream, version }: { stream: RunStream; version: number }) {
   const [all, setAll] = useState(false);
-  const [shown, setShown] = useState<Event>();
+  const open = place.value.query.get("event");
+  const shown = open ? stream.events.find((e) => String(e.seq) === open) : undefined;
+  const setShown = (e: Event | undefined) => setQuery({ event: e && String(e.seq) }, false);
   const rows = useMemo(() => (all ? stream.events.slice() : stream.events.filter((e) => !QUIET.includes(e.type))), [version, all, stream]);
   const columns: Column<Event>[] = [
     { name: "No.", width: "76px", num: true, cell: (e) => e.seq },
-    { name: "When", width: "110px", drop: 2, cell: (e) => <time dateTime={e.at} title={e.at}>{clock(Date.parse(e.at), now.peek(), zone())}</time> },
+    { name: "When", width: "110px", drop: 2, cell: (e) => <Time at={e.at} plain /> },
     { name: "Event", width: "110px", cell: (e) => <button type="button" class="btn quiet small" onClick={() => setShown(e)}>{e.type}</button> },
     { name: "What", cell: (e) => <span class="muted"><Foreign text={brief(e)} max={240} /></span> },
   ];

@@ -8,8 +8,9 @@ import { Obj, parse, type Json } from "../lib/json";
 import { link, runLink } from "../router";
 import { JsonView } from "../ui/json";
 import { OutputView } from "../ui/output";
-import { Foreign, Meter, Note, Status, Took } from "../ui/parts";
+import { CodeLink, Foreign, Meter, Note, Status, Took } from "../ui/parts";
 import { Loaded } from "./frame";
+import { Waits } from "./run-why";
 
 export function RunPanel({ world, id }: { world: string; id: string }) {
   const run = useResource<{ run: Run; outputs: Json }>(`panel ${world}/${id}`, async (s) => {
@@ -36,8 +37,8 @@ export function RunPanel({ world, id }: { world: string; id: string }) {
             </div>
             {open && phase && <div class="progress"><Foreign text={phase.phase} max={60} /><Meter label={phase.phase} max={1} parts={[{ value: phase.fraction ?? 0 }]} /><span class="num">{phase.fraction == null ? "" : percent(phase.fraction, 1)}</span></div>}
             {open && ask && <Note tone="warn" icon="pause">It waits for you: <a href={link("/inbox", { ask: ask.ask.ask_id })}><Foreign text={ask.ask.title} max={200} /></a></Note>}
-            {r.waiting_for && <Note tone="run" icon="clock"><Foreign text={r.waiting_for.message} max={300} /></Note>}
-            {r.error && <Note tone="bad"><Foreign text={r.error.message} max={2000} /> <code>{r.error.code}</code></Note>}
+            {open && !ask && r.waiting_for && <Note tone="run" icon="clock"><Waits of={r.waiting_for} /></Note>}
+            {r.error && <Note tone="bad"><Foreign text={r.error.message} max={2000} /> <CodeLink code={r.error.code} /></Note>}
             {outputs instanceof Obj && outputs.entries.length > 0 && <JsonView value={outputs} open={3} label="Outputs" />}
             {live.stream.log.lines.length > 0 && <OutputView log={live.stream.log} version={version} live={open} name={id} />}
           </div>

@@ -1,41 +1,23 @@
 // The waterfall: attempts, asks, files and child runs on one axis.
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
-import { get, isMissingRoute, seg } from "../api/client";
-import { useResource } from "../api/resource";
 import type { RunStream } from "../api/run-stream";
-import type { Page, Run, Tree } from "../api/types";
-import { at, bytes, count, plural, span } from "../lib/format";
+import type { Run } from "../api/types";
+import { at, bytes, plural, span } from "../lib/format";
 import { safe } from "../lib/text";
 import { link, runLink, worldLink } from "../router";
 import { Button, Card, Foreign, now, Status, toneOf } from "../ui/parts";
+import { keyOf, useRunTree } from "./run-tree";
 
 type Bar = { from: number; to: number; cls: string; title: string };
 type Row = { key: string; depth: number; what: ComponentChildren; bars: Bar[]; dot?: number; took?: string; toggle?: { open: boolean; act: () => void } };
 
-const OPEN_MAX = 40;
 const isOpen = (r: Run) => ["queued", "waiting", "running"].includes(r.status);
 
 export function Timeline({ run, stream, version }: { run: Run; stream: RunStream; version: number }) {
-  // Few descendants are shown at once, many are opened one by one; a click turns either round.
-  const [turned, setTurned] = useState<Set<string>>(new Set());
-  const children = useResource<Run[]>(`tree ${run.world}/${run.run_id}`, async (s) => {
-    try {
-      return (await get<Tree>(`/v1/runs/${seg(run.run_id)}/tree`, { world: run.world, depth: 3, limit: 200 }, s)).items.map((i) => i.run);
-    } catch (error) {
-      if (!isMissingRoute(error)) throw error;
-      return (await get<Page<Run>>("/v1/runs", { parent: `${run.world}/${run.run_id}`, limit: 200 }, s).catch(() => ({ items: [] as Run[] }))).items.filter((r) => r.parent === `${run.world}/${run.run_id}`);
-    }
-  }, { kinds: ["RUN"], match: (c) => isOpen(run) || c.id === run.run_id });
+  const tree = useRunTree(run, isOpen(run));
   void version;
   const start = at(run.created_at) ?? 0;
-  const all = children.data.value ?? [];
-  const isOpened = (id: string) => turned.has(id) !== all.length <= OPEN_MAX;
-  const rows = rowsOf(run, stream, all, isOpened, (id) => {
-    const next = new Set(turned);
-    if (!next.delete(id)) next.add(id);
-    setTurned(next);
-  });
+  const rows = rowsOf(run, stream, tree);
   const last = Math.max(at(run.ended_at) ?? (isOpen(run) ? now.value : start), ...rows.flatMap((r) => [...r.bars.map((b) => b.to), r.dot ?? 0]), start + 1);
   const width = last - start;
   const pos = (t: number) => `${Math.min(100, Math.max(0, ((t - start) / width) * 100))}%`;
@@ -81,7 +63,7 @@ function segTone(status: string): string {
   return tone === "calm" ? "" : tone;
 }
 
-function rowsOf(run: Run, stream: RunStream, all: Run[], isOpened: (id: string) => boolean, toggle: (id: string) => void): Row[] {
+function rowsOf(run: Run, stream: RunStream, tree: ReturnType<typeof useRunTree>): Row[] {
   const end = at(run.ended_at) ?? now.value;
   const begin = at(run.created_at) ?? end;
   const started = at(run.started_at);
@@ -119,20 +101,18 @@ function rowsOf(run: Run, stream: RunStream, all: Run[], isOpened: (id: string) 
     if (when === undefined || moved.has(`${file.direction} ${file.key}`)) continue;
     out.push({ key: `f${file.direction}${file.path}`, depth: 1, what: <><a href={worldLink(file.world, { file: file.path })}><Foreign text={file.path} max={80} /></a> <span class="muted">{file.direction === "in" ? "read" : "written"}</span></>, bars: [], dot: when });
   }
-  const kids = new Map<string, Run[]>();
-  for (const r of all) if (r.parent) kids.set(r.parent, [...(kids.get(r.parent) ?? []), r]);
   const add = (parent: string, depth: number) => {
-    const list = (kids.get(parent) ?? []).sort((a, b) => (a.created_at < b.created_at ? -1 : 1));
-    for (const r of list.slice(0, 200)) {
-      const key = `${r.world}/${r.run_id}`;
-      const more = kids.get(key)?.length ?? 0;
+    for (const r of tree.of(parent)) {
+      const key = keyOf(r);
+      const below = tree.of(key).length;
+      const opens = below > 0 || tree.hasMore(key);
       const from = at(r.started_at) ?? at(r.created_at) ?? begin;
       const to = at(r.ended_at) ?? (isOpen(r) ? now.value : from);
-      out.push({ key, depth, what: <span class="kid"><Status state={r.status} short /><a class="tail" href={runLink(r.world, r.run_id)}><Foreign text={r.tool} max={80} /></a>{more > 0 && <span class="muted">· {plural(more, "run")}</span>}</span>, bars: [{ from, to, cls: segTone(r.status), title: `${r.tool} ${r.status}, ${span(to - from)}` }], took: span(to - from), ...(more ? { toggle: { open: isOpened(key), act: () => toggle(key) } } : {}) });
-      if (more && isOpened(key)) add(key, depth + 1);
+      out.push({ key, depth, what: <span class="kid"><Status state={r.status} short /><a class="tail" href={runLink(r.world, r.run_id)}><Foreign text={r.tool} max={80} /></a>{opens && <span class="muted">· {below === 0 ? "more" : `${plural(below, "run")}${tree.hasMore(key) ? "+" : ""}`}</span>}</span>, bars: [{ from, to, cls: segTone(r.status), title: `${r.tool} ${r.status}, ${span(to - from)}` }], took: span(to - from), ...(opens ? { toggle: { open: tree.isOpen(key), act: () => tree.toggle(key) } } : {}) });
+      if (opens && tree.isOpen(key)) add(key, depth + 1);
     }
-    if (list.length > 200) out.push({ key: `${parent}-more`, depth, what: <a href={link("/runs", { parent })}>{count(list.length - 200)} more</a>, bars: [] });
+    if (tree.hasMore(parent)) out.push({ key: `${parent}-more`, depth, what: <span class="row"><Button small kind="quiet" onClick={() => tree.showMore(parent)}>Show more</Button><a href={link("/runs", { parent })}>All in a list</a></span>, bars: [] });
   };
-  add(`${run.world}/${run.run_id}`, 1);
+  add(keyOf(run), 1);
   return out;
 }

@@ -5,7 +5,7 @@ import { useResource, type Resource } from "../api/resource";
 import { useRunStream } from "../api/run-stream";
 import { may } from "../api/session";
 import type { AuditRecord, Lineage, Page, Run } from "../api/types";
-import { asCurl, asWharf } from "../lib/commands";
+import { asCurl, asWharf, notTyped, type Typed } from "../lib/commands";
 import * as f from "../lib/format";
 import { Obj, parse, type Json } from "../lib/json";
 import { safe } from "../lib/text";
@@ -13,16 +13,18 @@ import { go, link, place, runLink, setQuery, toolLink, worldLink } from "../rout
 import { confirm } from "../ui/dialog";
 import { JsonView } from "../ui/json";
 import { OutputView } from "../ui/output";
-import { Badge, Button, Card, copy, Empty, Facts, Foreign, Menu, Meter, Note, now, Refusal, Status, Tabs, Time, Took, Word } from "../ui/parts";
+import { Badge, Button, Card, copy, Empty, Facts, Foreign, Menu, Meter, Note, Refusal, Status, Tabs, Time, Tip, Took, Word } from "../ui/parts";
 import { Table } from "../ui/table";
 import { toast, toastError } from "../ui/toast";
 import { mayEverywhere } from "../api/session";
 import { Loaded, Screen } from "./frame";
 import { Compare } from "./run-compare";
 import { EventsTab } from "./run-events";
-import { AgainDialog } from "./run-again";
+import { AgainDialog, resend } from "./run-again";
 import { LineageGraph } from "./lineage";
+import { FlowWaits, StepsTab, useFlowRun } from "./run-steps";
 import { Timeline } from "./run-timeline";
+import { Why } from "./run-why";
 
 type Loaded1 = { run: Run; inputs: Json; outputs: Json };
 export const OPEN = ["queued", "waiting", "running"];
@@ -37,13 +39,17 @@ export default function RunScreen({ args }: { args: string[] }) {
   const [world = "default", id = ""] = args;
   const run = useResource<Loaded1>(`run ${world}/${id}`, (s) => load(world, id, s), { kinds: ["RUN", "ASK"], match: (c) => (c.kind === "RUN" ? c.id === id && (c.world ?? world) === world : true) });
   const live = useRunStream(world, id, () => run.reload());
-  const tab = place.value.query.get("tab") ?? "timeline";
+  const flow = useFlowRun(run.data.value?.run);
+  // What a flow did is its steps.
+  const first = flow ? "steps" : "timeline";
+  const tab = place.value.query.get("tab") ?? first;
   const compare = place.value.query.get("compare");
   const data = run.data.value;
   const version = live.version.value;
   const [again, setAgain] = useState<string[]>();
   const lines = live.stream.log.lines.length;
   const tabs = [
+    ...(flow ? [{ id: "steps", name: "Steps" }] : []),
     { id: "timeline", name: "Timeline" },
     { id: "output", name: "Output", count: lines },
     { id: "inputs", name: "Inputs" },
@@ -69,16 +75,19 @@ export default function RunScreen({ args }: { args: string[] }) {
           <>
             <Summary run={d.run} />
             <Why run={d.run} phases={[...live.stream.phases.values()].at(-1)} />
+            {flow && <FlowWaits run={d.run} flow={flow} />}
             {compare && <Compare a={d} with={compare} />}
-            <Tabs label="Parts of this run" tabs={tabs} current={tab} hrefOf={(t) => runLink(world, id, { tab: t === "timeline" ? undefined : t })} />
+            <Tabs label="Parts of this run" tabs={tabs} current={tab} hrefOf={(t) => runLink(world, id, { tab: t === first ? undefined : t })} />
             {live.error.value && live.error.value.status !== 404 && <Refusal error={live.error.value} />}
+            {tab === "steps" && flow && <StepsTab run={d.run} flow={flow} />}
             {tab === "timeline" && <Timeline run={d.run} stream={live.stream} version={version} />}
             {tab === "output" && <Output d={d} live={live} version={version} />}
             {tab === "inputs" && (
               <Card title="Inputs">
-                {d.run.kept?.inputs ? <Digest what="inputs" of={d.run.kept.inputs} /> : <JsonView value={d.inputs} open={4} label="Inputs" />}
+                {d.run.kept?.inputs ? <Digest what="inputs" of={d.run.kept.inputs} /> : <><Passing run={d.run} what="inputs" /><JsonView value={d.inputs} open={4} label="Inputs" /></>}
               </Card>
             )}
+            {tab === "events" && d.run.kept?.inputs && <p class="muted">Text and progress of this run were not kept; their numbers are missing here.</p>}
             {tab === "events" && <EventsTab stream={live.stream} version={version} />}
             {tab === "lineage" && <LineageTab run={d.run} />}
             {tab === "money" && <MoneyTab run={d.run} />}
@@ -91,8 +100,15 @@ export default function RunScreen({ args }: { args: string[] }) {
   );
 }
 
+/** Copies a command, and says what it cannot say. */
+async function copyCommand(text: string, typed: Typed): Promise<void> {
+  const missing = notTyped(typed);
+  await copy(text, missing ? `Copied. Not in it: ${missing}.` : "Copied");
+}
+
 function Acts({ d, onChange, reload }: { d: Loaded1; onChange: (stripped: string[]) => void; reload: () => void }) {
   const { run } = d;
+  const typed: Typed = { tool: run.tool, world: run.world, inputs: resend(d.inputs, run.world), mode: run.mode, continues: run.continues, outputs: (run.artifacts ?? []).filter((a) => a.direction === "out") };
   const open = OPEN.includes(run.status);
   const again = async () => {
     try {
@@ -119,7 +135,7 @@ function Acts({ d, onChange, reload }: { d: Loaded1; onChange: (stripped: string
           onClick={() =>
             confirm({
               title: "Cancel this run?",
-              text: <p>The tool gets a few seconds to end by itself, then the run of <code>{run.tool}</code> is canceled, with all that it started.</p>,
+              text: <p>The tool gets a few seconds to end by itself, then the run <code class="break"><Foreign text={run.run_id} /></code> of <code><Foreign text={run.tool} max={200} /></code> is canceled, with all that it started.</p>,
               act: "Cancel the run",
               danger: true,
               run: async () => {
@@ -141,8 +157,8 @@ function Acts({ d, onChange, reload }: { d: Loaded1; onChange: (stripped: string
         label="More"
         items={[
           may("run", run.world) && { name: "Run again with changes", icon: "again", onClick: () => onChange([]) },
-          { name: "Copy as wharf run …", icon: "copy", onClick: () => copy(asWharf(run.tool, run.world, d.inputs)) },
-          { name: "Copy as curl", icon: "copy", onClick: () => copy(asCurl(location.origin, run.tool, run.world, d.inputs)) },
+          !run.kept?.inputs && { name: "Copy as wharf run …", icon: "copy", onClick: () => copyCommand(asWharf(typed), typed) },
+          !run.kept?.inputs && { name: "Copy as curl", icon: "copy", onClick: () => copyCommand(asCurl(location.origin, typed), typed) },
           { name: "Copy the id", icon: "copy", onClick: () => copy(run.run_id) },
           { name: "Compare with another run", icon: "sort", onClick: () => setQuery({ compare: "?" }, false) },
           !open && may("admin", run.world) && {
@@ -152,7 +168,7 @@ function Acts({ d, onChange, reload }: { d: Loaded1; onChange: (stripped: string
             onClick: () =>
               confirm({
                 title: "Remove this run for good?",
-                text: <p>Inputs, outputs, progress and asks of <code>{run.run_id}</code> are removed. The audit keeps that it was there.</p>,
+                text: <p>Inputs, outputs, progress and asks of <code class="break"><Foreign text={run.run_id} /></code> are removed. The audit keeps that it was there.</p>,
                 act: "Remove the run",
                 danger: true,
                 run: async () => {
@@ -180,6 +196,7 @@ function Summary({ run }: { run: Run }) {
       {run.parent && <div><dt>Started by</dt><dd><a class="id" href={parentLink(run.parent)}><Foreign text={f.tail(run.parent, 12)} /></a></dd></div>}
       {run.attempt > 1 && <div><dt>Attempts</dt><dd>{run.attempt}</dd></div>}
       {run.mode === "mock" && <div><dt>Mode</dt><dd><Badge tone="odd">mock</Badge></dd></div>}
+      {run.kept && <div><dt>Values</dt><dd><Tip text={WITHHELD}><Badge tone="odd">digests only</Badge></Tip></dd></div>}
       {run.durability === "memory" && <div><dt>Kept</dt><dd><Badge>in memory only</Badge></dd></div>}
     </dl>
   );
@@ -190,51 +207,25 @@ export function parentLink(parent: string): string {
   return runLink(parent.slice(0, at), parent.slice(at + 1));
 }
 
-const EXECUTED: Record<string, string> = { no: "The tool did not act.", maybe: "The tool may have acted: check before you run it again.", yes: "The tool acted." };
-
-/** One line that says why it does not move, or how it ended. */
-function Why({ run, phases }: { run: Run; phases: { phase: string; fraction?: number | null } | undefined }) {
-  if (run.error) {
-    const executed = String(run.error.details?.["executed"] ?? "");
-    return (
-      <Note tone={run.status === "canceled" ? undefined : "bad"}>
-        <p><Foreign text={run.error.message} max={4000} /></p>
-        <p class="row wrap">
-          <a href={`/docs/errors/${run.error.code}`} target="_blank" rel="noreferrer"><code><Foreign text={run.error.code} /></code></a>
-          {EXECUTED[executed] && <span>{EXECUTED[executed]}</span>}
-          <span>{run.error.retryable ? "The same request may succeed later." : run.status === "canceled" ? "" : "The same request will fail again; change the inputs first."}</span>
-        </p>
-      </Note>
-    );
-  }
-  if (run.status === "waiting")
-    return (
-      <Note tone="warn" icon="pause">
-        It waits for {run.ask?.kind === "approval" ? "an approval" : "an answer"}
-        {run.ask && <>: <a href={link("/inbox", { ask: run.ask.ask_id })}><Foreign text={run.ask.title} max={300} /></a></>}
-        {run.ask && <span class="muted"> · open for {f.span(now.value - (f.at(run.ask.created_at) ?? now.value))}</span>}
-      </Note>
-    );
-  if (run.waiting_for)
-    return (
-      <Note tone="run" icon="clock">
-        <Foreign text={run.waiting_for.message} max={500} />
-        {run.waiting_for.until && <span class="muted"> At the latest <Time at={run.waiting_for.until} as="relative" />.</span>}
-      </Note>
-    );
-  if (run.status === "queued") return <Note icon="clock">It waits for its turn.</Note>;
-  if (run.status === "running" && phases) return <Note tone="run" icon="play">It is <Foreign text={phases.phase} max={100} />{phases.fraction != null && `, ${f.percent(phases.fraction, 1)} done`}.</Note>;
-  return null;
-}
+const WITHHELD = "No more than digests of what this run was given and gave are kept once it has ended: its tool, its world or a rule of the owner says so.";
 
 /** What stands in the place of values that are not kept. */
 function Digest({ what, of }: { what: string; of: { b3: string; bytes: number } }) {
   return (
     <div class="col">
-      <Note icon="clock">The {what} of this run were kept as a digest only: its tool, its world or a rule of the owner says so. Nobody can get them back.</Note>
+      <Note icon="shield">
+        <p>Only a digest of the {what} was kept: the tool, the world or a rule of the owner says so. Nobody can get the rest back.</p>
+        <p><a href="/docs/operations#what-is-kept-of-a-runs-values" target="_blank" rel="noreferrer">What goes, and when</a></p>
+      </Note>
       <Facts items={[["BLAKE3", <code class="break">{of.b3}</code>], ["Size as JSON", f.bytes(of.bytes)]]} />
     </div>
   );
+}
+
+/** Said above values that will not stay. */
+function Passing({ run, what }: { run: Run; what: string }) {
+  if (!run.kept) return null;
+  return <Note icon="shield">{OPEN.includes(run.status) ? `Once the run has ended, only a digest of these ${what} is kept.` : `The core has only these ${what} in its memory, for some minutes; what is kept is a digest.`}</Note>;
 }
 
 function Output({ d, live, version }: { d: Loaded1; live: ReturnType<typeof useRunStream>; version: number }) {
@@ -259,15 +250,16 @@ function Output({ d, live, version }: { d: Loaded1; live: ReturnType<typeof useR
         </Card>
       )}
       {d.run.kept?.outputs && <Card title="Outputs"><Digest what="outputs" of={d.run.kept.outputs} /></Card>}
-      {d.run.kept?.error && <Card title="Error"><Digest what="error's message and details" of={d.run.kept.error} /></Card>}
+      {d.run.kept?.error && <Card title="Error"><Digest what="message and details of the error" of={d.run.kept.error} /></Card>}
       {entries.length > 0 && (
         <Card title="Outputs">
+          <Passing run={d.run} what="outputs" />
           <JsonView value={d.outputs} open={3} label="Outputs" />
         </Card>
       )}
       {stream.partials.size > 0 && open && (
         <Card title="Values so far">
-          <JsonView value={Object.fromEntries([...stream.partials].map(([k, v]) => [k, v.value]))} label="Values so far" />
+          <JsonView value={new Obj([...stream.partials].map(([k, v]) => [k, v.value]))} label="Values so far" />
         </Card>
       )}
       {written.length > 0 && (
@@ -279,6 +271,7 @@ function Output({ d, live, version }: { d: Loaded1; live: ReturnType<typeof useR
           ]} />
         </Card>
       )}
+      {(d.run.kept?.outputs || d.run.kept?.error) && <p class="muted">What it wrote meanwhile, and its progress, were not kept either.</p>}
       {stream.log.lines.length > 0 ? (
         <OutputView log={stream.log} version={version} live={open} name={d.run.run_id} />
       ) : (

@@ -30,7 +30,7 @@ export function useRuns(filter: Params) {
     const count = () =>
       void get<{ count: number; exact: boolean }>("/v1/runs/count", filter, end.signal).then(
         (c) => (list.total.value = c),
-        () => {},
+        (e) => e instanceof ApiError && e.info.retryable && !end.signal.aborted && soon(),
       );
     const first = async () => {
       busy = true;

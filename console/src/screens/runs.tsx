@@ -1,17 +1,20 @@
 // Runs: what ran, what runs, what failed, why it waits. Filters stand in the address.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { address, get, request, send, type Params } from "../api/client";
 import { useResource } from "../api/resource";
 import { may } from "../api/session";
 import type { Page, Run, World } from "../api/types";
-import { count, money, percent, plural } from "../lib/format";
+import { count, exact, fieldOf, momentIn, money, percent, plural } from "../lib/format";
+import { safe } from "../lib/text";
 import { link, place, runLink, setQuery, toolLink, worldLink } from "../router";
 import { confirm } from "../ui/dialog";
 import { save } from "../ui/output";
-import { Button, Command, Empty, Foreign, Menu, Refusal, Skeleton, Status, Time, Took } from "../ui/parts";
-import { VirtualTable, type Column } from "../ui/table";
+import { Button, Command, Empty, Foreign, Menu, Refusal, Skeleton, Status, Time, Took, useCalm, zone } from "../ui/parts";
+import { Fresh, VirtualTable, type Column } from "../ui/table";
 import { toast, toastError } from "../ui/toast";
+import { TextFilter } from "./filters";
 import { Screen } from "./frame";
+import { Waits } from "./run-why";
 import { useRuns } from "./runs-list";
 
 const STATES: [string, string][] = [
@@ -25,20 +28,20 @@ const OPEN = ["queued", "waiting", "running"];
 const FILTERS = ["status", "tool", "world", "caller", "parent", "correlation_id", "since", "until", "id_prefix", "over_hold"];
 
 const COLUMNS: Column<Run>[] = [
-  { name: "Status", width: "128px", cell: (r) => <Status state={r.status} /> },
+  { name: "Status", width: "126px", cell: (r) => <Status state={r.status} /> },
   { name: "Tool", cell: (r) => <a href={toolLink(r.tool)} class="plain tail"><Foreign text={r.tool} max={120} /></a> },
-  { name: "Run", width: "132px", drop: 2, cell: (r) => <a class="id" href={runLink(r.world, r.run_id)} title={r.run_id}><Foreign text={r.run_id.length > 14 ? `…${r.run_id.slice(-12)}` : r.run_id} /></a> },
-  { name: "World", width: "110px", drop: 3, cell: (r) => <a class="plain" href={worldLink(r.world)}><Foreign text={r.world} /></a> },
-  { name: "Caller", width: "104px", drop: 3, cell: (r) => (r.caller ? <Foreign text={r.caller} max={40} /> : <span class="muted">–</span>) },
+  { name: "Run", width: "120px", drop: 2, cell: (r) => <a class="id" href={runLink(r.world, r.run_id)} title={r.run_id}><Foreign text={r.run_id.length > 14 ? `…${r.run_id.slice(-12)}` : r.run_id} /></a> },
+  { name: "World", width: "92px", drop: 3, cell: (r) => <a class="plain" href={worldLink(r.world)}><Foreign text={r.world} /></a> },
+  { name: "Caller", width: "110px", drop: 3, cell: (r) => (r.caller ? <span class="tail" title={safe(r.caller)}><Foreign text={r.caller} max={80} /></span> : <span class="muted">–</span>) },
   { name: "What is going on", drop: 3, cell: (r) => <Going run={r} /> },
-  { name: "Started", width: "112px", drop: 1, cell: (r) => <Time at={r.started_at ?? r.created_at} plain /> },
-  { name: "Took", width: "86px", num: true, cell: (r) => <Took from={r.started_at} to={r.ended_at} /> },
-  { name: "Cost", width: "92px", num: true, drop: 2, cell: (r) => (r.cost_micro ? money(r.cost_micro) : <span class="muted">–</span>) },
+  { name: "Started", width: "108px", drop: 1, cell: (r) => <Time at={r.started_at ?? r.created_at} plain /> },
+  { name: "Took", width: "82px", num: true, cell: (r) => <Took from={r.started_at} to={r.ended_at} /> },
+  { name: "Cost", width: "96px", num: true, drop: 2, cell: (r) => (r.cost_micro ? money(r.cost_micro) : <span class="muted">–</span>) },
 ];
 
 function Going({ run }: { run: Run }) {
   if (run.error) return <span class="muted" title={run.error.code}><Foreign text={run.error.message} max={160} /></span>;
-  if (run.waiting_for) return <span class="muted"><Foreign text={run.waiting_for.message} max={160} /></span>;
+  if (run.waiting_for) return <span class="muted"><Waits of={run.waiting_for} max={160} /></span>;
   if (run.phase && !run.ended_at) return <span class="muted"><Foreign text={run.phase} max={80} /> {run.fraction != null && percent(run.fraction, 1)}</span>;
   return null;
 }
@@ -50,6 +53,7 @@ export default function Runs() {
   const rows = list.rows.value;
   const filtered = FILTERS.some((k) => q.get(k));
   const total = list.total.value;
+  const spoken = useCalm(total ? `In the list: ${total.exact ? "" : "more than "}${total.count}` : "");
   const inside = useRef(false);
   const [top, setTop] = useState(true);
   list.calm.value = top && !inside.current;
@@ -65,9 +69,10 @@ export default function Runs() {
       fill
       acts={
         <>
-          <span class="muted nowrap" role="status">
+          <span class="muted nowrap">
             {total ? (total.exact ? plural(total.count, "run") : `${count(total.count)}+ runs`) : rows.length > 0 && `${count(rows.length)}${list.cursor.value ? "+" : ""} runs`}
           </span>
+          <span class="sr" role="status">{spoken}</span>
           <Menu label="Save this list" icon="download" text="Export" items={[{ name: "JSON lines", onClick: () => exportAs("jsonl", filter) }, { name: "CSV", onClick: () => exportAs("csv", filter) }]} />
           {may("run") && openIn(filter) && (
             <Button kind="danger" icon="stop" onClick={() => cancelAll(filter)}>
@@ -99,29 +104,12 @@ export default function Runs() {
         </div>
       ) : (
         <div class="card fillcard" onPointerEnter={() => ((inside.current = true), (list.calm.value = false))} onPointerLeave={() => ((inside.current = false), (list.calm.value = top))}>
-          {fresh > 0 && (
-            <button type="button" class="btn primary small fresh" onClick={showFresh}>
-              {count(fresh)} new
-            </button>
-          )}
+          {fresh > 0 && <Fresh count={fresh} show={showFresh} />}
           <VirtualTable label="Runs" columns={COLUMNS} rows={rows} total={total?.exact ? total.count : -1} keyOf={(r) => `${r.world}/${r.run_id}`} hrefOf={(r) => runLink(r.world, r.run_id)} more={!!list.cursor.value} onEnd={() => list.more()} onTop={setTop} />
         </div>
       )}
     </Screen>
   );
-}
-
-/** A text filter that waits until one has finished typing. */
-function TextFilter({ name, label, wide }: { name: string; label: string; wide?: boolean }) {
-  const now = place.value.query.get(name) ?? "";
-  const [text, setText] = useState(now);
-  useEffect(() => setText(now), [now]);
-  useEffect(() => {
-    if (text === now) return;
-    const timer = setTimeout(() => setQuery({ [name]: text.trim() || undefined }), 300);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return <input class="input" aria-label={label} placeholder={label} value={text} spellcheck={false} autoComplete="off" onInput={(e) => setText(e.currentTarget.value)} style={wide ? { minWidth: "170px" } : undefined} />;
 }
 
 function Filters() {
@@ -160,18 +148,13 @@ function Filters() {
           <TextFilter name="correlation_id" label="Correlation id" />
           <label class="row">
             <span class="muted nowrap">Jump to</span>
-            <input class="input" type="datetime-local" value={localOf(q.get("until"))} onChange={(e) => setQuery({ until: e.currentTarget.value ? new Date(e.currentTarget.value).toISOString() : undefined }, false)} />
+            <input class="input" type="datetime-local" title={zone() === "utc" ? "in UTC" : "your local time"} value={fieldOf(q.get("until"), zone())} onChange={(e) => setQuery({ until: momentIn(e.currentTarget.value, zone()) }, false)} />
           </label>
           <Button kind="quiet" small pressed={q.get("over_hold") === "true"} onClick={() => setQuery({ over_hold: q.get("over_hold") ? undefined : "true" }, false)}>Over their hold</Button>
         </div>
       )}
     </div>
   );
-}
-
-function localOf(text: string | null): string {
-  const t = text ? Date.parse(text) : NaN;
-  return Number.isNaN(t) ? "" : new Date(t - new Date(t).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
 /** The statuses of these filters in which a run can be canceled; nothing if there is none, or if the filters say more than a cancel can. */
@@ -193,10 +176,10 @@ function momentOf(since: string): string {
 async function cancelAll(filter: Params): Promise<void> {
   const { status: _, since, over_hold: __, ...rest } = filter;
   const given = Object.fromEntries(Object.entries(rest).filter(([, v]) => v !== undefined));
-  const body = { ...given, status: openIn(filter), ...(since ? { since: momentOf(String(since)) } : {}), until: filter["until"] ?? new Date().toISOString() };
+  const body = { ...given, status: openIn(filter), ...(since ? { since: momentOf(String(since)) } : {}), until: String(filter["until"] ?? new Date().toISOString()) };
   try {
     const dry = await send<{ matched: number; refused: number; more: boolean }>("POST", "/v1/runs/cancel", { ...body, dry: true });
-    const named = Object.entries(filter).filter(([, v]) => v !== undefined);
+    const named = Object.entries(filter).filter(([k, v]) => v !== undefined && k !== "until");
     if (dry.matched === 0) {
       toast("No run that fits these filters is open.", "warn");
       return;
@@ -207,8 +190,8 @@ async function cancelAll(filter: Params): Promise<void> {
       danger: true,
       text: (
         <>
-          <p>{named.length ? "All open runs with these filters, accepted until now:" : "All open runs that were accepted until now."}</p>
-          <ul>{named.map(([k, v]) => <li><code>{k.replaceAll("_", " ")}: {String(v)}</code></li>)}</ul>
+          <p>All open runs {named.length > 0 && "with these filters "}that were accepted before <time dateTime={body.until}>{exact(Date.parse(body.until), zone())}</time>{named.length ? ":" : "."}</p>
+          <ul>{named.map(([k, v]) => <li><code>{k.replaceAll("_", " ")}: <Foreign text={String(v)} max={200} /></code></li>)}</ul>
           {dry.more && <p class="muted">There are more; this cancels the first 10,000.</p>}
         </>
       ),

@@ -3,9 +3,9 @@ import { useEffect, useState } from "preact/hooks";
 import { exchange } from "../api/session";
 import { TextField } from "../ui/form";
 import { Logo } from "../ui/icons";
-import { Button, Command, Note } from "../ui/parts";
+import { Button, CodeLink, Command, Note } from "../ui/parts";
 
-export function SignIn({ why }: { why?: string | undefined }) {
+export function SignIn({ why, code }: { why?: string | undefined; code?: string | undefined }) {
   const [token, setToken] = useState("");
   const [fault, setFault] = useState<string>();
   const [busy, setBusy] = useState(false);
@@ -37,7 +37,7 @@ export function SignIn({ why }: { why?: string | undefined }) {
         </div>
         {why && (
           <div role="alert">
-            <Note tone="warn">{why}</Note>
+            <Note tone="warn"><p>{why}</p>{code && <p><CodeLink code={code} /></p>}</Note>
           </div>
         )}
         <div class="col tight">

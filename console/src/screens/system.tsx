@@ -6,9 +6,10 @@ import type { CoreLog, Diagnosis, Series, System } from "../api/types";
 import * as f from "../lib/format";
 import { link, place, setQuery } from "../router";
 import { Chart } from "../ui/chart";
-import { Card, Command, Facts, Foreign, Meter, now, Status, Time } from "../ui/parts";
+import { Card, Command, Facts, Figure, Foreign, Meter, now, Status, Time } from "../ui/parts";
 import { Table } from "../ui/table";
 import { Loaded, Screen } from "./frame";
+import { Purges } from "./purges";
 
 export default function SystemScreen() {
   const range = place.value.query.get("range") ?? "1h";
@@ -39,7 +40,7 @@ export default function SystemScreen() {
         </div>
       )}
       {series.data.value && <Charts s={series.data.value} range={range} />}
-      <div class="grid2">
+      <div class="split">
         <Card title="What the doctor finds" flush>
           <Loaded of={doctor}>
             {(x) => (
@@ -49,6 +50,7 @@ export default function SystemScreen() {
             )}
           </Loaded>
         </Card>
+        <div class="col loose">
         {d?.queues && d.queues.length > 0 && (
           <Card title="Queues" flush>
             <Table label="Queues" rows={d.queues} keyOf={(x) => x.name} columns={[{ name: "Queue", cell: (x) => LIMITS[x.name] ?? x.name.replaceAll("_", " ") }, { name: "Waiting", num: true, cell: (x) => (/bytes/.test(x.name) ? f.bytes(x.length) : f.count(x.length)) }, { name: "Room", num: true, drop: 1, cell: (x) => (x.limit ? (/bytes/.test(x.name) ? f.bytes(x.limit) : f.count(x.limit)) : "–") }, { name: "Full", width: "30%", drop: 1, cell: (x) => (x.limit ? <Meter label={`${x.length} of ${x.limit}`} max={x.limit} parts={[{ value: x.length }]} /> : "") }]} />
@@ -59,7 +61,9 @@ export default function SystemScreen() {
         )}
         {d && <Card title="This core"><Facts items={[["Home", d.home_id && <code>{d.home_id}</code>], ["Node", d.node && <code>{d.node}</code>], ["Process", d.pid], ["Started", <Time at={d.started_at} />]]} /></Card>}
         {system.data.value === null && doctor.data.value && <Card title="This core"><Facts items={[["Version", doctor.data.value.version]]} /></Card>}
+        </div>
       </div>
+      <Purges />
       {lines.length > 0 && (
         <Card title="Log" flush>
           <Table label="The newest lines of the core's log" rows={lines} keyOf={(l) => String(l.seq)} columns={[{ name: "When", cell: (l) => <Time at={l.at} /> }, { name: "Level", cell: (l) => l.level }, { name: "From", drop: 1, cell: (l) => <code><Foreign text={l.target} max={60} /></code> }, { name: "Message", cell: (l) => <span class="break"><Foreign text={l.message} max={500} /></span> }]} />
@@ -80,11 +84,6 @@ const LIMITS: Record<string, string> = {
   console_sessions: "Sessions of this page",
 };
 
-function Figure({ name, value, under, href }: { name: string; value: string; under: preact.ComponentChildren; href?: string }) {
-  const inner = (<><span class="name">{name}</span><span class="value">{value}</span><span class="under">{under}</span></>);
-  return href ? <a class="figure" href={href}>{inner}</a> : <div class="figure">{inner}</div>;
-}
-
 function Charts({ s, range }: { s: Series; range: string }) {
   const c = useMemo(() => {
     // A step that is missing is a gap: the core was not there.
@@ -96,17 +95,21 @@ function Charts({ s, range }: { s: Series; range: string }) {
     return {
       times,
       runs: [{ name: "Ended well", color: "--chart-1", values: pick((p) => p.runs.succeeded), fill: true }, { name: "Went wrong", color: "--chart-2", values: pick((p) => p.runs.failed + p.runs.refused) }],
-      time: [{ name: "Half are faster", color: "--chart-1", values: pick((p) => p.p50_ms) }, { name: "99 of 100 are faster", color: "--chart-4", values: pick((p) => p.p99_ms) }],
+      time: [{ name: "Median", color: "--chart-1", values: pick((p) => p.p50_ms) }, { name: "99th percentile", color: "--chart-4", values: pick((p) => p.p99_ms) }],
       memory: [{ name: "Memory", color: "--chart-3", values: pick((p) => p.memory_bytes), fill: true }],
+      cost: [{ name: "Cost of runs that ended", color: "--chart-1", values: pick((p) => p.cost_micro), bars: true }],
+      open: [{ name: "Open runs", color: "--chart-1", values: pick((p) => p.runs_open), fill: true }, { name: "Open asks", color: "--chart-4", values: pick((p) => p.asks_open) }],
     };
   }, [s, range]);
   return (
     <>
       <div class="choices" role="group" aria-label="Span">{[["1h", "Last hour"], ["24h", "Last day"]].map(([v, n]) => <button type="button" class="btn small" aria-pressed={range === v} onClick={() => setQuery({ range: v === "1h" ? undefined : v })}>{n}</button>)}</div>
       <div class="grid2">
-        <Card title={range === "24h" ? "Runs that ended, by the minute" : "Runs that ended, every ten seconds"}><Chart label="Runs that ended" times={c.times} lines={c.runs} format={(n) => f.short(n)} /></Card>
+        <Card title={range === "24h" ? "Runs that ended, by the minute" : "Runs that ended, every ten seconds"}><Chart label="Runs that ended" times={c.times} lines={c.runs} format={(n) => f.short(n)} marks="whole" /></Card>
         <Card title="How long runs took"><Chart label="How long runs took" times={c.times} lines={c.time} format={f.span} /></Card>
-        <Card title="Memory"><Chart label="Memory of the core" times={c.times} lines={c.memory} format={f.bytes} binary /></Card>
+        <Card title="Open runs and asks"><Chart label="Open runs and asks" times={c.times} lines={c.open} format={(n) => f.short(n)} marks="whole" /></Card>
+        <Card title={range === "24h" ? "Cost, by the minute" : "Cost, every ten seconds"}><Chart label="Cost of runs that ended" times={c.times} lines={c.cost} format={f.money} marks="whole" empty={1e6} /></Card>
+        <Card title="Memory"><Chart label="Memory of the core" times={c.times} lines={c.memory} format={f.bytes} marks="bytes" /></Card>
       </div>
     </>
   );

@@ -1,8 +1,8 @@
 // Tokens and secrets. A token's text is shown once, a secret's never.
 import { useState } from "preact/hooks";
-import { ApiError, request, seg, send } from "../api/client";
+import { all, ApiError, request, seg, send } from "../api/client";
 import { useResource } from "../api/resource";
-import { mayEverywhere, session } from "../api/session";
+import { may, mayEverywhere, session } from "../api/session";
 import type { Secret, Token } from "../api/types";
 import { money } from "../lib/format";
 import { link, place, setQuery } from "../router";
@@ -12,14 +12,13 @@ import { Badge, Button, Card, Command, Empty, Foreign, Note, Refusal, Status, Ta
 import { Table } from "../ui/table";
 import { toast } from "../ui/toast";
 import { Loaded, Screen } from "./frame";
-import { all } from "./tools";
 
 export default function Tokens() {
   const q = place.value.query;
   const tab = q.get("tab") ?? "tokens";
   const secrets = mayEverywhere("admin");
   return (
-    <Screen title="Tokens and secrets" acts={tab === "tokens" ? <Button kind="primary" icon="plus" onClick={() => setQuery({ new: "token" })}>New token</Button> : <Button kind="primary" icon="plus" onClick={() => setQuery({ new: "secret" })}>New secret</Button>}>
+    <Screen title="Tokens and secrets" acts={tab === "sessions" || !may("admin") ? undefined : tab === "tokens" ? <Button kind="primary" icon="plus" onClick={() => setQuery({ new: "token" })}>New token</Button> : secrets && <Button kind="primary" icon="plus" onClick={() => setQuery({ new: "secret" })}>New secret</Button>}>
       <Tabs label="Tokens or secrets" current={tab} hrefOf={(t) => link("/tokens", { tab: t === "tokens" ? undefined : t })} tabs={[{ id: "tokens", name: "Tokens" }, { id: "sessions", name: "Sessions" }, ...(secrets ? [{ id: "secrets", name: "Secrets" }] : [])]} />
       {tab === "secrets" ? <Secrets /> : <List sessions={tab === "sessions"} />}
     </Screen>
@@ -49,7 +48,7 @@ function List({ sessions }: { sessions: boolean }) {
                 { name: "Tools", drop: 3, cell: (t) => (t.tools ? <code>{t.tools.join(", ")}</code> : <span class="muted">all</span>) },
                 { name: "Budget", num: true, drop: 3, cell: (t) => (t.budget_micro != null ? money(t.budget_micro) : <span class="muted">–</span>) },
                 { name: "Until", drop: 1, cell: (t) => (t.expires_at ? <Time at={t.expires_at} plain /> : <span class="muted">no end</span>) },
-                { name: <span class="sr">Acts</span>, cell: (t) => t.state === "active" && <Button small kind="danger" onClick={revoke(t)}>Revoke</Button> },
+                { name: <span class="sr">Acts</span>, num: true, cell: (t) => t.state === "active" && <Button small kind="danger" onClick={revoke(t)}>Revoke</Button> },
               ]} />
             </Card>
           );
@@ -60,7 +59,7 @@ function List({ sessions }: { sessions: boolean }) {
   );
 }
 
-const VERBS: [Token["verbs"][number], string][] = [["read", "look at runs, tools, worlds, files, the inbox"], ["run", "start runs, cancel its own, put files"], ["answer", "answer questions"], ["approve", "decide approvals"], ["serve", "offer tools by connecting"], ["operate", "start and stop providers, cancel runs of others"], ["admin", "make worlds and tokens, remove runs"]];
+const VERBS: [Token["verbs"][number], string][] = [["read", "look at runs, tools, worlds, files, the inbox"], ["run", "start runs, cancel its own, put files"], ["answer", "answer questions"], ["approve", "decide approvals"], ["serve", "offer tools by connecting"], ["operate", "start and stop providers, cancel runs of others"], ["flow:write", "add and remove flows, run flows that come with a request"], ["metrics", "read metrics, and nothing else"], ["admin", "make worlds and tokens, remove runs"]];
 const ENDS: [string, string, number | undefined][] = [["1h", "One hour", 3_600_000], ["8h", "Eight hours", 28_800_000], ["7d", "A week", 604_800_000], ["90d", "90 days", 7_776_000_000], ["none", "No end", undefined]];
 
 function NewToken({ onClose, onDone }: { onClose: () => void; onDone: () => void }) {
@@ -111,7 +110,7 @@ function Secrets() {
     <>
       <Loaded of={list}>
         {(rows) => rows.length === 0 ? <Card><Empty icon="key" title="No secret is kept"><p>Secrets are given to providers whose approval names them, and are never shown again.</p><Command text="wharf secret set MAIL_KEY" /></Empty></Card> : (
-          <Card flush><Table label="Secrets" rows={rows} keyOf={(s) => s.name} columns={[{ name: "Name", cell: (s) => <code><Foreign text={s.name} max={100} /></code> }, { name: "Set", cell: (s) => <Time at={s.set_at} /> }, { name: <span class="sr">Acts</span>, cell: (s) => <Button small kind="danger" onClick={() => confirm({ title: `Forget ${s.name}?`, text: <p>Providers that need it fail at their next start.</p>, act: "Forget it", danger: true, run: async () => { await send("DELETE", `/v1/secrets/${seg(s.name)}`); list.reload(); } })}>Forget</Button> }]} /></Card>
+          <Card flush><Table label="Secrets" rows={rows} keyOf={(s) => s.name} columns={[{ name: "Name", cell: (s) => <code><Foreign text={s.name} max={100} /></code> }, { name: "Set", cell: (s) => <Time at={s.set_at} /> }, { name: <span class="sr">Acts</span>, num: true, cell: (s) => <Button small kind="danger" onClick={() => confirm({ title: `Forget ${s.name}?`, text: <p>Providers that need it fail at their next start.</p>, act: "Forget it", danger: true, run: async () => { await send("DELETE", `/v1/secrets/${seg(s.name)}`); list.reload(); } })}>Forget</Button> }]} /></Card>
         )}
       </Loaded>
       {place.value.query.get("new") === "secret" && <NewSecret onClose={() => setQuery({ new: undefined })} onDone={list.reload} />}

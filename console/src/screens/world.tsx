@@ -1,14 +1,14 @@
 // One world: its files, its money, its rules.
 import { useState } from "preact/hooks";
-import { address, ApiError, get, isMissingRoute, seg, send } from "../api/client";
+import { address, all, ApiError, get, isMissingRoute, seg, send } from "../api/client";
 import { useResource } from "../api/resource";
 import { may, mayEverywhere } from "../api/session";
-import type { Costs, Page, Token, Usage, World } from "../api/types";
+import type { Costs, Token, Usage, World } from "../api/types";
 import * as f from "../lib/format";
 import { go, link, place, worldLink } from "../router";
 import { confirm, Dialog } from "../ui/dialog";
 import { SelectField, TextField } from "../ui/form";
-import { Badge, Button, Card, Empty, Facts, Foreign, Menu, Refusal, Status, Tabs, Time } from "../ui/parts";
+import { Badge, Button, Card, Empty, Facts, Foreign, Menu, Refusal, Status, Tabs, Time, Tip } from "../ui/parts";
 import { Table } from "../ui/table";
 import { toast } from "../ui/toast";
 import { DayChart } from "./day-chart";
@@ -48,7 +48,9 @@ export default function WorldScreen({ args }: { args: string[] }) {
               <div><dt>Spent</dt><dd>{f.money(w.spent_micro)}{w.limit_micro != null && <span class="muted"> of {f.money(w.limit_micro)}</span>}</dd></div>
               {w.held_micro > 0 && <div><dt>Held</dt><dd>{f.money(w.held_micro)}</dd></div>}
               {usage.data.value && <div><dt>Files</dt><dd>{f.count(usage.data.value.files)}, {f.bytes(usage.data.value.bytes)}</dd></div>}
-              <div><dt>Kept</dt><dd>{w.retention_days ? f.plural(w.retention_days, "day") : "without end"}</dd></div>
+              <div><dt>Files kept</dt><dd>{w.retention_days ? f.plural(w.retention_days, "day") : "without end"}</dd></div>
+              {w.run_retention_days != null && <div><dt>Runs kept</dt><dd>{f.plural(w.run_retention_days, "day")}</dd></div>}
+              {w.retain === "digest" && <div><dt>Values of runs</dt><dd><Tip text="Of what its runs were given and gave no more than digests are kept once they have ended."><Badge tone="odd">digests only</Badge></Tip></dd></div>}
               <div><dt class="sr">Runs</dt><dd><a href={link("/runs", { world: id })}>Its runs</a></dd></div>
             </dl>
             <Tabs label="Parts of this world" current={tab === "lineage" ? "files" : tab} hrefOf={(t) => worldLink(id, { tab: t === "files" ? undefined : t })} tabs={[{ id: "files", name: "Files" }, { id: "money", name: "Money" }, { id: "rules", name: "Rules", count: w.policy?.length }, ...(may("admin", id) ? [{ id: "tokens", name: "Tokens" }] : [])]} />
@@ -115,7 +117,7 @@ function Money({ w }: { w: World }) {
 
 function Rules({ w }: { w: World }) {
   if (!w.policy?.length)
-    return <Card><Empty icon="shield" title="This world has no rules of its own"><p>Rules say which tools need an approval and by whom. The owner's rules count here. Set one with <code>wharf world set {w.world} --policy …</code>.</p></Empty></Card>;
+    return <Card><Empty icon="shield" title="This world has no rules of its own"><p>Rules say which tools need an approval and by whom. The owner's rules count here. Set one with <code>wharf worlds set {w.world} --policy …</code>.</p></Empty></Card>;
   return (
     <Card flush>
       <Table label="Rules" rows={w.policy} keyOf={(r) => JSON.stringify(r)} columns={[
@@ -131,10 +133,10 @@ function Rules({ w }: { w: World }) {
 function Tokens({ world }: { world: string }) {
   const list = useResource<Token[]>(`tokens of ${world}`, async (s) => {
     try {
-      return (await get<Page<Token>>("/v1/tokens", { world, limit: 200 }, s)).items;
+      return await all<Token>("/v1/tokens", { world }, s);
     } catch (e) {
       if (!isMissingRoute(e) && (e as ApiError).code !== "request.invalid") throw e;
-      return (await get<Page<Token>>("/v1/tokens", { limit: 200 }, s)).items.filter((t) => !t.worlds || t.worlds.includes(world));
+      return (await all<Token>("/v1/tokens", {}, s)).filter((t) => !t.worlds || t.worlds.includes(world));
     }
   }, { kinds: ["TOKEN"] });
   return (
@@ -152,11 +154,13 @@ function Settings({ w, onClose, onDone }: { w: World; onClose: () => void; onDon
   const [hold, setHold] = useState(dollars(w.default_hold_micro));
   const [days, setDays] = useState(w.retention_days ? String(w.retention_days) : "");
   const [publish, setPublish] = useState<string>(w.publish ?? "direct");
+  const [runDays, setRunDays] = useState(w.run_retention_days ? String(w.run_retention_days) : "");
+  const [retain, setRetain] = useState<string>(w.retain ?? "full");
   const [unknown, setUnknown] = useState<string>(w.unknown_cost ?? "reported");
   const [error, setError] = useState<ApiError>();
   const submit = async () => {
     try {
-      await send("PATCH", `/v1/worlds/${seg(w.world)}`, { limit_micro: limit.trim() ? Math.round(Number(limit) * 1e6) : null, default_hold_micro: Math.round(Number(hold || 0) * 1e6), retention_days: days.trim() ? Number(days) : null, publish, unknown_cost: unknown });
+      await send("PATCH", `/v1/worlds/${seg(w.world)}`, { limit_micro: limit.trim() ? Math.round(Number(limit) * 1e6) : null, default_hold_micro: Math.round(Number(hold || 0) * 1e6), retention_days: days.trim() ? Number(days) : null, run_retention_days: runDays.trim() ? Number(runDays) : null, retain, publish, unknown_cost: unknown });
       toast("The settings are kept.");
       onDone();
       onClose();
@@ -169,6 +173,8 @@ function Settings({ w, onClose, onDone }: { w: World; onClose: () => void; onDon
       <TextField label="Limit in dollars" optional value={limit} onInput={setLimit} hint="The most its runs may cost. Empty: no limit." />
       <TextField label="Held for each attempt, in dollars" value={hold} onInput={setHold} hint="The least that is set aside, unless the tool is free." />
       <TextField label="Days files are kept" optional value={days} onInput={setDays} hint="After their last use. Empty: without end." />
+      <TextField label="Days runs are kept" optional value={runDays} onInput={setRunDays} hint="Older ones that have ended are removed for good. Empty: without end." />
+      <SelectField label="Values of runs that have ended" value={retain} onChange={setRetain} options={[{ value: "full", name: "are kept" }, { value: "digest", name: "go; only digests are kept" }]} />
       <SelectField label="Outputs are seen" value={publish} onChange={setPublish} options={[{ value: "direct", name: "as each is written" }, { value: "staged", name: "all at once, when the run has succeeded" }]} />
       <SelectField label="When a tool never says its cost" value={unknown} onChange={setUnknown} options={[{ value: "reported", name: "book what it reported" }, { value: "held", name: "book all that was held" }]} />
       {error && <Refusal error={error} />}

@@ -1,6 +1,6 @@
 // Charts over time. The drawing comes when it is needed; the same figures stand in a table below it.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { clock, exact } from "../lib/format";
+import { clock, exact, type Zone } from "../lib/format";
 import { theme } from "../theme";
 import { now, zone } from "./parts";
 import "uplot/dist/uPlot.min.css";
@@ -18,12 +18,17 @@ export function days(count: number, end: number): string[] {
 }
 
 /** Marks at 1, 2, 4, 8 … bytes. */
-const STEPS = Array.from({ length: 50 }, (_, i) => 2 ** i);
+const BYTES = Array.from({ length: 50 }, (_, i) => 2 ** i);
+/** Marks at 1, 2, 5, 10 … of what is never less than one. */
+const WHOLE = Array.from({ length: 45 }, (_, i) => [1, 2, 5][i % 3]! * 10 ** Math.floor(i / 3));
+const MARKS = { bytes: BYTES, whole: WHOLE };
 
-export function Chart({ label, times, lines, format, height = 150, day = false, binary = false }: { label: string; times: number[]; lines: Line[]; format: (n: number) => string; height?: number; day?: boolean; binary?: boolean }) {
+/** `at` is the zone of its times, where that is not what the page shows. `marks` says where lines across may lie; `empty` is how high a chart reaches that has nothing but zeros. */
+export function Chart({ label, times, lines, format, height = 150, day = false, marks, empty = 1, at }: { label: string; times: number[]; lines: Line[]; format: (n: number) => string; height?: number; day?: boolean; marks?: keyof typeof MARKS; empty?: number; at?: Zone }) {
   const box = useRef<HTMLDivElement>(null);
   const [table, setTable] = useState(false);
   const dark = theme.value;
+  const shown = at ?? zone();
   useEffect(() => {
     let plot: { destroy(): void; setSize(s: { width: number; height: number }): void } | undefined;
     let gone = false;
@@ -42,10 +47,11 @@ export function Chart({ label, times, lines, format, height = 150, day = false, 
           height,
           cursor: { points: { size: 6 }, y: false },
           legend: { show: false },
-          scales: { y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.15 : 1] } },
+          // A bar is as wide as its step: the first and the last one have half of theirs beyond their moment.
+          scales: { ...(lines.some((l) => l.bars) && times.length > 1 ? { x: { range: (_u: unknown, min: number, max: number): [number, number] => [min - (max - min) / (times.length - 1) / 2, max + (max - min) / (times.length - 1) / 2] } } : {}), y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.15 : empty] } },
           axes: [
-            { ...axis, size: 26, space: 70, values: (_u, all, _axis, _space, step) => all.map((t) => (day ? dayOf(t * 1000) : clock(t * 1000, now.peek(), zone()).replace(/^.*, /, "").slice(0, step < 60 ? 8 : 5))) },
-            { ...axis, size: 58, ...(binary ? { incrs: STEPS } : {}), values: (_u, all) => all.map((v) => format(v)) },
+            { ...axis, grid: { show: false }, size: 26, space: 70, values: (_u, all, _axis, _space, step) => all.map((t) => (day ? dayOf(t * 1000) : clock(t * 1000, now.peek(), shown).replace(/^.*, /, "").slice(0, step < 60 ? 8 : 5))) },
+            { ...axis, size: 58, ...(marks ? { incrs: MARKS[marks] } : {}), values: (_u, all) => all.map((v) => format(v)) },
           ],
           series: [{}, ...lines.map((l) => ({ label: l.name, stroke: colour(l.color), width: 1.6, points: { show: l.values.filter((v) => v != null).length < 4, size: 4 }, ...(l.fill ? { fill: `${colour(l.color)}22` } : {}), ...(l.bars && bars ? { paths: bars, fill: colour(l.color), width: 0 } : {}) }))],
         },
@@ -59,7 +65,7 @@ export function Chart({ label, times, lines, format, height = 150, day = false, 
       size.disconnect();
       plot?.destroy();
     };
-  }, [times, lines, height, dark]);
+  }, [times, lines, height, dark, shown]);
   return (
     <figure class="col tight">
       <div class="row wrap">
@@ -71,7 +77,7 @@ export function Chart({ label, times, lines, format, height = 150, day = false, 
             </span>
           ))}
         </div>
-        <button type="button" class="btn quiet small" aria-expanded={table} onClick={() => setTable(!table)}>
+        <button type="button" class="btn quiet small edge" aria-expanded={table} onClick={() => setTable(!table)}>
           {table ? "Hide the table" : "As a table"}
         </button>
       </div>
@@ -92,7 +98,7 @@ export function Chart({ label, times, lines, format, height = 150, day = false, 
             <tbody>
               {times.map((t, i) => (
                 <tr>
-                  <td>{day ? dayOf(t) : exact(t, zone()).slice(0, 16)}</td>
+                  <td>{day ? dayOf(t) : exact(t, shown).slice(0, 16)}</td>
                   {lines.map((l) => (
                     <td class="num">{l.values[i] == null ? "–" : format(l.values[i]!)}</td>
                   ))}

@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api/client";
-import { Button, Refusal } from "./parts";
+import { Button, Foreign, Refusal } from "./parts";
 
 export function Dialog({ title, onClose, children, foot, wide, onSubmit }: { title: ComponentChildren; onClose: () => void; children: ComponentChildren; foot?: ComponentChildren; wide?: boolean; onSubmit?: () => unknown }) {
   const ref = useRef<HTMLDialogElement>(null);
@@ -75,7 +75,7 @@ function Confirmation({ q }: { q: Question }) {
   };
   return (
     <Dialog
-      title={q.title}
+      title={<Foreign text={q.title} max={300} />}
       onClose={close}
       onSubmit={go}
       foot={

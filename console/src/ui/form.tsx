@@ -1,10 +1,11 @@
 // Fields with labels, and forms made from a JSON Schema.
-import type { ComponentChildren } from "preact";
-import { useId, useState } from "preact/hooks";
+import { createContext, type ComponentChildren } from "preact";
+import { useContext, useId, useRef, useState } from "preact/hooks";
 import { Num, parse, write, type Json } from "../lib/json";
 import { Draft, startOf, valueOf, type Fault, type Field as Plan, type Val } from "../lib/schema";
 import { safe } from "../lib/text";
 import { Button, Foreign } from "./parts";
+import { toastError } from "./toast";
 
 type Props = { label: ComponentChildren; hint?: ComponentChildren; fault?: string | undefined; children: (ids: { id: string; describedBy: string | undefined; invalid: boolean | undefined }) => ComponentChildren; optional?: boolean };
 
@@ -48,7 +49,7 @@ export function AreaField(p: Omit<TextProps, "type"> & { rows?: number }) {
   return (
     <Field label={p.label} hint={p.hint} fault={p.fault} optional={p.optional ?? false}>
       {(a) => (
-        <textarea class={p.mono ? "area mono" : "area"} id={a.id} aria-describedby={a.describedBy} aria-invalid={a.invalid} rows={p.rows ?? 4} placeholder={p.placeholder} spellcheck={!p.mono} value={p.value} onInput={(e) => p.onInput(e.currentTarget.value)} />
+        <textarea class={p.mono ? "area mono" : "area"} id={a.id} aria-describedby={a.describedBy} aria-invalid={a.invalid} rows={p.rows ?? 4} placeholder={p.placeholder} autoFocus={p.autoFocus} spellcheck={!p.mono} value={p.value} onInput={(e) => p.onInput(e.currentTarget.value)} />
       )}
     </Field>
   );
@@ -82,9 +83,17 @@ export function Check({ label, checked, onChange, hint }: { label: ComponentChil
 
 export type FormState = { value: Val; faults: Fault[]; onChange: (v: Val) => void };
 
+/** How a file is put where a form can name it; gives back its path. Without it a path is typed. */
+export type PutFile = (file: File) => Promise<string>;
+const Put = createContext<PutFile | undefined>(undefined);
+
 /** A form for a schema. Faults are shown where they are. */
-export function SchemaForm({ field, value, faults, onChange }: { field: Plan } & FormState) {
-  return <Part field={field} value={value} faults={faults} onChange={onChange} path="" top />;
+export function SchemaForm({ field, value, faults, onChange, put }: { field: Plan; put?: PutFile | undefined } & FormState) {
+  return (
+    <Put.Provider value={put}>
+      <Part field={field} value={value} faults={faults} onChange={onChange} path="" top />
+    </Put.Provider>
+  );
 }
 
 type PartProps = { field: Plan; value: Val; faults: Fault[]; onChange: (v: Val) => void; path: string; top?: boolean };
@@ -131,8 +140,9 @@ function Part(p: PartProps) {
       return <Several {...p} label={label} hint={hint} fault={fault} options={plan.options} />;
     case "number":
       return <NumberPart {...p} label={label} hint={hint} fault={fault} whole={plan.whole} />;
-    case "text":
     case "file":
+      return <FilePart {...p} label={label} hint={hint} fault={fault} />;
+    case "text":
       return <TextPart {...p} label={label} hint={hint} fault={fault} />;
     case "list":
       return <ListPart {...p} label={label} hint={hint} fault={fault} item={plan.item} />;
@@ -221,7 +231,6 @@ function TextPart({ field, label, hint, fault, value, onChange }: PartProps & Sh
       </Field>
     );
   }
-  if (field.plan.kind === "file") hint = hint ?? "A file: its path in the world, or its content as text.";
   return (
     <Field label={label} hint={hint} fault={fault}>
       {(a) =>
@@ -232,6 +241,38 @@ function TextPart({ field, label, hint, fault, value, onChange }: PartProps & Sh
         )
       }
     </Field>
+  );
+}
+
+/** A file by its path in the world, which one that is dropped or chosen gets. */
+function FilePart({ field, label, hint, fault, value, onChange }: PartProps & Shown) {
+  const put = useContext(Put);
+  const input = useRef<HTMLInputElement>(null);
+  const [over, setOver] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const take = async (list: FileList | null | undefined) => {
+    const file = list?.[0];
+    if (!file || !put) return;
+    setBusy(true);
+    try {
+      onChange(await put(file));
+    } catch (error) {
+      toastError(error);
+    }
+    setBusy(false);
+  };
+  return (
+    <div class="col tight">
+      <Field label={label} hint={hint ?? "A file: its path in the world, or its content as text."} fault={fault}>
+        {(a) => <input class="input mono" id={a.id} autoComplete="off" spellcheck={false} aria-describedby={a.describedBy} aria-invalid={a.invalid} value={typeof value === "string" ? value : ""} onInput={(e) => onChange(e.currentTarget.value === "" && !field.required ? undefined : e.currentTarget.value)} />}
+      </Field>
+      {put && (
+        <div class={over ? "drop over" : "drop"} onDragOver={(e) => (e.preventDefault(), setOver(true))} onDragLeave={() => setOver(false)} onDrop={(e) => (e.preventDefault(), setOver(false), void take(e.dataTransfer?.files))}>
+          <p>Drop a file here, or <Button small icon="up" busy={busy} onClick={() => input.current?.click()}>Choose a file</Button></p>
+          <input ref={input} type="file" hidden onChange={(e) => (void take(e.currentTarget.files), (e.currentTarget.value = ""))} />
+        </div>
+      )}
+    </div>
   );
 }
 

@@ -1,10 +1,12 @@
-// A graph, drawn from left to right. Its places are found by a worker; above 200 nodes neighbours are folded before.
-import { useEffect, useState } from "preact/hooks";
+// A graph, drawn from left to right or downwards. Its places are found by a worker; above 200 nodes neighbours are folded before.
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Laid } from "../graph.worker";
 import { safe } from "../lib/text";
 import url from "../graph.worker?worker&url";
 
-export type GraphNode = { id: string; label: string; kind: "run" | "file" | "more"; href?: string; here?: boolean; expand?: (() => void) | undefined };
+/** What stands on the arrow from one node to another, by both ids with a line break between them. */
+export type GraphLabels = ReadonlyMap<string, string>;
+export type GraphNode = { id: string; label: string; kind: "run" | "file" | "more" | "step" | "choice" | "end"; href?: string; here?: boolean; expand?: (() => void) | undefined };
 const WIDTH = 214;
 const HEIGHT = 34;
 
@@ -19,7 +21,7 @@ let worker: Worker | undefined;
 let count = 0;
 const waiting = new Map<number, (laid: Laid) => void>();
 
-function lay(nodes: GraphNode[], edges: [string, string][]): Promise<Laid> {
+function lay(nodes: GraphNode[], edges: [string, string][], down: boolean): Promise<Laid> {
   if (!worker) {
     worker = new Worker((policy ? policy.createScriptURL(url) : url) as string, { type: "module" });
     worker.addEventListener("message", (e: MessageEvent<{ id: number; laid: Laid }>) => {
@@ -30,34 +32,48 @@ function lay(nodes: GraphNode[], edges: [string, string][]): Promise<Laid> {
   const id = (count += 1);
   return new Promise((done) => {
     waiting.set(id, done);
-    worker?.postMessage({ id, nodes: nodes.map((n) => ({ id: n.id, width: WIDTH, height: HEIGHT })), edges });
+    worker?.postMessage({ id, nodes: nodes.map((n) => ({ id: n.id, width: WIDTH, height: HEIGHT })), edges, down });
   });
 }
 
-export function Graph({ nodes, edges, label }: { nodes: GraphNode[]; edges: [string, string][]; label: string }) {
+const SQUARE: GraphNode["kind"][] = ["file", "step", "choice"];
+
+export function Graph({ nodes, edges, label, labels, down = false }: { nodes: GraphNode[]; edges: [string, string][]; label: string; labels?: GraphLabels; down?: boolean }) {
   const [laid, setLaid] = useState<Laid>();
-  const key = nodes.map((n) => n.id).join(" ") + edges.length;
+  const key = nodes.map((n) => n.id).join("\n") + edges.length;
   useEffect(() => {
     let gone = false;
-    void lay(nodes, edges).then((l) => !gone && setLaid(l));
+    void lay(nodes, edges, down).then((l) => !gone && setLaid(l));
     return () => void (gone = true);
   }, [key]);
+  const box = useRef<HTMLDivElement>(null);
+  // What it begins with is in view, also where the page is narrow.
+  useEffect(() => {
+    const first = nodes[0] && laid?.nodes[nodes[0].id];
+    if (down && first && box.current) box.current.scrollLeft = first.x - box.current.clientWidth / 2;
+  }, [laid]);
   if (!laid) return <div class="graph" style={{ height: "160px" }} />;
   const clip = (t: string) => (t.length > 30 ? `…${t.slice(-28)}` : t);
   return (
-    <div class="graph" tabIndex={0} role="region" aria-label={label}>
+    <div class="graph" ref={box} tabIndex={0} role="region" aria-label={label}>
       <svg width={Math.max(laid.width, 200)} height={Math.max(laid.height, 80)} role="group" aria-label={label}>
+        <defs>
+          <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto">
+            <path d="M0 0 8 4 0 8z" fill="var(--muted)" />
+          </marker>
+        </defs>
         <g fill="none" stroke="var(--line-strong)" stroke-width="1.5">
           {laid.edges.map((e) => (
-            <path d={curve(e.points)} />
+            <path d={down ? straight(e.points) : curve(e.points)} marker-end={down ? "url(#arrow)" : undefined} />
           ))}
         </g>
+        {labels && laid.edges.map((e) => <OnArrow points={e.points} text={labels.get(`${e.from}\n${e.to}`)} />)}
         {nodes.map((n) => {
           const at = laid.nodes[n.id];
           if (!at) return null;
           const body = (
             <>
-              <rect x={at.x - WIDTH / 2} y={at.y - HEIGHT / 2} width={WIDTH} height={HEIGHT} rx={n.kind === "file" ? 4 : 17} fill={n.here ? "var(--accent-soft)" : "var(--surface)"} stroke={n.here ? "var(--accent)" : "var(--line-strong)"} />
+              <rect x={at.x - WIDTH / 2} y={at.y - HEIGHT / 2} width={WIDTH} height={HEIGHT} rx={SQUARE.includes(n.kind) ? 4 : 17} stroke-dasharray={n.kind === "choice" ? "5 3" : undefined} fill={n.here ? "var(--accent-soft)" : "var(--surface)"} stroke={n.here ? "var(--accent)" : "var(--line-strong)"} />
               <text x={at.x} y={at.y + 4} text-anchor="middle" fill="var(--text)" font-size="12" font-family={n.kind === "file" ? "var(--mono)" : "var(--font)"}>
                 {clip(safe(n.label))}
               </text>
@@ -75,6 +91,32 @@ export function Graph({ nodes, edges, label }: { nodes: GraphNode[]; edges: [str
       </svg>
     </div>
   );
+}
+
+/** A few words in the middle of an arrow, on a ground of their own. */
+function OnArrow({ points, text }: { points: { x: number; y: number }[]; text: string | undefined }) {
+  const mid = points[Math.floor(points.length / 2)];
+  if (!text || !mid) return null;
+  const shown = text.length > 24 ? `${text.slice(0, 23)}…` : text;
+  return (
+    <text x={mid.x} y={mid.y + 3} text-anchor="middle" fill="var(--muted)" font-size="10" stroke="var(--surface)" stroke-width="4" paint-order="stroke">
+      {safe(shown)}
+      <title>{safe(text)}</title>
+    </text>
+  );
+}
+
+/** Through all the points that the layout gave, rounded where it turns. */
+function straight(points: { x: number; y: number }[]): string {
+  const first = points[0];
+  const last = points.at(-1);
+  if (!first || !last) return "";
+  const turns = points.slice(1, -1).map((p, i) => {
+    const next = points[i + 2]!;
+    const end = i === points.length - 3 ? next : { x: (p.x + next.x) / 2, y: (p.y + next.y) / 2 };
+    return `Q${p.x} ${p.y} ${end.x} ${end.y}`;
+  });
+  return `M${first.x} ${first.y}${turns.length ? turns.join("") : `L${last.x} ${last.y}`}`;
 }
 
 function curve(points: { x: number; y: number }[]): string {

@@ -5,6 +5,7 @@ import { bytes, clock, count, plural } from "../lib/format";
 import { FOLD, type Line, type OutputLog } from "../lib/output";
 import { pieces, safe } from "../lib/text";
 import { windowOf } from "../lib/virtual";
+import { place, setQuery } from "../router";
 import { Dialog } from "./dialog";
 import { Button, copy, now, zone } from "./parts";
 
@@ -14,9 +15,13 @@ export function OutputView({ log, version, live, name }: { log: OutputLog; versi
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 600 });
   const [follow, setFollow] = useState(live);
-  const [channel, setChannel] = useState("");
+  // What is looked for is a part of the address; only where there is one output, which is a run's own screen.
+  const q = place.value.query;
+  const channel = (q.get("channel") ?? "") && log.channels.has(q.get("channel") ?? "") ? q.get("channel")! : "";
+  const setChannel = (c: string) => setQuery({ channel: c || undefined });
   const [times, setTimes] = useState(false);
-  const [search, setSearch] = useState("");
+  const search = q.get("find") ?? "";
+  const setSearch = (text: string) => setQuery({ find: text || undefined });
   const [hit, setHit] = useState(0);
   const [long, setLong] = useState<Line>();
   const lines = useMemo(() => (channel ? log.lines.filter((l) => l.channel === channel) : log.lines), [version, channel, log]);

@@ -1,11 +1,11 @@
 // The small parts that screens are made of.
 import { signal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ApiError } from "../api/client";
 import * as f from "../lib/format";
 import { WORDS, type WordName } from "../lib/glossary";
-import { pieces } from "../lib/text";
+import { pieces, safe } from "../lib/text";
 import { place } from "../router";
 import { Icon, type IconName } from "./icons";
 import { toast } from "./toast";
@@ -32,6 +32,8 @@ type ButtonProps = {
   pressed?: boolean;
   busy?: boolean;
   describedBy?: string | undefined;
+  /** Has the focus when its dialog opens. */
+  autoFocus?: boolean;
   onClick?: (event: MouseEvent) => unknown;
 };
 
@@ -51,7 +53,7 @@ export function Button(p: ButtonProps) {
     }
   };
   return (
-    <button type={p.type ?? "button"} class={cls} disabled={p.disabled || busy || p.busy} aria-label={only ? p.label : undefined} title={only ? p.label : undefined} aria-pressed={p.pressed} aria-describedby={p.describedBy} onClick={click}>
+    <button type={p.type ?? "button"} class={cls} disabled={p.disabled || busy || p.busy} aria-label={only ? p.label : undefined} title={only ? p.label : undefined} aria-pressed={p.pressed} aria-describedby={p.describedBy} autoFocus={p.autoFocus} onClick={click}>
       {p.icon && <Icon name={p.icon} />}
       {p.children}
     </button>
@@ -69,11 +71,11 @@ export function Foreign({ text, max }: { text: string; max?: number }) {
 }
 
 const TONES: Record<string, [string, IconName | "spin" | "ring" | "dash"]> = {
-  succeeded: ["ok", "check"], allowed: ["ok", "check"], answered: ["ok", "check"], "answered otherwise": ["ok", "check"], available: ["ok", "check"], active: ["ok", "check"], ok: ["ok", "check"], connected: ["ok", "check"], approved: ["run", "check"],
-  failed: ["bad", "x"], crashed: ["bad", "x"], fail: ["bad", "x"], denied: ["bad", "x"], error: ["bad", "x"],
-  declined: ["calm", "dash"], cancelled: ["calm", "dash"], withdrawn: ["calm", "dash"], refused: ["odd", "x"], quarantined: ["warn", "warn"], drifted: ["warn", "warn"], unhealthy: ["warn", "warn"], backing_off: ["warn", "clock"], warn: ["warn", "warn"], waiting: ["warn", "pause"], open: ["warn", "pause"], warning: ["warn", "warn"],
+  succeeded: ["ok", "check"], done: ["ok", "check"], allowed: ["ok", "check"], answered: ["ok", "check"], "answered otherwise": ["ok", "check"], available: ["ok", "check"], active: ["ok", "check"], started: ["ok", "check"], ok: ["ok", "check"], connected: ["ok", "check"], approved: ["run", "check"], sent: ["ok", "check"],
+  failed: ["bad", "x"], crashed: ["bad", "x"], fail: ["bad", "x"], denied: ["bad", "x"], parked: ["bad", "x"], error: ["bad", "x"],
+  declined: ["calm", "dash"], cancelled: ["calm", "dash"], withdrawn: ["calm", "dash"], refused: ["odd", "x"], quarantined: ["warn", "warn"], drifted: ["warn", "warn"], unhealthy: ["warn", "warn"], backing_off: ["warn", "clock"], retrying: ["warn", "clock"], warn: ["warn", "warn"], waiting: ["warn", "pause"], open: ["warn", "pause"], warning: ["warn", "warn"],
   running: ["run", "spin"], starting: ["run", "spin"], draining: ["warn", "spin"],
-  queued: ["calm", "ring"], canceled: ["calm", "dash"], stopped: ["calm", "dash"], disabled: ["calm", "dash"], unavailable: ["calm", "dash"], added: ["calm", "ring"], away: ["calm", "dash"], expired: ["calm", "dash"], revoked: ["calm", "dash"], info: ["calm", "info"],
+  queued: ["calm", "ring"], due: ["run", "ring"], paused: ["warn", "pause"], skipped: ["calm", "dash"], missed: ["warn", "warn"], over: ["calm", "dash"], canceled: ["calm", "dash"], stopped: ["calm", "dash"], disabled: ["calm", "dash"], unavailable: ["calm", "dash"], added: ["calm", "ring"], away: ["calm", "dash"], expired: ["calm", "dash"], revoked: ["calm", "dash"], info: ["calm", "info"],
 };
 
 export function toneOf(state: string): string {
@@ -114,17 +116,39 @@ export function Badge({ tone, children }: { tone?: string; children: ComponentCh
   return <span class={`badge ${tone ?? ""}`}>{children}</span>;
 }
 
-/** More to know about a word or a figure, by focus, tap or pointer. */
-export function Tip({ text, children, end }: { text: ComponentChildren; children: ComponentChildren; end?: boolean }) {
+const HOVER_MS = 200;
+
+/** More to know about a word or a figure, by focus, tap or pointer. It lies above everything, so that no table cuts it off. */
+export function Tip({ text, children, end, plain }: { text: ComponentChildren; children: ComponentChildren; end?: boolean; plain?: boolean }) {
   const [open, setOpen] = useState(false);
   const id = useId();
+  const at = useRef<HTMLSpanElement>(null);
+  const pop = useRef<HTMLSpanElement>(null);
+  // A pointer on its way over a column of times opens none of them.
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const near = () => (timer.current = setTimeout(() => setOpen(true), HOVER_MS));
+  const away = () => (clearTimeout(timer.current), setOpen(false));
+  useEffect(() => () => clearTimeout(timer.current), []);
+  useLayoutEffect(() => {
+    const el = pop.current;
+    if (!open || !el || !at.current) return;
+    el.showPopover?.();
+    const word = at.current.getBoundingClientRect();
+    const { width, height } = el.getBoundingClientRect();
+    const left = end ? word.right - width : word.left;
+    el.style.left = `${Math.max(8, Math.min(left, innerWidth - width - 8))}px`;
+    el.style.top = `${word.bottom + height + 8 > innerHeight ? word.top - height - 2 : word.bottom + 2}px`;
+    const close = () => setOpen(false);
+    addEventListener("scroll", close, { capture: true, passive: true });
+    return () => removeEventListener("scroll", close, { capture: true });
+  }, [open]);
   return (
-    <span class={end ? "tip end" : "tip"} onMouseEnter={() => setOpen(true)} onMouseLeave={() => setOpen(false)} onKeyDown={(e) => e.key === "Escape" && setOpen(false)}>
+    <span class={plain ? "tip plain" : "tip"} ref={at} onMouseEnter={near} onMouseLeave={away} onKeyDown={(e) => e.key === "Escape" && open && (e.stopPropagation(), setOpen(false))}>
       <button type="button" aria-describedby={open ? id : undefined} onFocus={() => setOpen(true)} onBlur={() => setOpen(false)} onClick={(e) => (e.stopPropagation(), setOpen(true))}>
         {children}
       </button>
       {open && (
-        <span role="tooltip" id={id} class="pop">
+        <span role="tooltip" id={id} class="pop" ref={pop} popover="manual">
           {text}
         </span>
       )}
@@ -137,14 +161,13 @@ export function Word({ name, children }: { name: WordName; children?: ComponentC
   return <Tip text={WORDS[name]}>{children ?? name}</Tip>;
 }
 
-/** A moment: coarse, with the exact one by focus, tap or pointer. */
+/** A moment: coarse, with the exact one by focus, tap or pointer. In a table it is plain: nothing marks it until then. */
 export function Time({ at, as = "clock", plain }: { at: string | number | null | undefined; as?: "clock" | "relative"; plain?: boolean }) {
   const t = typeof at === "number" ? at : f.at(at);
   if (t === undefined) return <span class="muted">–</span>;
   const text = as === "relative" ? f.relative(t, now.value) : f.clock(t, now.value, zone());
   const time = <time dateTime={new Date(t).toISOString()}>{text}</time>;
-  if (plain) return <span title={f.exact(t, zone())}>{time}</span>;
-  return <Tip text={f.exact(t, zone())}>{time}</Tip>;
+  return <Tip text={f.exact(t, zone())} plain={plain ?? false}>{time}</Tip>;
 }
 
 /** How long something took or has been taking. */
@@ -197,22 +220,22 @@ export function Note({ tone, children, icon }: { tone?: "bad" | "warn" | "run" |
   );
 }
 
+/** A code of the core as a link to its page; what has none stands alone. */
+export function CodeLink({ code }: { code: string }) {
+  const known = /^[a-z_]+(\.[a-z_]+)+$/.test(code) && !/^(http|page|core\.unreachable)/.test(code);
+  if (!known) return <code><Foreign text={code} max={100} /></code>;
+  return <a href={`/docs/errors/${code}`} target="_blank" rel="noreferrer"><code>{code}</code></a>;
+}
+
 /** A refusal with its code, its sentence and a link to its page. */
 export function Refusal({ error, retry }: { error: ApiError; retry?: () => void }) {
-  const page = /^[a-z_]+(\.[a-z_]+)+$/.test(error.code) && !/^(http|page|core\.unreachable)/.test(error.code);
   return (
     <Note tone="bad">
       <p>
         <Foreign text={error.info.message} max={2000} />
       </p>
       <p class="row wrap">
-        {page ? (
-          <a href={`/docs/errors/${error.code}`} target="_blank" rel="noreferrer">
-            <code>{error.code}</code>
-          </a>
-        ) : (
-          <code>{error.code}</code>
-        )}
+        <CodeLink code={error.code} />
         {retry && (
           <Button small icon="again" onClick={retry}>
             Try again
@@ -238,6 +261,24 @@ export function Card({ title, actions, children, flush, level = 2, id }: { title
   );
 }
 
+/** Below a list of which only a part was fetched. */
+export function More({ of, what }: { of: { data: { value: { more: boolean } | undefined }; showMore(): void }; what: string }) {
+  if (!of.data.value?.more) return null;
+  return <p class="row wrap more"><Button small onClick={() => of.showMore()}>Show more</Button> <span class="muted">There are more {what}.</span></p>;
+}
+
+/** A figure with its name and what there is to say about it; one that leads somewhere is a link. */
+export function Figure({ name, value, under, href }: { name: string; value: ComponentChildren; under?: ComponentChildren; href?: string }) {
+  const inner = (
+    <>
+      <span class="name">{name}</span>
+      <span class="value">{value ?? "–"}</span>
+      <span class="under">{under ?? "\u00a0"}</span>
+    </>
+  );
+  return href ? <a class="figure" href={href}>{inner}</a> : <div class="figure">{inner}</div>;
+}
+
 export function Facts({ items }: { items: [ComponentChildren, ComponentChildren][] }) {
   return (
     <dl class="facts">
@@ -255,7 +296,7 @@ export function Facts({ items }: { items: [ComponentChildren, ComponentChildren]
 
 export function Meter({ parts, max, label }: { parts: { value: number; cls?: string }[]; max: number; label: string }) {
   return (
-    <div class="meter" role="img" aria-label={label}>
+    <div class="meter" role="img" aria-label={safe(label)}>
       {parts.map((p) => (
         <i class={p.cls} style={{ width: `${max > 0 ? Math.min(100, (p.value / max) * 100) : 0}%` }} />
       ))}
@@ -291,6 +332,21 @@ export function useSlow(waiting: boolean, ms = 150): boolean {
   return slow && waiting;
 }
 
+/** What changes all the time, as it may be read out: at most every five seconds. */
+export function useCalm(text: string, ms = 5000): string {
+  const [said, setSaid] = useState(text);
+  const last = useRef(0);
+  useEffect(() => {
+    if (text === said) return;
+    const timer = setTimeout(() => {
+      last.current = Date.now();
+      setSaid(text);
+    }, Math.max(0, last.current + ms - Date.now()));
+    return () => clearTimeout(timer);
+  }, [text, said]);
+  return said;
+}
+
 export function Skeleton({ lines = 4 }: { lines?: number }) {
   const slow = useSlow(true);
   if (!slow) return null;
@@ -304,7 +360,7 @@ export function Skeleton({ lines = 4 }: { lines?: number }) {
 }
 
 /** A menu of acts behind one button. */
-export function Menu({ label, icon = "more", text, items, left }: { label: string; icon?: IconName; text?: string; left?: boolean; items: ({ name: string; icon?: IconName; danger?: boolean; href?: string; download?: boolean; onClick?: () => unknown } | false | undefined | null)[] }) {
+export function Menu({ label, icon = "more", text, items, left, quiet }: { label: string; icon?: IconName; text?: string; left?: boolean; quiet?: boolean; items: ({ name: string; icon?: IconName; danger?: boolean; href?: string; download?: boolean; onClick?: () => unknown } | false | undefined | null)[] }) {
   const [open, setOpen] = useState(false);
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -331,7 +387,7 @@ export function Menu({ label, icon = "more", text, items, left }: { label: strin
   if (shown.length === 0) return null;
   return (
     <div class="menu" ref={box} onKeyDown={keys}>
-      <button type="button" class={text ? "btn" : "btn icon"} aria-haspopup="true" aria-expanded={open} aria-label={text ? undefined : label} title={label} onClick={() => setOpen(!open)}>
+      <button type="button" class={`btn${text ? "" : " icon"}${quiet ? " quiet small" : ""}`} aria-haspopup="true" aria-expanded={open} aria-label={text ? undefined : label} title={label} onClick={() => setOpen(!open)}>
         <Icon name={icon} />
         {text}
       </button>

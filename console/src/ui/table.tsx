@@ -1,9 +1,11 @@
 // Tables. A long one draws only the rows in view and says how many there are.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { count } from "../lib/format";
 import { windowOf } from "../lib/virtual";
 import { go } from "../router";
 import { Skeleton } from "./parts";
+import { useStill } from "./still";
 
 export type Column<T> = {
   name: ComponentChildren;
@@ -22,7 +24,7 @@ const cls = <T,>(c: Column<T>) => [c.num && "num", c.drop && `p${c.drop}`, c.tal
 
 /** A click anywhere in a row opens what the row is about, unless it meant something else. */
 function openRow(event: MouseEvent, to: string | undefined): void {
-  if (!to || (event.target as Element).closest("a,button,input,label") || getSelection()?.toString()) return;
+  if (!to || (event.target as Element).closest("a,button,input,label,.tip") || getSelection()?.toString()) return;
   if (event.metaKey || event.ctrlKey) window.open(to, "_blank", "noopener");
   else go(to);
 }
@@ -42,15 +44,19 @@ function Head<T>({ columns }: { columns: Column<T>[] }) {
 }
 
 export function Table<T>({ label, columns, rows, hrefOf, keyOf, fixed }: { label: string; columns: Column<T>[]; rows: T[]; hrefOf?: (row: T) => string | undefined; keyOf: (row: T) => string; fixed?: boolean }) {
+  const still = useStill(rows, keyOf);
   return (
-    <div class="tablebox" tabIndex={0} role="region" aria-label={label}>
+    <div class="tablebox" tabIndex={0} role="region" aria-label={label} {...still.props}>
+      {still.fresh > 0 && <Fresh count={still.fresh} show={still.show} />}
       <table class={fixed ? "table fixed" : "table"} aria-label={label}>
         <Head columns={columns} />
         <tbody>
-          {rows.map((row) => {
+          {still.rows.map((row) => {
             const to = hrefOf?.(row);
+            const key = keyOf(row);
+            const gone = still.gone.has(key);
             return (
-              <tr key={keyOf(row)} class={to ? "link" : undefined} onClick={(e) => openRow(e, to)}>
+              <tr key={key} class={gone ? "gone" : to ? "link" : undefined} inert={gone} onClick={(e) => openRow(e, to)}>
                 {columns.map((c) => (
                   <td class={cls(c)}>{c.cell(row)}</td>
                 ))}
@@ -60,6 +66,15 @@ export function Table<T>({ label, columns, rows, hrefOf, keyOf, fixed }: { label
         </tbody>
       </table>
     </div>
+  );
+}
+
+/** How many rows wait to be shown while the pointer is on the list. */
+export function Fresh({ count: n, show }: { count: number; show: () => void }) {
+  return (
+    <button type="button" class="btn primary small fresh" onClick={show}>
+      {count(n)} new
+    </button>
   );
 }
 

@@ -3,6 +3,7 @@ import { signal } from "@preact/signals";
 import { ApiError } from "../api/client";
 import { safe } from "../lib/text";
 import { Icon } from "./icons";
+import { CodeLink } from "./parts";
 
 type Toast = { id: number; text: string; tone: "ok" | "bad" | "warn"; code?: string };
 const toasts = signal<Toast[]>([]);
@@ -39,7 +40,7 @@ export function Toasts() {
             {t.code && (
               <>
                 {" "}
-                <code class="muted">{t.code}</code>
+                <CodeLink code={t.code} />
               </>
             )}
           </div>

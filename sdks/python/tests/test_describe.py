@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import py_compile
 import subprocess
 import sys
 import tempfile
@@ -29,6 +31,19 @@ def shout(text: str) -> dict:
 def _story(prompt: str):
     yield prompt
 '''
+
+
+HELPED = "import helper\nfrom wharf_sdk import tool\n@tool\ndef %s() -> str:\n    return helper.NAME\n"
+
+
+def forged(path: Path, text: str) -> None:
+    """Puts a compiled module beside a source that says something else, and looks older."""
+    other = path.with_name("other.py")
+    other.write_text(text, "utf-8")
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    target = importlib.util.cache_from_source(str(path))
+    py_compile.compile(str(other), target, doraise=True, invalidation_mode=unchecked)
+    other.unlink()
 
 
 class Describe(unittest.TestCase):
@@ -72,6 +87,20 @@ class Describe(unittest.TestCase):
             },
         )
         self.assertEqual((tell["name"], tell["stream"], tell["mock"]), ("tell", "response", True))
+
+    def test_what_was_compiled_beside_a_handler_is_not_what_runs(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            handler, helper = Path(folder) / "handler.py", Path(folder) / "helper.py"
+            handler.write_text(HELPED % "mine", "utf-8")
+            helper.write_text("NAME = 'mine'\n", "utf-8")
+            forged(handler, HELPED % "forged")
+            forged(helper, "raise SystemExit('forged')\n")
+            command = [sys.executable, "-B", "-m", "wharf_sdk.describe", str(handler)]
+            done = subprocess.run(
+                command, env={"PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, timeout=60
+            )
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual([tool["name"] for tool in json.loads(done.stdout)["tools"]], ["mine"])
 
     def test_tools_that_are_imported_are_tools_of_the_file(self) -> None:
         text = "import sys, types\nfrom wharf_sdk import tool\nother = types.ModuleType('other')\n"

@@ -49,7 +49,7 @@ class Manifest(unittest.TestCase):
         return done.stdout if code == 0 else done.stderr
 
     def test_k033_a_handler_describes_itself(self) -> None:
-        text = self.printed(HANDLER, "--ref", "acme/shout@2")
+        text = self.printed(HANDLER, "--ref", "acme/shout@2", "--schemas")
         self.assertIn('ref = "acme/shout@2"', text)
         if tomllib is None:
             return
@@ -66,6 +66,12 @@ class Manifest(unittest.TestCase):
         self.assertEqual(manifest["input_schema"]["required"], ["text"])
         self.assertEqual(manifest["output_schema"]["properties"], {"text": {"type": "string"}})
 
+    def test_what_stands_in_the_code_is_not_kept_twice(self) -> None:
+        text = self.printed(HANDLER, "--ref", "acme/shout@2")
+        self.assertTrue(text.startswith('ref = "acme/shout@2"\nhandler = "handler.py"\n'), text)
+        for word in ("schema", "description", "mock"):
+            self.assertNotIn(word, text)
+
     def test_one_of_several_tools_is_named(self) -> None:
         several = HANDLER + "\n\n@tool(mock=True)\ndef other() -> None: ...\n"
         said = self.printed(several, code=1)
@@ -73,6 +79,7 @@ class Manifest(unittest.TestCase):
         self.assertIn("It has `shout`, `other`.", said)
         text = self.printed(several, "--function", "other", "--ref", "acme/other@1")
         self.assertIn('handler = "handler.py"\nfunction = "other"\n', text)
+        text = self.printed(several, "--function", "other", "--schemas")
         self.assertIn("mock = true", text)
 
     def test_a_reference_that_no_manifest_may_have_is_refused_with_the_reason(self) -> None:

@@ -5,8 +5,9 @@ import { Caller } from "./caller.js";
 import { Fault } from "./fault.js";
 import type { Schema, Taken } from "./schema.js";
 import type { Scope } from "./scope.js";
+import type { StepKeeper } from "./steps.js";
 import type { Level, Task } from "./task.js";
-import type { AnyTool, InputOf, OutputOf, ProgressOf } from "./tool.js";
+import { unknownTool, WIRE, type AnyTool, type InputOf, type OutputOf, type ProgressOf } from "./tool.js";
 
 /**
  * The context of one call.
@@ -38,6 +39,19 @@ export class Cx<P = unknown> extends Caller {
   /** Whether the call only pretends: a tool that says `mock` makes something up then, and acts on nothing. */
   get isMock(): boolean {
     return this.#task.isMock;
+  }
+
+  /**
+   * Where the call stands in its trace, as W3C Trace Context writes it: for calls to others, as the
+   * header `traceparent`. Absent where nobody traces, and in operatives.
+   */
+  get traceparent(): string | undefined {
+    return this.#task.host?.trace?.traceparent;
+  }
+
+  /** What tracing systems have added for each other: the header `tracestate`. */
+  get tracestate(): string | undefined {
+    return this.#task.host?.trace?.tracestate;
   }
 
   /** Tells the caller how it goes. It costs nothing when nobody listens. */
@@ -90,6 +104,47 @@ export class Cx<P = unknown> extends Caller {
   cost(micro: number): void {
     if (!Number.isSafeInteger(micro) || micro < 0) throw new Fault("tool.invalid_output", "A cost must be a whole number of micro-dollars.");
     this.#task.spend(micro);
+  }
+
+  /**
+   * Calls a tool of the core as a step of a `durable` tool of an agent: what it gave is there again
+   * whenever the call is repeated, and one that was under way goes on.
+   *
+   * A step is known by its name and by how often the name was used, so the code has to ask for the
+   * same steps each time. Steps may go on at the same time, under different names.
+   */
+  step<T extends AnyTool>(name: string, tool: T, input: InputOf<T>): Promise<OutputOf<T>>;
+  step(name: string, tool: string, input: unknown): Promise<unknown>;
+  async step(name: string, tool: AnyTool | string, input: unknown): Promise<unknown> {
+    const steps = this.#steps();
+    const wire = (typeof tool === "string" ? unknownTool(tool) : tool)[WIRE];
+    const { type, payload } = wire.request(input);
+    const content = await steps.names.during(name, (n) => steps.call(name, n, type, payload ?? {}));
+    return wire.read({ status: "accepted", content });
+  }
+
+  /**
+   * What some code of the tool's own gives, kept as JSON: it runs until that is kept, and not when
+   * the call is repeated afterwards. What it does may so be done twice, if it is cut off before.
+   * Time, chance and requests of the tool's own belong in here.
+   */
+  async local<T>(name: string, work: () => T | Promise<T>): Promise<T> {
+    const steps = this.#steps();
+    return steps.names.during(name, async (n) => {
+      const known = (await steps.keep(name, n)) ?? (await steps.keep(name, n, { value: (await work()) ?? null }));
+      return known?.value as T;
+    });
+  }
+
+  /** The moment it was when the code came here first. */
+  async now(): Promise<Date> {
+    return new Date(await this.local("wharf.now", () => (this.#task.host?.now?.() ?? new Date()).getTime()));
+  }
+
+  #steps(): StepKeeper {
+    const steps = this.#task.host?.steps;
+    if (!steps) throw new Fault("tool.unavailable", "Only durable tools of agents have steps.");
+    return steps;
   }
 
   /** The configuration of the agent that the tool runs in, by its schema. */

@@ -2,14 +2,16 @@
 
 import { Fault } from "./fault.js";
 import { eventStream } from "./links/events.js";
-import { saysWhy, webSocket } from "./links/websocket.js";
+import { saysWhy, webSocket, type WebSocketMaker } from "./links/websocket.js";
 import { Desk, serve, type CloseOptions, type Servable, type Served, type ServeOptions } from "./serve.js";
 import type { Transport, TransportLimits } from "./transport.js";
 
 /** How a core is reached. */
 export interface CoreOptions extends TransportLimits {
-  /** A token of the core. */
+  /** A token of the core. In Node it is otherwise `WHARF_TOKEN`, or the owner's in the core's home. */
   token?: string | undefined;
+  /** Node: the home of the core, if not `WHARF_HOME` or the usual one. */
+  home?: string | undefined;
   /** By WebSocket (the default), or by server-sent events where WebSockets are blocked. */
   via?: "websocket" | "events" | undefined;
 }
@@ -22,15 +24,40 @@ export interface ConnectOptions extends CoreOptions {
   detach?: boolean | undefined;
 }
 
+/** Where a core was found, and what reaches it. */
+export interface FoundCore {
+  url: string | URL;
+  token: string | undefined;
+  /** What makes WebSockets and requests to it, if not the platform's own. */
+  WebSocket?: WebSocketMaker;
+  fetch?: typeof fetch;
+}
+
+type Finder = (url: string | URL | undefined, options: CoreOptions) => FoundCore;
+
+let finder: Finder = (url, { token }) => {
+  if (url === undefined) throw new Fault("config.invalid", "The address of the core is missing.");
+  return { url, token };
+};
+
+/** @internal What finds a core on this platform. */
+export function useFinder(given: Finder): void {
+  finder = given;
+}
+
 /**
- * Connects to a core to call its tools.
+ * Connects to a core to call its tools. In Node the address may be left out: the core is then
+ * found by `WHARF_URL`, else by its home.
  *
  * ```ts
  * const root = scope(await connect("http://127.0.0.1:7420", { token }));
  * console.log(await root.call("wharf/count", { n: 3 }));
  * ```
  */
-export function connect(url: string | URL, options: ConnectOptions = {}): Promise<Transport> {
+export function connect(options?: ConnectOptions): Promise<Transport>;
+export function connect(url: string | URL, options?: ConnectOptions): Promise<Transport>;
+export async function connect(where?: string | URL | ConnectOptions, more: ConnectOptions = {}): Promise<Transport> {
+  const [url, options] = isAddress(where) ? [where, more] : [undefined, where ?? {}];
   const { world, detach, ...core } = options;
   const query: Record<string, string> = { role: "principal" };
   if (world !== undefined) query["world"] = world;
@@ -78,20 +105,27 @@ const REASON_MS = 5_000;
 const FINAL = /^(permission\.|auth\.|grant\.|request\.(invalid|origin_forbidden|route_unknown)|tool\.schema_|protocol\.)/;
 
 /**
- * Offers tools to a core, and keeps them offered: a connection that is lost is made again.
+ * Offers tools to a core, and keeps them offered: a connection that is lost is made again. In Node
+ * the address may be left out, as for `connect`; the core is then looked for before each try.
  *
  * ```ts
  * const page = connectOperative("http://127.0.0.1:7420", { provider: "browser", token, tools: [GetLocation] });
  * await page.ready;
  * ```
  */
-export function connectOperative(url: string | URL, options: OperativeOptions): Operative {
-  return new Reconnecting(url, options);
+export function connectOperative(options: OperativeOptions): Operative;
+export function connectOperative(url: string | URL, options: OperativeOptions): Operative;
+export function connectOperative(where: string | URL | OperativeOptions, more?: OperativeOptions): Operative {
+  return isAddress(where) ? new Reconnecting(where, more!) : new Reconnecting(undefined, where);
+}
+
+function isAddress(where: unknown): where is string | URL {
+  return typeof where === "string" || where instanceof URL;
 }
 
 class Reconnecting implements Operative {
   readonly ready: Promise<readonly string[]>;
-  readonly #url: string | URL;
+  readonly #url: string | URL | undefined;
   readonly #options: OperativeOptions;
   readonly #stop = new AbortController();
   readonly #running: Promise<void>;
@@ -100,7 +134,7 @@ class Reconnecting implements Operative {
   #closeOptions: CloseOptions = {};
   #tellReady!: { resolve(tools: readonly string[]): void; reject(fault: Fault): void };
 
-  constructor(url: string | URL, options: OperativeOptions) {
+  constructor(url: string | URL | undefined, options: OperativeOptions) {
     this.#url = url;
     this.#options = options;
     // What cannot be served is said at once, not on every try.
@@ -188,14 +222,15 @@ class Reconnecting implements Operative {
   }
 }
 
-async function open(url: string | URL, query: Record<string, string>, options: CoreOptions): Promise<Transport> {
-  const { via = "websocket", ...more } = options;
-  const address = endpoint(url, via, query);
-  if (via === "events") return eventStream(address, more);
+async function open(url: string | URL | undefined, query: Record<string, string>, options: CoreOptions): Promise<Transport> {
+  const { via = "websocket", home: _, ...more } = options;
+  const { url: found, token, WebSocket, fetch } = finder(url, options);
+  const address = endpoint(found, via, query);
+  if (via === "events") return eventStream(address, { ...more, token, fetch });
   try {
-    return await webSocket(address, more);
+    return await webSocket(address, { ...more, token, WebSocket });
   } catch (error) {
-    throw (saysWhy() ? undefined : await refusalOf(address, more.token)) ?? error;
+    throw (saysWhy() ? undefined : await refusalOf(address, token)) ?? error;
   }
 }
 

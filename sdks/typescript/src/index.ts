@@ -5,6 +5,7 @@ export { elicit, notify, sample, type Elicited, type ElicitInput, type NotifyInp
 export { Call, type CallOptions } from "./call.js";
 export { Cx } from "./context.js";
 export { connect, connectOperative, type ConnectOptions, type CoreOptions, type Operative, type OperativeOptions, type OperativeState } from "./core.js";
+export { tryDurable, type DurableTrial, type DurableTrialOptions } from "./durable-trial.js";
 export { Fault, type FaultMessage, type FaultOptions } from "./fault.js";
 export type { JsonSchema } from "./json-schema.js";
 export type { Layer, LayerOptions } from "./layers.js";

@@ -1,6 +1,7 @@
 /** Something under way that can be called off. What it started goes with it. */
 
 import { Fault } from "./fault.js";
+import type { StepKeeper } from "./steps.js";
 
 /** What a request needs to know of being called off. */
 export interface Cancellation {
@@ -13,15 +14,34 @@ export interface Cancellation {
 /** How grave a line of a log is. */
 export type Level = "debug" | "info" | "warn" | "error";
 
+/** @internal A place in a trace, as W3C Trace Context writes it. */
+export interface Trace {
+  readonly traceparent?: string;
+  readonly tracestate?: string;
+}
+
+/** @internal What a message says of a trace. */
+export function traceOf(message: Record<string, unknown>): Trace {
+  const { traceparent, tracestate } = message;
+  if (typeof traceparent !== "string") return {};
+  return typeof tracestate === "string" ? { traceparent, tracestate } : { traceparent };
+}
+
 /** @internal What hears of a call beside its progress: whoever serves it. */
 export interface Host {
   /** Outputs that are wanted as files. */
   readonly outputs: readonly string[];
+  /** Where the call stands in its trace. */
+  readonly trace?: Trace;
   status(text: string, fraction: number | undefined): void;
   log(text: string, level: Level): void;
   text(piece: string, output: string): void;
   /** Writes an output to where it goes; gives what stands for it. */
   write(output: string, data: unknown): Promise<string>;
+  /** Where the steps of its code are kept, if anywhere. */
+  readonly steps?: StepKeeper;
+  /** What time it is, where that is not the real one. */
+  now?(): Date;
 }
 
 /** @internal One piece of work. */

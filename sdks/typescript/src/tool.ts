@@ -29,6 +29,8 @@ export interface Definition<
   readonly mock: boolean;
   /** Whether it says that it never costs anything. */
   readonly free: boolean;
+  /** Whether its code finds its steps again. */
+  readonly durable: boolean;
   /** The JSON Schemas that others are told. */
   readonly schemas: ToolSchemas;
   /** @internal How the tool looks on a wire. */
@@ -94,6 +96,8 @@ export interface ToolOptions<I extends Schema, O extends Schema, P extends Schem
   mock?: boolean;
   /** Whether it never costs anything: an agent is then called even where no money is left. */
   free?: boolean;
+  /** Whether its work is done in steps (`cx.step`, `cx.local`): an agent's call that fails is then repeated, whatever the reason. */
+  durable?: boolean;
   /** JSON Schemas to show others, where the library of a schema cannot make one. */
   schemas?: Partial<ToolSchemas>;
   /** Its implementation. Without one, calls go to an implementation in a scope or to a transport. */
@@ -155,7 +159,7 @@ export function tool(options: ToolOptions<Schema, Schema, Schema | undefined>): 
 
 /** @internal Makes a definition of any kind. */
 export function define(options: ToolOptions<any, any, any> & { name: string }, wire: WireForm): AnyTool {
-  const { name, description = "", input, output = {}, progress, sideEffects, mock = false, free = false, run } = options;
+  const { name, description = "", input, output = {}, progress, sideEffects, mock = false, free = false, durable = false, run } = options;
   let schemas: ToolSchemas | undefined;
   const base = {
     name,
@@ -166,6 +170,7 @@ export function define(options: ToolOptions<any, any, any> & { name: string }, w
     sideEffects,
     mock,
     free,
+    durable,
     get schemas(): ToolSchemas {
       return (schemas ??= schemasOf(options));
     },

@@ -2,7 +2,7 @@
 
 import { elicit } from "./builtins.js";
 import { Scope } from "./scope.js";
-import { Task, type Level } from "./task.js";
+import { Task, type Host, type Level } from "./task.js";
 import { unknownTool, type AnyTool, type InputOf, type OutputOf, type ProgressOf, type Tool } from "./tool.js";
 
 /** What a tool that is tried meets. */
@@ -41,7 +41,12 @@ export interface Trial<T> {
  * const { output, cost } = await tryTool(count, { text: "one two" });
  * ```
  */
-export async function tryTool<T extends AnyTool>(tool: T, input: InputOf<T>, options: TrialOptions = {}): Promise<Trial<T>> {
+export function tryTool<T extends AnyTool>(tool: T, input: InputOf<T>, options: TrialOptions = {}): Promise<Trial<T>> {
+  return tryWith(tool, input, options, {});
+}
+
+/** @internal Tries a tool with more than its test says. */
+export async function tryWith<T extends AnyTool>(tool: T, input: InputOf<T>, options: TrialOptions, more: Pick<Host, "steps" | "now">): Promise<Trial<T>> {
   const { tools = {}, answer, outputs = [], mock = false, signal } = options;
   const scope = new Scope();
   for (const [name, give] of Object.entries(tools)) scope.provide(unknownTool(name) as Tool, async (given) => give(given));
@@ -56,6 +61,7 @@ export async function tryTool<T extends AnyTool>(tool: T, input: InputOf<T>, opt
   const task = new Task(undefined, signal);
   if (mock) task.pretend();
   task.serveBy({
+    ...more,
     outputs,
     status: (words, fraction) => void status.push({ text: words, fraction }),
     log: (words, level) => void logs.push({ level, text: words }),

@@ -39,7 +39,7 @@ const SENDS: &[&str] = &[
 const PUMPED: &[&str] = &["Owner for"];
 
 /// What a file has that hands a run to the engine's follower.
-const FOLLOWED: &[&str] = &["runs().follow(", "runs.follow("];
+const FOLLOWED: &[&str] = &["run_events().follow(", "events.follow("];
 
 /// All rules. A file with a loop that waits for a connection and for something to send is a pump,
 /// unless it hands its connection to the one pump there is; one that watches a run and can cancel

@@ -26,6 +26,7 @@ use Reach::{Crate, Everything, Group};
 const VOCAB: Reach = Crate("kernel/vocab");
 const WIRE: Reach = Crate("kernel/wire");
 const PROTOCOL: Reach = Crate("kernel/protocol");
+const EXPRESSION: Reach = Crate("kernel/expression");
 const DOMAIN: Reach = Crate("kernel/domain");
 const JOURNAL: Reach = Crate("kernel/journal");
 const PORTS: Reach = Crate("engine/ports");
@@ -41,7 +42,8 @@ const CLIENT: Reach = Crate("authors/client");
 /// The direction of the workspace.
 pub(super) const ROWS: &[Row] = &[
     Row { crates: &["kernel/vocab"], may_use: &[] },
-    Row { crates: &["kernel/wire", "kernel/domain"], may_use: &[VOCAB] },
+    Row { crates: &["kernel/wire", "kernel/expression"], may_use: &[VOCAB] },
+    Row { crates: &["kernel/domain"], may_use: &[VOCAB, EXPRESSION] },
     Row { crates: &["kernel/journal"], may_use: &[VOCAB, DOMAIN] },
     Row { crates: &["kernel/protocol"], may_use: &[VOCAB, WIRE] },
     // Runs sessions on real connections, for both ends of each wire.
@@ -74,6 +76,8 @@ pub(super) const ROWS: &[Row] = &[
         crates: &["edges/graphql"],
         may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, WEB, DOMAIN, PORTS, ENGINE, Crate("edges/views")],
     },
+    // Posts to receivers outside.
+    Row { crates: &["edges/notify"], may_use: &[VOCAB, WEB, DOMAIN, PORTS, ENGINE] },
     // Talks to providers of models itself, and reads their streams.
     Row { crates: &["edges/models"], may_use: &[VOCAB, PROTOCOL, DOMAIN, PORTS, ENGINE] },
     Row {

@@ -23,6 +23,11 @@ const WORDS: &[Word] = &[
 /// that they were left out, and that is counted by `wharf-skips`.
 const PRINTS: (&str, &str) = ("clippy::print", "_stderr");
 
+/// Waits for a program that have no end, in two parts as above, and where they may not stand.
+const ENDLESS: [(&str, &str); 3] =
+    [(".out", "put()"), (".wait_with", "_output()"), (".sta", "tus().expect")];
+const END_TO_END: &str = "crates/app/cli/tests/e2e/";
+
 /// Names every place where a forbidden word stands.
 pub(super) fn check(files: &[TextFile]) -> Vec<String> {
     let mut findings = Vec::new();
@@ -32,6 +37,11 @@ pub(super) fn check(files: &[TextFile]) -> Vec<String> {
             findings.push(format!("{}: {why}", file.path));
         }
         for (number, line) in file.text.lines().enumerate() {
+            let is_endless = |(a, b): &(&str, &str)| line.contains(&[*a, *b].concat());
+            if file.path.starts_with(END_TO_END) && ENDLESS.iter().any(is_endless) {
+                let why = "a wait without an end; `children::Finish` has one";
+                findings.push(format!("{}:{}: {why}", file.path, number + 1));
+            }
             for word in WORDS {
                 if stands_in(word, line) {
                     let (a, b) = word.parts;
@@ -78,6 +88,14 @@ mod tests {
         assert_eq!(check(&[file("crates/a/tests/all/main.rs")]).len(), 1);
         assert_eq!(check(&[file("crates/a/src/tests/all.rs")]).len(), 1);
         assert_eq!(check(&[file("crates/a/src/report.rs")]).len(), 0);
+    }
+
+    #[test]
+    fn a_wait_without_an_end_is_found_in_the_end_to_end_tests() {
+        let text = format!("let done = command{}{};\n", ENDLESS[0].0, ENDLESS[0].1);
+        let file = |path: &str| TextFile { path: path.to_owned(), text: text.clone() };
+        assert_eq!(check(&[file("crates/app/cli/tests/e2e/all.rs")]).len(), 1);
+        assert_eq!(check(&[file("crates/app/cli/src/all.rs")]).len(), 0);
     }
 
     #[test]

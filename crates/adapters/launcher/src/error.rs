@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 use wharf_vocab::{Code, Fault, FaultCode, LaunchId, SandboxLevel};
 
-use crate::shim::message::{StartFailure, Step};
+use crate::shim::message::{StartFailure, StartStep};
 
 /// Why a launch failed.
 #[derive(Debug, thiserror::Error)]
@@ -94,31 +94,33 @@ fn start_failed(program: &std::path::Path, cwd: &std::path::Path, failure: Start
     let (program, cwd) = (program.display(), cwd.display());
     let errno = failure.errno.map(Errno::from_raw_os_error);
     match (failure.step, errno) {
-        (Step::Cwd, Some(Errno::NOENT)) => format!("The working directory {cwd} does not exist."),
-        (Step::Cwd, _) => {
+        (StartStep::Cwd, Some(Errno::NOENT)) => {
+            format!("The working directory {cwd} does not exist.")
+        }
+        (StartStep::Cwd, _) => {
             format!("The working directory {cwd} cannot be entered: {}.", reason(errno))
         }
-        (Step::Exec, Some(Errno::NOENT)) if failure.program_exists => format!(
+        (StartStep::Exec, Some(Errno::NOENT)) if failure.program_exists => format!(
             "The program {program} cannot be run: the interpreter that its first line names does \
              not exist, or the program may not see it."
         ),
-        (Step::Exec, Some(Errno::NOENT)) => {
+        (StartStep::Exec, Some(Errno::NOENT)) => {
             format!("The program {program} was not found; check its path, or install it.")
         }
-        (Step::Exec, Some(Errno::ACCESS)) => {
+        (StartStep::Exec, Some(Errno::ACCESS)) => {
             format!("The program {program} may not be executed; make it executable.")
         }
-        (Step::Exec, _) => format!("The program {program} cannot be run: {}.", reason(errno)),
-        (Step::Prepare, _) => {
+        (StartStep::Exec, _) => format!("The program {program} cannot be run: {}.", reason(errno)),
+        (StartStep::Prepare, _) => {
             format!("The program {program} could not be started: {}.", reason(errno))
         }
         (
-            step @ (Step::Limits
-            | Step::Namespaces
-            | Step::Files
-            | Step::Network
-            | Step::Landlock
-            | Step::Seccomp),
+            step @ (StartStep::Limits
+            | StartStep::Namespaces
+            | StartStep::Files
+            | StartStep::Network
+            | StartStep::Landlock
+            | StartStep::Seccomp),
             _,
         ) => format!(
             "The program {program} could not be fenced in, so it was not started; {} failed: {}.",
@@ -150,7 +152,7 @@ fn plain(error: &io::Error) -> String {
 mod tests {
     use super::*;
 
-    fn fault(step: Step, errno: Errno, program_exists: bool) -> Fault {
+    fn fault(step: StartStep, errno: Errno, program_exists: bool) -> Fault {
         let failure = StartFailure { step, errno: Some(errno.raw_os_error()), program_exists };
         let error = Error::Start { program: "./agent".into(), cwd: "/w".into(), failure };
         error.into_fault(None)
@@ -164,33 +166,33 @@ mod tests {
             assert!(fault.is(Code::AgentStartFailed));
         };
         check(
-            fault(Step::Exec, Errno::NOENT, false),
+            fault(StartStep::Exec, Errno::NOENT, false),
             "The program ./agent was not found; check its path, or install it.",
             false,
         );
         check(
-            fault(Step::Exec, Errno::NOENT, true),
+            fault(StartStep::Exec, Errno::NOENT, true),
             "The program ./agent cannot be run: the interpreter that its first line names does \
              not exist, or the program may not see it.",
             false,
         );
         check(
-            fault(Step::Exec, Errno::ACCESS, false),
+            fault(StartStep::Exec, Errno::ACCESS, false),
             "The program ./agent may not be executed; make it executable.",
             false,
         );
         check(
-            fault(Step::Exec, Errno::NOMEM, false),
+            fault(StartStep::Exec, Errno::NOMEM, false),
             "The program ./agent cannot be run: cannot allocate memory.",
             true,
         );
         check(
-            fault(Step::Cwd, Errno::NOENT, false),
+            fault(StartStep::Cwd, Errno::NOENT, false),
             "The working directory /w does not exist.",
             false,
         );
         check(
-            fault(Step::Cwd, Errno::ACCESS, false),
+            fault(StartStep::Cwd, Errno::ACCESS, false),
             "The working directory /w cannot be entered: permission denied.",
             false,
         );

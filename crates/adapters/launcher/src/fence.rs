@@ -18,9 +18,9 @@ use crate::error::{Error, reason};
 use crate::group::Groups;
 use crate::shim::handover::Handover;
 use crate::shim::message::{
-    FenceOrder, InboundOrder, Layers, Order, ShimInbox, ShimReport, StartFailure, Step,
+    FenceOrder, InboundOrder, Layers, Order, ShimInbox, ShimReport, StartFailure, StartStep,
 };
-use crate::spawner::{Shim, Spawner};
+use crate::spawner::{Shim, ShimKind, Spawner};
 
 /// A folder that every Linux has, for a trial to stand in.
 const TRIAL_FOLDER: &str = "/usr";
@@ -57,20 +57,22 @@ impl Ability {
                 }
                 Err(failure) => failure,
             };
-            if failure.step == Step::Files && firmest == SandboxLevel::Strict {
+            if failure.step == StartStep::Files && firmest == SandboxLevel::Strict {
                 firmest = SandboxLevel::Standard;
                 continue;
             }
             let what = match failure.step {
-                Step::Landlock => {
+                StartStep::Landlock => {
                     layers.landlock = false;
                     "Landlock is not available"
                 }
-                Step::Seccomp => {
+                StartStep::Seccomp => {
                     layers.seccomp = false;
                     "System calls cannot be filtered"
                 }
-                Step::Namespaces | Step::Files | Step::Network if layers.namespaces => {
+                StartStep::Namespaces | StartStep::Files | StartStep::Network
+                    if layers.namespaces =>
+                {
                     layers.namespaces = false;
                     "Namespaces cannot be made"
                 }
@@ -272,11 +274,11 @@ async fn trial(
     level: SandboxLevel,
     missing: Layers,
 ) -> Result<(i32, bool), StartFailure> {
-    let lost = StartFailure { step: Step::Prepare, errno: None, program_exists: false };
+    let lost = StartFailure { step: StartStep::Prepare, errno: None, program_exists: false };
     let order = trial_order(layers, level, missing);
     let handover =
-        Handover::seal(&order).map_err(|error| StartFailure::new(Step::Prepare, &error))?;
-    let Ok(shim) = spawner.spawn(handover).await else { return Err(lost) };
+        Handover::seal(&order).map_err(|error| StartFailure::new(StartStep::Prepare, &error))?;
+    let Ok(shim) = spawner.spawn(ShimKind::of(layers), handover).await else { return Err(lost) };
     let Shim { mut child, control, stdout, stderr, .. } = shim;
     let (inbox, control) = control.into_split();
     let mut inbox = ShimInbox::new(inbox);
@@ -321,6 +323,7 @@ fn trial_order(layers: Layers, level: SandboxLevel, missing: Layers) -> Order {
         grace_ms: 0,
         private_dirs: Vec::new(),
         given_dirs: Vec::new(),
+        starts: Vec::new(),
         secrets: [].into(),
         secrets_dir: None,
         fence: FenceOrder {

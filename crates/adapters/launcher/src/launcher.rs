@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use tokio::sync::{OnceCell, mpsc, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use tracing::field::display;
 use wharf_domain::provider::Usage;
 use wharf_ports::launcher::{FenceReport, LaunchSpec, Launched, Launcher, LogLine};
 use wharf_vocab::limits::LAUNCH_START_MS;
@@ -26,7 +27,7 @@ use crate::secrets::{SecretFiles, make_private};
 use crate::shim;
 use crate::shim::handover::Handover;
 use crate::shim::message::{FenceOrder, InboundOrder, Layers, Order, ShimReport};
-use crate::spawner::Spawner;
+use crate::spawner::{ShimKind, Spawner};
 use crate::supervise::{Leftovers, Supervisor};
 
 /// Commands that may wait for a supervisor.
@@ -123,11 +124,12 @@ impl ProcessLauncher {
 impl Launcher for ProcessLauncher {
     fn launch(&self, spec: LaunchSpec) -> BoxFuture<'_, Result<Arc<dyn Launched>, Fault>> {
         async move {
-            let launch = spec.launch.clone();
+            let (launch, provider) = (spec.launch.clone(), spec.provider.clone());
             // In a task of its own, so that a caller who gives up leaves nothing half done.
             let launching = tokio::spawn(launch_process(self.clone(), spec));
             let process = launching.await.unwrap_or(Err(Error::Stopping)).map_err(|error| {
-                tracing::warn!(%launch, %error, "a launch failed");
+                let provider = provider.map(display);
+                tracing::warn!(provider, %launch, %error, "a launch failed");
                 error.into_fault(Some(&launch))
             })?;
             Ok(Arc::new(process) as Arc<dyn Launched>)
@@ -149,19 +151,20 @@ async fn launch_process(
     spec: LaunchSpec,
 ) -> Result<LaunchedProcess, Error> {
     let (mut achieved, fence) = launcher.fence(&spec).await?;
-    let spawner = Arc::clone(&launcher.spawner);
+    let (spawner, kind) = (Arc::clone(&launcher.spawner), ShimKind::of(fence.layers));
     let ready = spawn_blocking(move || prepare(spec, fence, launcher.groups()));
     let ready = ready.await.map_err(|_| Error::Stopping)??;
-    let Ready { spec, handover, writer, leftovers, notes } = ready;
+    let PreparedLaunch { spec, handover, writer, leftovers, notes } = ready;
     achieved.notes.extend(notes);
-    let shim = spawner.spawn(handover).await?;
-    let id = spec.launch.clone();
-    let mut supervisor = Supervisor::new(id, shim, writer, leftovers, Arc::clone(&spawner));
+    let shim = spawner.spawn(kind, handover).await?;
+    let whose = (spec.launch.clone(), spec.provider.clone());
+    let mut supervisor = Supervisor::new(whose, shim, writer, leftovers, Arc::clone(&spawner));
     let limit = Duration::from_millis(LAUNCH_START_MS);
     let error = match timeout(limit, supervisor.started()).await {
         Ok(Some(ShimReport::Started { pid })) => {
-            spawner.settled();
-            tracing::debug!(launch = %spec.launch, pid, level = %achieved.level, "a launch started");
+            spawner.settled(kind);
+            let provider = spec.provider.as_ref().map(display);
+            tracing::debug!(provider, launch = %spec.launch, pid, level = %achieved.level, "a launch started");
             return Ok(supervised(supervisor, pid, achieved, spec.log.path));
         }
         Ok(Some(ShimReport::Failed(failure))) => {
@@ -198,7 +201,7 @@ fn supervised(
 }
 
 /// Everything a launch needs before there is a process.
-struct Ready {
+struct PreparedLaunch {
     spec: LaunchSpec,
     handover: Handover,
     writer: LogWriter,
@@ -212,7 +215,7 @@ fn prepare(
     mut spec: LaunchSpec,
     mut fence: FenceOrder,
     groups: Option<&Groups>,
-) -> Result<Ready, Error> {
+) -> Result<PreparedLaunch, Error> {
     check(&spec, &fence)?;
     for path in spec.private_dirs.iter().chain(&spec.given_dirs).chain(&fence.artifacts) {
         make_private(path).map_err(|source| Error::PrivateDir { path: path.clone(), source })?;
@@ -241,7 +244,7 @@ fn prepare(
     }
     handover.way_in = way_in;
     let leftovers = (secrets, group, door);
-    Ok(Ready { spec, handover, writer, leftovers, notes })
+    Ok(PreparedLaunch { spec, handover, writer, leftovers, notes })
 }
 
 fn open_door(inbound: &InboundOrder) -> Result<(InboundSocketFile, OwnedFd), Error> {
@@ -310,6 +313,7 @@ fn seal(
         grace_ms: u64::try_from(spec.stop_grace.as_millis()).unwrap_or(u64::MAX),
         private_dirs: spec.private_dirs.clone(),
         given_dirs: spec.given_dirs.clone(),
+        starts: spec.starts.clone(),
         secrets: [].into(),
         secrets_dir: secrets.map(|secrets| secrets.folder().to_owned()),
         fence,

@@ -5,8 +5,9 @@
 //! the last launch is over.
 //!
 //! Who started one program often starts another soon. So when a program runs, the thread makes one
-//! shim ahead, which waits without an order; that takes a good part off the next start. One that
-//! nobody needs for a while goes away again, so that a core at rest holds none.
+//! shim of the same kind ahead, which waits without an order; that takes a good part off the next
+//! start, above all of a program in namespaces. Those that nobody needs for a while go away again,
+//! so that a core at rest holds none.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -25,6 +26,7 @@ use tokio::sync::oneshot;
 use crate::error::Error;
 use crate::shim;
 use crate::shim::handover::Handover;
+use crate::shim::message::Layers;
 
 /// Starts that may wait.
 const WAITING_MAX: usize = 256;
@@ -50,9 +52,46 @@ pub(crate) struct Spawner {
 #[derive(Debug)]
 enum SpawnRequest {
     /// Somebody wants a shim.
-    Shim { handover: Handover, reply: oneshot::Sender<io::Result<Shim>> },
+    Shim { kind: ShimKind, handover: Handover, reply: oneshot::Sender<io::Result<Shim>> },
     /// A program runs; what is done now is not in its way any more.
-    Settled,
+    Settled(ShimKind),
+}
+
+/// What a shim does before it has an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShimKind {
+    /// Nothing.
+    Plain,
+    /// It makes namespaces, for a program that is to run in some.
+    Apart,
+}
+
+impl ShimKind {
+    /// The kind for an order.
+    pub(crate) fn of(layers: Layers) -> Self {
+        if layers.namespaces { Self::Apart } else { Self::Plain }
+    }
+}
+
+/// The shims that were made ahead, one of each kind at most. One that is dropped loses its socket
+/// and ends.
+#[derive(Debug, Default)]
+struct ShimsAhead {
+    plain: Option<Shim>,
+    apart: Option<Shim>,
+}
+
+impl ShimsAhead {
+    fn of(&mut self, kind: ShimKind) -> &mut Option<Shim> {
+        match kind {
+            ShimKind::Plain => &mut self.plain,
+            ShimKind::Apart => &mut self.apart,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.plain.is_none() && self.apart.is_none()
+    }
 }
 
 impl Spawner {
@@ -67,42 +106,46 @@ impl Spawner {
     }
 
     /// Starts a shim and hands it its order.
-    pub(crate) async fn spawn(&self, handover: Handover) -> Result<Shim, Error> {
+    pub(crate) async fn spawn(&self, kind: ShimKind, handover: Handover) -> Result<Shim, Error> {
         let (reply, answer) = oneshot::channel();
-        self.requests.try_send(SpawnRequest::Shim { handover, reply }).map_err(|refused| {
-            match refused {
-                TrySendError::Full(_) => Error::Busy,
-                TrySendError::Disconnected(_) => Error::Stopping,
-            }
+        let request = SpawnRequest::Shim { kind, handover, reply };
+        self.requests.try_send(request).map_err(|refused| match refused {
+            TrySendError::Full(_) => Error::Busy,
+            TrySendError::Disconnected(_) => Error::Stopping,
         })?;
         answer.await.map_err(|_| Error::Stopping)?.map_err(Error::Shim)
     }
 
     /// Says that a start is over, so that there is time to get ready for the next.
-    pub(crate) fn settled(&self) {
+    pub(crate) fn settled(&self, kind: ShimKind) {
         // A thread that has too much to do needs no more.
-        let _ = self.requests.try_send(SpawnRequest::Settled);
+        let _ = self.requests.try_send(SpawnRequest::Settled(kind));
     }
 }
 
 fn serve(runtime: &Handle, program: &PathBuf, waiting: &Receiver<SpawnRequest>) {
     let _entered = runtime.enter();
-    // A shim that is dropped loses its socket and ends.
-    let mut ahead: Option<Shim> = None;
+    let mut ahead = ShimsAhead::default();
     loop {
-        let request = match &ahead {
-            None => waiting.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(_) => waiting.recv_timeout(AHEAD_FOR),
+        let request = if ahead.is_empty() {
+            waiting.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else {
+            waiting.recv_timeout(AHEAD_FOR)
         };
         match request {
-            Ok(SpawnRequest::Shim { handover, reply }) => {
-                let shim = ahead.take().and_then(|shim| use_ahead(shim, &handover));
-                let shim = shim.map_or_else(|| spawn(program, &handover), Ok);
+            Ok(SpawnRequest::Shim { kind, handover, reply }) => {
+                let shim = ahead.of(kind).take().and_then(|shim| use_ahead(shim, &handover));
+                let shim = shim.map_or_else(|| spawn(program, kind, &handover), Ok);
                 // Whoever asked may be gone; then the shim loses its socket and ends.
                 let _ = reply.send(shim);
             }
-            Ok(SpawnRequest::Settled) => ahead = ahead.or_else(|| start(program).ok()),
-            Err(RecvTimeoutError::Timeout) => ahead = None,
+            Ok(SpawnRequest::Settled(kind)) => {
+                let ahead = ahead.of(kind);
+                if ahead.is_none() {
+                    *ahead = start(program, kind).ok();
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => ahead = ShimsAhead::default(),
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
@@ -115,21 +158,22 @@ fn use_ahead(mut shim: Shim, handover: &Handover) -> Option<Shim> {
 }
 
 /// Starts a shim and hands it its order.
-fn spawn(program: &PathBuf, handover: &Handover) -> io::Result<Shim> {
-    let shim = start(program)?;
+fn spawn(program: &PathBuf, kind: ShimKind, handover: &Handover) -> io::Result<Shim> {
+    let shim = start(program, kind)?;
     // It waits on the socket until the shim is there to take it.
     handover.send(&shim.control)?;
     Ok(shim)
 }
 
 /// Starts a shim, which waits for its order.
-fn start(program: &PathBuf) -> io::Result<Shim> {
+fn start(program: &PathBuf, kind: ShimKind) -> io::Result<Shim> {
     let (ours, theirs) = StdUnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let control = UnixStream::from_std(ours)?;
     let mut child = Command::new(program)
         .arg0("wharf")
         .arg(shim::WORD)
+        .args((kind == ShimKind::Apart).then_some(shim::APART))
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::from(OwnedFd::from(theirs)))

@@ -10,9 +10,10 @@ use tokio::process::Child;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
+use tracing::field::display;
 use wharf_ports::launcher::{Exit, ExitHow};
 use wharf_vocab::limits::SWEEP_MS;
-use wharf_vocab::{LaunchId, Resource};
+use wharf_vocab::{LaunchId, ProviderId, Resource};
 
 use crate::group::Group;
 use crate::inbound::InboundSocketFile;
@@ -38,6 +39,8 @@ pub(crate) type Leftovers = (Option<SecretFiles>, Option<Group>, Option<InboundS
 /// Everything the core holds of a launch while its shim lives.
 pub(crate) struct Supervisor {
     pub(crate) id: LaunchId,
+    /// Whose process it is.
+    provider: Option<ProviderId>,
     child: Child,
     pub(crate) shim_pid: i32,
     inbox: ShimInbox,
@@ -55,7 +58,7 @@ pub(crate) struct Supervisor {
 impl Supervisor {
     /// Begins to drain a shim that has just been started.
     pub(crate) fn new(
-        id: LaunchId,
+        (id, provider): (LaunchId, Option<ProviderId>),
         shim: Shim,
         writer: LogWriter,
         leftovers: Leftovers,
@@ -66,6 +69,7 @@ impl Supervisor {
         let flooded = Arc::new(Notify::new());
         Self {
             id,
+            provider,
             child,
             shim_pid: pid,
             inbox: ShimInbox::new(inbox),
@@ -108,10 +112,12 @@ impl Supervisor {
         drop(std::mem::take(&mut self.leftovers));
         self.close_log(format!("[ended with {how}]")).await;
         let ended = Exit { how, last_stderr: self.book.last_stderr(), survivors };
+        let provider = self.provider.as_ref().map(display);
         if survivors > 0 {
-            tracing::error!(launch = %self.id, survivors, "processes of a launch cannot be killed");
+            let (launch, what) = (&self.id, "processes of a launch cannot be killed");
+            tracing::error!(provider, %launch, survivors, "{what}");
         }
-        tracing::info!(launch = %self.id, how = %ended.how, "a launch ended");
+        tracing::info!(provider, launch = %self.id, how = %ended.how, "a launch ended");
         exit.send_replace(Some(ended));
     }
 

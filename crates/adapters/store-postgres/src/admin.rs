@@ -46,7 +46,8 @@ pub async fn ready(options: &PostgresOptions) -> Result<Ready, StoreError> {
     let sql = "SELECT current_setting('server_version'), current_setting('fsync'),
                       current_setting('full_page_writes'),
                       current_setting('synchronous_standby_names'),
-                      (SELECT count(*) FROM pg_stat_replication), pg_is_in_recovery()";
+                      (SELECT count(*) FROM pg_stat_replication), pg_is_in_recovery(),
+                      current_setting('autovacuum'), current_setting('track_counts')";
     let row = client.query_one(sql, &[]).await.map_err(from_postgres)?;
     let text = |at: usize| row.try_get::<_, String>(at).map_err(from_postgres);
     let standbys: i64 = row.try_get(4).map_err(from_postgres)?;
@@ -66,7 +67,34 @@ pub async fn ready(options: &PostgresOptions) -> Result<Ready, StoreError> {
             "It has a standby and {names} is empty, so a failover may lose what was committed."
         ));
     }
+    for (at, name) in [(6, "autovacuum"), (7, "track_counts")] {
+        if text(at)? == "off" {
+            warnings.push(format!("{name} is off, so tables grow with every commit."));
+        }
+    }
+    let lazy = lazy_tables(&client).await?;
+    if !lazy.is_empty() {
+        warnings.push(format!(
+            "Dead rows of {} are not cleared soon enough, so every commit gets slower; give them \
+             autovacuum_vacuum_scale_factor = 0 and autovacuum_vacuum_threshold = 2000.",
+            lazy.join(", ")
+        ));
+    }
     Ok(Ready { version: text(0)?, warnings })
+}
+
+/// Those of the tables that change with every commit that are not vacuumed often.
+async fn lazy_tables(client: &tokio_postgres::Client) -> Result<Vec<String>, StoreError> {
+    let sql = "SELECT c.relname::text FROM pg_class AS c
+               JOIN pg_namespace AS n ON n.oid = c.relnamespace
+               WHERE n.nspname = 'wharf' AND c.relname IN ('accounts', 'shards', 'lanes')
+                   AND ('autovacuum_enabled=false' = ANY (c.reloptions)
+                        OR 'autovacuum_enabled=off' = ANY (c.reloptions)
+                        OR NOT coalesce('autovacuum_vacuum_scale_factor=0' = ANY (c.reloptions),
+                                        false))
+               ORDER BY 1";
+    let rows = client.query(sql, &[]).await.map_err(from_postgres)?;
+    rows.iter().map(|row| row.try_get(0).map_err(from_postgres)).collect()
 }
 
 /// Checks every record of the audit against its seal, the signed heads and the anchors, and says
@@ -139,6 +167,7 @@ impl StoreFiles {
             node: String::new(),
             sealer: Sealer::new(&AuditKey::new([0; 32])),
             memory: Mutex::new(Memory::default()),
+            reported: Mutex::default(),
             base: 0,
             written: Default::default(),
         });

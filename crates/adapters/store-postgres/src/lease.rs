@@ -1,9 +1,9 @@
 //! Leases: who may write a shard.
 
-use wharf_ports::{Lease, StoreError};
+use wharf_ports::{CoreLease, Lease, LeaseView, ShardOwner, StoreError};
 use wharf_vocab::{CommitNo, Epoch, NodeId, ShardId, Timestamp};
 
-use crate::error::from_postgres;
+use crate::error::{from_postgres, unavailable};
 use crate::number::clamp;
 use crate::pool::Pool;
 
@@ -35,17 +35,45 @@ pub(crate) async fn acquire(
         .collect()
 }
 
-/// Prolongs all leases that `node` holds.
+/// Prolongs all leases that `node` holds, and tells who holds which.
 pub(crate) async fn renew(
     pool: Pool,
     node: NodeId,
     ttl_ms: u64,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<LeaseView, StoreError> {
     let until = clamp(now.plus_ms(ttl_ms).0);
-    let sql = "UPDATE cores SET expires_at = $2 WHERE node = $1";
-    pool.get().await?.query(sql, &[&node.as_str(), &until]).await?;
-    Ok(())
+    // What is read beside a change in one statement is what there was before it.
+    let sql = "WITH prolonged AS (
+                   UPDATE cores SET expires_at = $2 WHERE node = $1 RETURNING node, expires_at)
+               SELECT shard, owner, epoch, COALESCE(p.expires_at, c.expires_at)
+               FROM shards JOIN cores c ON c.node = owner
+                   LEFT JOIN prolonged p ON p.node = owner
+               WHERE epoch > 0 ORDER BY shard";
+    let mut client = pool.get().await?;
+    let rows = client.query(sql, &[&node.as_str(), &until]).await?;
+    let members = client.query("SELECT node, expires_at FROM cores ORDER BY node", &[]).await?;
+    let core = |row: tokio_postgres::Row| {
+        let node: String = row.try_get(0).map_err(from_postgres)?;
+        let until: i64 = row.try_get(1).map_err(from_postgres)?;
+        let node = NodeId::new(node).map_err(|_| unavailable("a core has no valid name"))?;
+        Ok(CoreLease { node, until: Timestamp(until.cast_unsigned()) })
+    };
+    let owner = |row: tokio_postgres::Row| {
+        let shard: i16 = row.try_get(0).map_err(from_postgres)?;
+        let node: String = row.try_get(1).map_err(from_postgres)?;
+        let epoch: i64 = row.try_get(2).map_err(from_postgres)?;
+        let until: i64 = row.try_get(3).map_err(from_postgres)?;
+        Ok(ShardOwner {
+            shard: ShardId(u8::try_from(shard).unwrap_or(u8::MAX)),
+            node: NodeId::new(node).map_err(|_| unavailable("a core has no valid name"))?,
+            epoch: Epoch(epoch.cast_unsigned()),
+            until: Timestamp(until.cast_unsigned()),
+        })
+    };
+    let owners = rows.into_iter().map(owner).collect::<Result<_, StoreError>>()?;
+    let cores = members.into_iter().map(core).collect::<Result<_, StoreError>>()?;
+    Ok(LeaseView { owners, cores, at: now, alone: false })
 }
 
 /// Another core that may write at this moment, if there is one.

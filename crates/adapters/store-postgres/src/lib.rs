@@ -13,9 +13,10 @@
 mod admin;
 mod connect;
 mod error;
-mod flight;
+mod import;
 mod lease;
 pub mod migrations;
+mod months;
 mod number;
 mod options;
 mod packed;
@@ -27,5 +28,6 @@ mod tls;
 mod writer;
 
 pub use admin::{Ready, StoreFiles, integrity_check, ready, verify_audit};
+pub use import::PostgresImport;
 pub use options::PostgresOptions;
 pub use store::PostgresStore;

@@ -12,7 +12,7 @@ use crate::error::{corrupt, from_postgres, unavailable};
 use crate::options::PostgresOptions;
 
 /// The version this code writes.
-pub const NEWEST: u32 = 1;
+pub const NEWEST: u32 = 3;
 
 /// One step of the schema.
 struct SchemaStep {
@@ -21,11 +21,23 @@ struct SchemaStep {
     down: &'static str,
 }
 
-const STEPS: &[SchemaStep] = &[SchemaStep {
-    what: "shards, lanes, streams, journal, claims, accounts, audit and files",
-    up: include_str!("schema/1_up.sql"),
-    down: include_str!("schema/1_down.sql"),
-}];
+const STEPS: &[SchemaStep] = &[
+    SchemaStep {
+        what: "shards, lanes, streams, journal, claims, accounts, audit and files",
+        up: include_str!("schema/1_up.sql"),
+        down: include_str!("schema/1_down.sql"),
+    },
+    SchemaStep {
+        what: "journal and audit by month",
+        up: include_str!("schema/2_up.sql"),
+        down: include_str!("schema/2_down.sql"),
+    },
+    SchemaStep {
+        what: "which files open runs use",
+        up: include_str!("schema/3_up.sql"),
+        down: include_str!("schema/3_down.sql"),
+    },
+];
 
 /// Where a database stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,7 +169,7 @@ async fn take_down(client: &mut Client, to: u32) -> Result<(), StoreError> {
     tx.commit().await.map_err(from_postgres)
 }
 
-async fn holds_data(client: &impl GenericClient) -> Result<bool, StoreError> {
+pub(crate) async fn holds_data(client: &impl GenericClient) -> Result<bool, StoreError> {
     let sql = "SELECT EXISTS (SELECT FROM wharf.streams) OR EXISTS (SELECT FROM wharf.audit)
                    OR EXISTS (SELECT FROM wharf.accounts) OR EXISTS (SELECT FROM wharf.artifacts)";
     let row = client.query_one(sql, &[]).await.map_err(from_postgres)?;

@@ -18,13 +18,14 @@ const DAY_MS: u64 = 86_400_000;
 /// The number of the `n`th stream of a shard: month of making, shard and `n`, so that what belongs
 /// to one month and one shard lies together.
 pub(crate) fn stream_id(at: Timestamp, shard: ShardId, n: u64) -> i64 {
-    let month = month_of(at).min((1 << MONTH_BITS) - 1);
+    let month = month_of(at);
     let n = n & ((1 << COUNT_BITS) - 1);
     ((month << (SHARD_BITS + COUNT_BITS)) | (u64::from(shard.0) << COUNT_BITS) | n).cast_signed()
 }
 
-/// How many whole months lie between 1970 and a moment, in UTC.
-fn month_of(at: Timestamp) -> u64 {
+/// How many whole months lie between 1970 and a moment, in UTC, as far as the number of a stream can
+/// say.
+pub(crate) fn month_of(at: Timestamp) -> u64 {
     // The calendar repeats every 400 years of 146,097 days; years begin in March here, so that the
     // day that is added comes last.
     let days = at.0 / DAY_MS + 719_468;
@@ -33,7 +34,7 @@ fn month_of(at: Timestamp) -> u64 {
     let day = day - (365 * year + year / 4 - year / 100);
     let from_march = (5 * day + 2) / 153;
     let (year, month) = (era * 400 + year, from_march + 2);
-    (year * 12 + month).saturating_sub(1970 * 12)
+    (year * 12 + month).saturating_sub(1970 * 12).min((1 << MONTH_BITS) - 1)
 }
 
 /// The first position of a transaction.

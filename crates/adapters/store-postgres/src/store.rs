@@ -12,18 +12,18 @@ use wharf_journal::audit::{Anchors, AuditKey, Sealer};
 use wharf_ports::plan::Prepared;
 use wharf_ports::{
     AuditPage, AuditQuery, Batch, Body, Clock, CommitError, CostQuery, CostRow, FileQuery,
-    FileRecord, History, HistoryRecord, Lease, OpenAsk, RunPage, RunQuery, SealedRecord,
-    StatsQuery, StatsRow, Store, StoreError, StoreSize, TraceQuery, WorldSize,
+    FileRecord, History, HistoryRecord, Lease, LeaseView, OpenAsk, RewoundShard, RunPage, RunQuery,
+    SealedRecord, StatsQuery, StatsRow, Store, StoreError, StoreSize, TraceQuery, WorldSize,
 };
-use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind, WorldId};
+use wharf_vocab::{AccountId, HoldId, NodeId, RunKey, Seq, ShardId, StreamId, StreamKind, WorldId};
 
 use crate::error::from_postgres;
 use crate::number::{first_position_sql, settled_sql};
 use crate::options::PostgresOptions;
 use crate::pool::Pool;
 use crate::read::Reader;
-use crate::writer::{Answers, LaneShared, Lanes, Memory, shard_number};
-use crate::{connect, lease, migrations, read};
+use crate::writer::{CommitAnswers, LaneShared, Lanes, Memory, shard_number};
+use crate::{connect, lease, migrations, months, read};
 
 /// How long the size of the database is remembered: to find it out, the server looks at every one
 /// of its files.
@@ -55,11 +55,16 @@ impl PostgresStore {
         migrations::bring_up(&mut client).await?;
         let base = position_base(&client).await?;
         let pool = Pool::of(options.clone());
+        if let Err(error) = months::make(&pool, clock.now()).await {
+            // The rest takes what has no month.
+            tracing::warn!(%error, "the next months of the journal could not be prepared");
+        }
         let shared = Arc::new(LaneShared {
             options,
             node: node.as_str().to_owned(),
             sealer: Sealer::new(audit_key),
             memory: Mutex::new(Memory::default()),
+            reported: Mutex::default(),
             base,
             written: AtomicI64::new(0),
         });
@@ -90,6 +95,11 @@ impl PostgresStore {
     /// How many commits have added to the audit since the store was opened.
     pub fn audit_growth(&self) -> u64 {
         self.lanes.audit_growth()
+    }
+
+    /// How often shards were found to have lost something that was reported as committed.
+    pub fn rewinds(&self) -> u64 {
+        self.reader.shared.reported.lock().rewinds()
     }
 
     /// How large the database was when that was last found out. When that was a while ago, it is
@@ -144,7 +154,7 @@ fn encode(body: &Body) -> Vec<u8> {
 }
 
 impl Store for PostgresStore {
-    fn commit(&self, batches: Vec<Arc<Batch>>) -> BoxFuture<'static, Answers> {
+    fn commit(&self, batches: Vec<Arc<Batch>>) -> BoxFuture<'static, CommitAnswers> {
         let count = batches.len();
         let prepared: Result<Vec<_>, _> =
             batches.iter().map(|batch| Prepared::of(batch, encode)).collect();
@@ -166,8 +176,19 @@ impl Store for PostgresStore {
         lease::acquire(pool, node, shards, ttl_ms, now).boxed()
     }
 
-    fn renew(&self, node: NodeId, ttl_ms: u64) -> BoxFuture<'static, Result<(), StoreError>> {
-        lease::renew(self.reader.pool.clone(), node, ttl_ms, self.clock.now()).boxed()
+    fn renew(
+        &self,
+        node: NodeId,
+        ttl_ms: u64,
+    ) -> BoxFuture<'static, Result<LeaseView, StoreError>> {
+        let now = self.clock.now();
+        self.read(move |reader| async move {
+            let view = lease::renew(reader.pool.clone(), node, ttl_ms, now).await?;
+            // Shards that nobody writes to may have lost something, too.
+            let client = reader.get().await?;
+            reader.shared.compare(&client).await.map_err(from_postgres)?;
+            Ok(view)
+        })
     }
 
     fn load(&self, stream: StreamId) -> BoxFuture<'static, Result<Option<History>, StoreError>> {
@@ -180,6 +201,21 @@ impl Store for PostgresStore {
         shards: Vec<ShardId>,
     ) -> BoxFuture<'static, Result<Vec<(StreamId, History)>, StoreError>> {
         self.read(|reader| read::load_open(reader, kind, shards))
+    }
+
+    fn closed(
+        &self,
+        kind: StreamKind,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<StreamId>, StoreError>> {
+        self.read(move |reader| read::closed(reader, kind, limit))
+    }
+
+    fn open_children(
+        &self,
+        parents: Vec<ShardId>,
+    ) -> BoxFuture<'static, Result<Vec<(RunKey, RunKey)>, StoreError>> {
+        self.read(|reader| read::open_children(reader, parents))
     }
 
     fn history(
@@ -281,9 +317,18 @@ impl Store for PostgresStore {
         })
     }
 
-    /// PostgreSQL uses again what was freed, by itself; nothing is given back on demand.
+    /// PostgreSQL uses again what was freed, by itself. What is given back are whole months whose
+    /// runs are all gone, one at a time.
     fn shrink(&self, _bytes_max: u64) -> BoxFuture<'static, Result<u64, StoreError>> {
-        futures::future::ready(Ok(0)).boxed()
+        let now = self.clock.now();
+        self.read(move |reader| async move {
+            months::make(&reader.pool, now).await?;
+            Ok(months::drop_one(&reader.pool, now).await?.into())
+        })
+    }
+
+    fn take_rewound(&self) -> Vec<RewoundShard> {
+        self.reader.shared.reported.lock().take_rewound()
     }
 
     fn shred(&self) -> BoxFuture<'static, Result<bool, StoreError>> {

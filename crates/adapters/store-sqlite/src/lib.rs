@@ -12,6 +12,7 @@ mod audit;
 pub mod backup;
 mod connect;
 mod error;
+mod export;
 mod integrity;
 pub mod migrations;
 mod number;
@@ -23,6 +24,7 @@ mod store;
 mod writer;
 
 pub use audit::verify_audit;
+pub use export::{ExportSize, SqliteExport};
 pub use integrity::integrity_check;
 pub use room::compact;
 pub use store::SqliteStore;

@@ -13,7 +13,7 @@ use crate::error::{from_sqlite, unavailable};
 use crate::seal;
 
 /// The version this code writes.
-pub const NEWEST: u32 = 10;
+pub const NEWEST: u32 = 13;
 
 /// One step of the schema.
 struct SchemaStep {
@@ -72,6 +72,21 @@ const STEPS: &[SchemaStep] = &[
         what: SEALED,
         up: include_str!("schema/10_up.sql"),
         down: include_str!("schema/10_down.sql"),
+    },
+    SchemaStep {
+        what: "sums of runs by the minute, for a day",
+        up: include_str!("schema/11_up.sql"),
+        down: include_str!("schema/11_down.sql"),
+    },
+    SchemaStep {
+        what: "which files open runs use",
+        up: include_str!("schema/12_up.sql"),
+        down: include_str!("schema/12_down.sql"),
+    },
+    SchemaStep {
+        what: "a quick list of a world's runs that cost something",
+        up: include_str!("schema/13_up.sql"),
+        down: include_str!("schema/13_down.sql"),
     },
 ];
 

@@ -14,10 +14,10 @@ use wharf_journal::audit::{Anchors, AuditKey, Sealer};
 use wharf_ports::plan::Prepared;
 use wharf_ports::{
     AuditPage, AuditQuery, Batch, Body, Clock, CommitError, CostQuery, CostRow, FileQuery,
-    FileRecord, History, HistoryRecord, Lease, OpenAsk, RunPage, RunQuery, SealedRecord,
+    FileRecord, History, HistoryRecord, Lease, LeaseView, OpenAsk, RunPage, RunQuery, SealedRecord,
     StatsQuery, StatsRow, Store, StoreError, StoreSize, TraceQuery, WorldSize,
 };
-use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind, WorldId};
+use wharf_vocab::{AccountId, HoldId, NodeId, RunKey, Seq, ShardId, StreamId, StreamKind, WorldId};
 
 use crate::error::unavailable;
 use crate::readers::Readers;
@@ -160,7 +160,11 @@ impl Store for SqliteStore {
         self.act(move |writer| writer.acquire(&node, &shards, ttl_ms, clock.now()))
     }
 
-    fn renew(&self, node: NodeId, ttl_ms: u64) -> BoxFuture<'static, Result<(), StoreError>> {
+    fn renew(
+        &self,
+        node: NodeId,
+        ttl_ms: u64,
+    ) -> BoxFuture<'static, Result<LeaseView, StoreError>> {
         let clock = Arc::clone(&self.clock);
         self.act(move |writer| writer.renew(&node, ttl_ms, clock.now()))
     }
@@ -175,6 +179,21 @@ impl Store for SqliteStore {
         shards: Vec<ShardId>,
     ) -> BoxFuture<'static, Result<Vec<(StreamId, History)>, StoreError>> {
         self.readers.read(move |view| read::load_open(view, kind, &shards))
+    }
+
+    fn closed(
+        &self,
+        kind: StreamKind,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<StreamId>, StoreError>> {
+        self.readers.read(move |view| read::closed(view, kind, limit))
+    }
+
+    fn open_children(
+        &self,
+        parents: Vec<ShardId>,
+    ) -> BoxFuture<'static, Result<Vec<(RunKey, RunKey)>, StoreError>> {
+        self.readers.read(move |view| read::open_children(view, &parents))
     }
 
     fn history(

@@ -10,14 +10,31 @@ const UNITS: [(&str, u64); 4] =
 
 /// Reads a length of time of at least one millisecond.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let ms = quantity::duration_ms(text.trim()).filter(|ms| *ms > 0);
-    ms.map(Duration::from_millis)
-        .ok_or_else(|| "give a duration with a unit, such as 500ms, 30s, 5m or 1h30m".to_owned())
+    match quantity::duration_ms(text.trim()) {
+        Some(0) => Err("give a duration that is more than nothing, such as 1ms".to_owned()),
+        Some(ms) => Ok(Duration::from_millis(ms)),
+        None => Err("give a duration with a unit, such as 500ms, 30s, 5m or 1h30m".to_owned()),
+    }
 }
 
 /// The length of time in whole milliseconds.
 pub(crate) fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A length of time as it would be typed, such as `15m` or `1h30m`.
+pub(crate) fn length(ms: u64) -> String {
+    const PARTS: [(&str, u64); 5] =
+        [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+    let mut rest = ms;
+    let mut text = String::new();
+    for (unit, length) in PARTS {
+        if rest >= length {
+            text.push_str(&format!("{}{unit}", rest / length));
+            rest %= length;
+        }
+    }
+    text
 }
 
 /// Reads a number of bytes, more than none.

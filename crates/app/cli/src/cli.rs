@@ -13,8 +13,8 @@ use wharf_vocab::Code;
 
 use crate::commands::{
     agents, answer, artifacts, audit, backup, completions, conformance, console, costs, decide,
-    dev, doctor, explain, inbox, logs, mcp, migrate, new, operatives, operator, run, runs, secret,
-    service, status, token, tool, tools, up, worlds,
+    dev, doctor, env, explain, flow, inbox, logs, mcp, migrate, new, notify, operatives, operator,
+    run, runs, schedule, secret, service, status, token, tool, tools, trigger, up, worlds,
 };
 use crate::exit::Exit;
 use crate::failure::{CliError, Result};
@@ -68,14 +68,27 @@ enum Command {
     Up(up::UpArgs),
     /// Show how the core fares: runs, asks, providers, money and disk
     Status(status::StatusArgs),
+    /// Print the core's address and your token, for other programs
+    Env(env::EnvArgs),
     /// Open the console in a browser, signed in
     Console(console::ConsoleArgs),
     /// Run a tool and follow it to its end
     Run(Box<run::RunToolArgs>),
     /// List, follow, repeat, cancel and remove runs
     Runs(Box<runs::RunsArgs>),
+    /// Add, check, run and steer flows: several steps in a document
+    #[command(alias = "flows")]
+    Flow(Box<flow::FlowArgs>),
     /// Work on a tool or an agent: reload at every change, and call it from a prompt
     Dev(dev::DevArgs),
+    /// Start runs by the clock: add, list, pause and trigger schedules
+    #[command(alias = "schedules")]
+    Schedule(schedule::ScheduleArgs),
+    /// Let programs outside start runs by calling a hook
+    #[command(alias = "triggers")]
+    Trigger(trigger::TriggerArgs),
+    /// Tell people and programs outside what happens: asks, runs, agents, budgets
+    Notify(notify::NotifyArgs),
     /// Print what was written during a run, such as a traceback
     Logs(logs::RunLogArgs),
     /// List, add, approve and inspect tools
@@ -226,6 +239,7 @@ fn start(command: Command, context: &Context) -> Result<Exit> {
         Command::Migrate(args) => migrate::run(&args, context),
         Command::Doctor(args) => doctor::run(&args, context),
         Command::Explain(args) => explain::run(&args, context),
+        Command::Env(args) => env::run(&args, context),
         Command::New(args) => new::run(&args, context),
         Command::Sim(args) => conformance::simulate(&args, context),
         Command::Service(args) => service::run(args, context),
@@ -239,6 +253,7 @@ fn start(command: Command, context: &Context) -> Result<Exit> {
         Command::Console(args) => talk(console::run(args, context)),
         Command::Run(args) => talk(run::run(*args, context)),
         Command::Runs(args) => talk(runs::run(*args, context)),
+        Command::Flow(args) => talk(flow::run(*args, context)),
         Command::Logs(args) => talk(logs::run(args, context)),
         Command::Tools(args) => talk(tools::run(args, context)),
         Command::Agents(args) => talk(agents::run(args, context)),
@@ -253,6 +268,9 @@ fn start(command: Command, context: &Context) -> Result<Exit> {
         Command::Costs(args) => talk(costs::run(args, context)),
         Command::Audit(args) => talk(audit::run(args, context)),
         Command::Token(args) => talk(token::run(args, context)),
+        Command::Trigger(args) => talk(trigger::run(args, context)),
+        Command::Notify(args) => talk(notify::run(args, context)),
+        Command::Schedule(args) => talk(schedule::run(args, context)),
         Command::Operatives(args) => talk(operatives::run(args, context)),
         Command::Secret(args) => talk(secret::run(args, context)),
     }
@@ -330,9 +348,41 @@ mod tests {
             "wharf runs retry r1 --world w --set n=5 --set a.world=/x --unset m --in v --mode mock \
              --timeout 30s --budget-micro 5 --detach --quiet --json",
             "wharf status --json",
+            "wharf env --json",
             "wharf explain",
             "wharf explain tool.timeout --json",
             "wharf inbox show c3 --json",
+            "wharf trigger",
+            "wharf trigger list --world w --json",
+            "wharf trigger add t --webhook wharf/echo text=a --proof token --secret-file f --world w \
+             --body b --header h=x-a --query q=p --budget-micro 5 --allow llm/*",
+            "wharf trigger show t",
+            "wharf trigger pause t",
+            "wharf trigger resume t",
+            "wharf trigger remove t",
+            "wharf notify",
+            "wharf notify list --json",
+            "wharf notify add n --webhook https://a.example/x --on ask,run --status failed --world w \
+             --slack --allow-private",
+            "wharf notify add n --webhook - --on budget --on agent",
+            "wharf notify show n",
+            "wharf notify test n --json",
+            "wharf notify history n",
+            "wharf notify pause n",
+            "wharf notify resume n",
+            "wharf notify remove n",
+            "wharf schedule",
+            "wharf schedules list --world w --json",
+            "wharf schedule add n --every 15m wharf/echo text=a --catch-up none --overlap parallel",
+            "wharf schedule add n --at 2026-12-24T18:00 --tz Europe/Berlin wharf/echo --allow llm/*",
+            "wharf schedule add n --cron @daily wharf/echo --world w --mode mock --timeout 5s \
+             --budget-micro 5 --durability journal --input {} --out a.world=/x",
+            "wharf schedule show n",
+            "wharf schedule pause n",
+            "wharf schedule resume n --json",
+            "wharf schedule trigger n",
+            "wharf schedule remove n",
+            "wharf schedule history n --json",
             "wharf tokens list",
             "wharf secrets list",
             "wharf agent list",
@@ -468,6 +518,7 @@ mod tests {
             "wharf audit verify",
             "wharf migrate",
             "wharf migrate down --to 1",
+            "wharf migrate copy --to postgres://h/w --password-file p --dry-run",
             "wharf doctor",
             "wharf conformance agent-protocol --json --dir d -- python3 agent.py --flag",
             "wharf sim --seed 7 --steps 100",
@@ -518,6 +569,10 @@ mod tests {
             "wharf inbox show",
             "wharf agents logs hello -n 10001",
             "wharf runs list --status asleep",
+            "wharf notify add n --webhook https://a.example/x",
+            "wharf notify add n --on ask",
+            "wharf schedule add n wharf/echo",
+            "wharf schedule add n --every 15m --cron @daily wharf/echo",
             "wharf token create",
             "wharf token create --verb fly",
             "wharf token narrow",

@@ -13,6 +13,7 @@ use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use serde_json::Value;
 use wharf_client::{Client, Locator, RunFilter};
+use wharf_vocab::Code;
 
 use crate::plain;
 
@@ -41,32 +42,50 @@ pub(crate) fn with_values(command: Command) -> Command {
 
 fn with_completer(arg: Arg, is_ask: bool) -> Arg {
     let value = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
-    let completer = match value.as_deref() {
-        Some("TOOL") => ArgValueCompleter::new(|typed: &OsStr| offered(typed, What::Tools)),
-        Some("AGENT") => ArgValueCompleter::new(|typed: &OsStr| offered(typed, What::Agents)),
-        Some("SERVER") => ArgValueCompleter::new(|typed: &OsStr| offered(typed, What::McpServers)),
-        Some("RUN") => ArgValueCompleter::new(|typed: &OsStr| offered(typed, What::Runs)),
-        Some("WORLD") => ArgValueCompleter::new(|typed: &OsStr| offered(typed, What::Worlds)),
-        Some("ID") if is_ask => ArgValueCompleter::new(|typed: &OsStr| offered(typed, What::Asks)),
+    let what = match value.as_deref() {
+        Some("TOOL") => CompletionList::Tools,
+        Some("AGENT") => CompletionList::Agents,
+        Some("SERVER") => CompletionList::McpServers,
+        Some("RUN") => CompletionList::Runs,
+        Some("WORLD") => CompletionList::Worlds,
+        Some("FLOW") => CompletionList::Flows,
+        Some("SCHEDULE") => CompletionList::Schedules,
+        Some("TRIGGER") => CompletionList::Triggers,
+        Some("RECEIVER") => CompletionList::Receivers,
+        Some("SEAT") => CompletionList::Seats,
+        Some("CODE") => CompletionList::Codes,
+        Some("ID") if is_ask => CompletionList::Asks,
         _ => return arg,
     };
-    arg.add(completer)
+    arg.add(ArgValueCompleter::new(move |typed: &OsStr| offered(typed, what)))
 }
 
 /// What an argument can be.
 #[derive(Debug, Clone, Copy)]
-enum What {
+enum CompletionList {
     Tools,
     Agents,
     McpServers,
     Runs,
     Worlds,
     Asks,
+    Flows,
+    Schedules,
+    Triggers,
+    Receivers,
+    Seats,
+    /// Codes of errors, which the program knows without a core.
+    Codes,
 }
 
-fn offered(typed: &OsStr, what: What) -> Vec<CompletionCandidate> {
+fn offered(typed: &OsStr, what: CompletionList) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
-    let found = ask(what, &locator(std::env::args_os())).unwrap_or_default();
+    let found = match what {
+        CompletionList::Codes => {
+            Code::ALL.iter().map(|code| (code.as_str().to_owned(), None)).collect()
+        }
+        _ => ask(what, &locator(std::env::args_os())).unwrap_or_default(),
+    };
     let fitting = found.into_iter().filter(|(name, _)| name.starts_with(&*typed));
     fitting
         .map(|(name, help)| {
@@ -76,20 +95,26 @@ fn offered(typed: &OsStr, what: What) -> Vec<CompletionCandidate> {
 }
 
 /// Asks the core, at once or not at all.
-fn ask(what: What, locator: &Locator) -> Option<Vec<Candidate>> {
+fn ask(what: CompletionList, locator: &Locator) -> Option<Vec<Candidate>> {
     let client = Client::new(locator.clone()).ok()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     runtime.block_on(async { tokio::time::timeout(PATIENCE, list(&client, what)).await.ok()? })
 }
 
-async fn list(client: &Client, what: What) -> Option<Vec<Candidate>> {
+async fn list(client: &Client, what: CompletionList) -> Option<Vec<Candidate>> {
     let (list, name, help) = match what {
-        What::Tools => (client.tools().list().raw(), "tool_id", "description"),
-        What::Agents => (client.agents().list().raw(), "agent_id", "state"),
-        What::McpServers => (client.mcp_servers().list().raw(), "server_id", "state"),
-        What::Worlds => (client.worlds().list().raw(), "world", ""),
-        What::Runs => (client.runs().list(&RunFilter::default()).raw(), "run_id", "tool"),
-        What::Asks => (client.inbox().list().raw(), "ask_id", "title"),
+        CompletionList::Tools => (client.tools().list().raw(), "tool_id", "description"),
+        CompletionList::Agents => (client.agents().list().raw(), "agent_id", "state"),
+        CompletionList::McpServers => (client.mcp_servers().list().raw(), "server_id", "state"),
+        CompletionList::Worlds => (client.worlds().list().raw(), "world", ""),
+        CompletionList::Runs => (client.runs().list(&RunFilter::default()).raw(), "run_id", "tool"),
+        CompletionList::Asks => (client.inbox().list().raw(), "ask_id", "title"),
+        CompletionList::Flows => (client.flows().list().raw(), "name", "description"),
+        CompletionList::Schedules => (client.schedules().list(None).raw(), "name", "tool"),
+        CompletionList::Triggers => (client.triggers().list(None).raw(), "name", "tool"),
+        CompletionList::Receivers => (client.receivers().list().raw(), "name", "state"),
+        CompletionList::Seats => (client.seats().list().raw(), "sid", "desc"),
+        CompletionList::Codes => return None,
     };
     let (found, _) = list.first(CANDIDATES_MAX).await.ok()?;
     let text = |item: &Value, field: &str| item.get(field)?.as_str().map(str::to_owned);
@@ -179,6 +204,19 @@ mod tests {
         for name in ["run", "answer", "approve", "deny"] {
             assert!(count(command.find_subcommand(name).expect(name)) > 0, "{name}");
         }
+        for path in [
+            ["flow", "show"],
+            ["schedule", "pause"],
+            ["trigger", "show"],
+            ["notify", "test"],
+            ["operator", "remove"],
+            ["token", "create"],
+            ["mcp", "export"],
+        ] {
+            let command = path.iter().try_fold(&command, |at, name| at.find_subcommand(name));
+            assert!(count(command.expect("a command")) > 0, "{path:?}");
+        }
+        assert!(count(command.find_subcommand("explain").expect("a command")) > 0);
     }
 
     #[test]
@@ -196,9 +234,9 @@ mod tests {
     fn without_a_core_nothing_is_offered() {
         let dir = tempfile::tempdir().expect("a folder");
         let nobody = Locator { home: Some(dir.path().to_owned()), ..Locator::default() };
-        assert!(ask(What::Tools, &nobody).is_none());
+        assert!(ask(CompletionList::Tools, &nobody).is_none());
         let away = Locator::at("http://127.0.0.1:1", "t");
-        assert!(ask(What::Runs, &away).is_none());
+        assert!(ask(CompletionList::Runs, &away).is_none());
     }
 
     #[test]

@@ -220,6 +220,18 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[test]
+    fn a_misfit_says_what_would_fit() {
+        let colours = json!({"enum": ["red", "green"]});
+        let why = misfit(&colours, &json!("blue")).expect("none of them");
+        for part in ["blue", "red", "green"] {
+            assert!(why.contains(part), "{why}");
+        }
+        assert_eq!(misfit(&colours, &json!("red")), None);
+        let why = misfit(&json!({"type": "integer"}), &json!("many")).expect("no number");
+        assert!(why.contains("integer"), "{why}");
+    }
+
     /// Fills a form from typed lines; gives the answer and everything that was asked.
     fn fill(schema: &Value, typed: &str) -> (Option<Value>, String) {
         let mut out = Vec::new();

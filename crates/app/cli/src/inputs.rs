@@ -38,6 +38,25 @@ pub(crate) fn object(pairs: &[String], schema: Option<&Value>, code: Code) -> Re
     Ok(object)
 }
 
+/// The same for inputs in which expressions may stand: what has one is a text, whatever the schema
+/// says, and becomes what it gives when it is evaluated.
+pub(crate) fn templates(pairs: &[String], schema: Option<&Value>, code: Code) -> Result<Object> {
+    let has_expression = |pair: &&String| {
+        pair.split_once('=').is_some_and(|(key, text)| !key.is_empty() && text.contains("${"))
+    };
+    let (given, plain): (Vec<&String>, Vec<&String>) = pairs.iter().partition(has_expression);
+    let plain: Vec<String> = plain.into_iter().cloned().collect();
+    let mut object = object(&plain, schema, code)?;
+    let shape = schema.map(SchemaNode::new);
+    for (key, text) in given.iter().filter_map(|pair| pair.split_once('=')) {
+        field_of(shape, key, code)?;
+        if object.insert(key.to_owned(), Value::from(text)).is_some() {
+            return Err(CliError::usage(format!("{key} is given twice")));
+        }
+    }
+    Ok(object)
+}
+
 /// The schema of one input; an error if the object takes no such input.
 fn field_of<'a>(
     shape: Option<SchemaNode<'a>>,

@@ -110,7 +110,10 @@ impl<W: Write> Renderer<W> {
 
     fn event(&mut self, event: &Event) {
         match event {
-            Event::Queued(_) => self.phase("queued"),
+            Event::Queued(event) => match &event.reason {
+                Some(reason) => self.phase(&format!("queued: {}", plain::line(reason))),
+                None => self.phase("queued"),
+            },
             Event::Started(_) => self.phase("running"),
             Event::Text(event) => self.text(event),
             Event::Progress(event) => self.progress(event),

@@ -10,6 +10,8 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use wharf_ports::{Trouble, TroubleOver};
+use wharf_vocab::Fault;
 
 use crate::database::StoreAdmin;
 use crate::lock::HomeLock;
@@ -35,13 +37,20 @@ impl Anchoring {
         let is_ended = ended.clone();
         let task = tokio::spawn(async move {
             let mut pace = AnchorSchedule::default();
+            let mut rewinds = store.rewinds();
+            let mut trouble = Trouble::default();
             loop {
                 let last = is_ended.is_cancelled();
-                let grown = store.audit_growth();
-                if (last || pace.is_due(grown, Instant::now()))
-                    && let Err(fault) = anchors::write(&home, &*store).await
+                let rewound = store.rewinds();
+                if std::mem::replace(&mut rewinds, rewound) != rewound
+                    && let Err(fault) = anchors::set_aside(&home)
                 {
-                    tracing::warn!(%fault, "the audit could not be anchored");
+                    tracing::warn!(%fault, "anchors of records that are lost were not kept");
+                }
+                let grown = store.audit_growth();
+                if last || pace.is_due(grown, Instant::now()) {
+                    let written = anchors::write(&home, &*store).await;
+                    tell(&mut trouble, written.err().as_ref());
                 }
                 if last {
                     return lock;
@@ -63,6 +72,22 @@ impl Anchoring {
             tracing::warn!("the audit could not be anchored at the end");
         }
         lock
+    }
+}
+
+/// Says that no anchor can be written, and when one could be again.
+fn tell(trouble: &mut Trouble, fault: Option<&Fault>) {
+    match fault {
+        Some(fault) => {
+            if let Some(failed) = trouble.failed() {
+                tracing::warn!(%fault, failed, "the audit could not be anchored");
+            }
+        }
+        None => {
+            if let Some(TroubleOver { failed, seconds }) = trouble.over() {
+                tracing::info!(failed, seconds, "the audit is anchored again");
+            }
+        }
     }
 }
 
@@ -95,7 +120,60 @@ impl AnchorSchedule {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use tracing_subscriber::fmt::MakeWriter;
+    use wharf_vocab::Code;
+
     use super::*;
+
+    /// What was logged.
+    #[derive(Clone, Default)]
+    struct Told(Arc<Mutex<Vec<u8>>>);
+
+    impl Told {
+        fn text(&self) -> String {
+            String::from_utf8_lossy(&self.0.lock().expect("not poisoned")).into_owned()
+        }
+    }
+
+    impl std::io::Write for Told {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("not poisoned").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl<'a> MakeWriter<'a> for Told {
+        type Writer = Self;
+        fn make_writer(&'a self) -> Self {
+            self.clone()
+        }
+    }
+
+    #[test]
+    fn what_fails_all_the_time_is_not_told_all_the_time() {
+        let (mut trouble, told) = (Trouble::default(), Told::default());
+        let fault = Fault::new(Code::StoreUnavailable, "no room");
+        let log = tracing_subscriber::fmt().with_ansi(false).with_writer(told.clone()).finish();
+        tracing::subscriber::with_default(log, || {
+            for _ in 0..100 {
+                tell(&mut trouble, Some(&fault));
+            }
+            for _ in 0..100 {
+                tell(&mut trouble, None);
+            }
+        });
+        let all = told.text();
+        let lines: Vec<&str> = all.lines().collect();
+        assert_eq!(lines.len(), 2, "{all}");
+        assert!(lines[0].contains("WARN") && lines[0].contains("no room"), "{all}");
+        assert!(lines[1].contains("INFO") && lines[1].contains("failed=100"), "{all}");
+    }
 
     #[test]
     fn the_audit_is_anchored_when_it_rests_and_every_few_seconds_while_it_grows() {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use wharf_journal::audit::Anchors;
+use wharf_ports::{Clock as _, SystemClock};
 use wharf_vocab::{Fault, Timestamp};
 
 use crate::database::StoreAdmin;
@@ -33,9 +34,13 @@ pub(crate) fn kept(home: &Home) -> (Anchors, Vec<String>) {
     (anchors, findings)
 }
 
-/// Writes down how far the audit has come.
+/// Writes down how far the audit has come. Anchors that the database does not reach any more are
+/// kept under another name.
 pub(crate) async fn write(home: &Home, store: &dyn StoreAdmin) -> Result<(), Fault> {
     let anchors = store.anchors().await.map_err(|error| fault::of_store(&error))?;
+    if is_behind(home, &anchors) {
+        set_aside(home)?;
+    }
     let text = serde_json::to_vec(&anchors).unwrap_or_default();
     files::replace(&home.anchors_file(), &text).map_err(|error| home.unwritable(&error))
 }
@@ -47,25 +52,40 @@ pub(crate) async fn compare(
     store: &dyn StoreAdmin,
     now: Timestamp,
 ) -> Result<(), Fault> {
-    let heads = store.anchors().await.map_err(|error| fault::of_store(&error))?.heads;
-    let reached: BTreeMap<_, _> = heads.iter().map(|head| (head.shard, head)).collect();
-    let current = home.anchors_file();
-    let Ok(Some(text)) = files::read(&current) else { return Ok(()) };
-    let known = serde_json::from_slice::<Anchors>(&text).unwrap_or_default().heads;
-    let is_behind = known.iter().any(|anchor| {
-        reached
-            .get(&anchor.shard)
-            .is_none_or(|head| head.n < anchor.n || (head.n == anchor.n && head.mac != anchor.mac))
-    });
-    if !is_behind {
+    let reached = store.anchors().await.map_err(|error| fault::of_store(&error))?;
+    if !is_behind(home, &reached) {
         return Ok(());
     }
     tracing::error!(
         "the audit does not reach its anchors: records were cut off, or an older copy of the \
          database was put in its place; see `wharf audit verify`"
     );
+    keep_as(home, now)
+}
+
+/// Whether the database does not reach what the home's anchors say.
+fn is_behind(home: &Home, reached: &Anchors) -> bool {
+    let reached: BTreeMap<_, _> = reached.heads.iter().map(|head| (head.shard, head)).collect();
+    let Ok(Some(text)) = files::read(&home.anchors_file()) else { return false };
+    let known = serde_json::from_slice::<Anchors>(&text).unwrap_or_default().heads;
+    known.iter().any(|anchor| {
+        reached
+            .get(&anchor.shard)
+            .is_none_or(|head| head.n < anchor.n || (head.n == anchor.n && head.mac != anchor.mac))
+    })
+}
+
+/// Keeps the anchors under a name of their own, since the database has lost what they stand for.
+pub(crate) fn set_aside(home: &Home) -> Result<(), Fault> {
+    match home.anchors_file().exists() {
+        true => keep_as(home, SystemClock.now()),
+        false => Ok(()),
+    }
+}
+
+fn keep_as(home: &Home, now: Timestamp) -> Result<(), Fault> {
     let aside = home.run_folder().join(format!("audit.anchors.{}", now.0));
-    std::fs::rename(&current, &aside).map_err(|error| home.unwritable(&error))
+    std::fs::rename(home.anchors_file(), &aside).map_err(|error| home.unwritable(&error))
 }
 
 fn anchor_files(home: &Home) -> Vec<PathBuf> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_engine::Handle;
+use wharf_engine::{EngineOptions, Handle};
 use wharf_http::{
     AuditVerdict, Auditor, CoreInfo, CoreStatus, Doctor, Finding, Fix, HttpLimits, HttpListener,
     HttpServer, OwnerToken,
@@ -107,37 +107,20 @@ struct PreparedHome {
 impl Core {
     /// Starts a core; when this returns, it is ready and its home says so.
     pub async fn start(options: CoreOptions) -> Result<Self, Fault> {
-        let CoreOptions {
-            home,
-            listen,
-            socket,
-            tls,
-            behind_proxy,
-            origins,
-            console_dir,
-            limits,
-            grace,
-            drain,
-            shim,
-        } = options;
-        let console = console::mount(console_dir)?;
-        let listen = socket.as_ref().and_then(|socket| socket.local_addr().ok()).or(listen);
-        let settings = Settings::load(&home)?.with_tls(tls).with_options(listen, behind_proxy)?;
-        let settings = settings.with_origins(origins)?;
+        let console = console::mount(options.console_dir.clone())?;
+        let settings = settings_of(&options)?;
         let tls = {
             let named = settings.tls.clone();
             blocking(move || tls::open(named)).await?
         };
+        let home = options.home.clone();
         let PreparedHome { lock, owner_token, audit_key, vault, node, seed } = {
             let home = home.clone();
             blocking(move || prepare(&home)).await?
         };
         let home_id = console::home_id(&node);
         // A taken port is noticed before the database is touched.
-        let listener = match socket.as_ref().and_then(|socket| socket.try_clone().ok()) {
-            Some(socket) => HttpListener::adopt(socket)?,
-            None => HttpListener::bind(settings.listen, &limits)?,
-        };
+        let listener = listener_of(&options, &settings)?;
         let url = url_of(listener.addr(), tls.as_ref());
         let renewal = tls::Renewal::begin(&home, tls.as_ref())?;
         let clock: Arc<dyn Clock> = Arc::new(SteadyClock::system());
@@ -147,23 +130,19 @@ impl Core {
         let vault: Arc<dyn Vault> = Arc::new(vault);
         let mut storage = Storage::open(&home, &settings.artifacts).await?;
         let telemetry = Telemetry::prepare(settings.telemetry.clone(), &node);
-        let engine = wharf_engine::EngineOptions {
+        let engine = EngineOptions {
             traces: telemetry.options(),
             objects: Some(Arc::clone(&storage.objects)),
-            origins: settings.artifacts.origins.clone(),
             keyring: vault.keyring().await?,
-            policy: settings.policy.clone(),
-            retention: settings.retention.clone(),
-            redaction: settings.redaction.compile()?,
-            input_checks: settings.agent_rules.input_checks(),
-            held_bytes_max: settings.runs_memory_bytes,
-            home: std::env::var("HOME").ok().filter(|home| home.starts_with('/')),
-            ..wharf_engine::EngineOptions::new(node.clone(), store.clone(), clock, seed)
+            ..engine_options(
+                &settings,
+                EngineOptions::new(node.clone(), store.clone(), clock, seed),
+            )?
         };
         let handle = Handle::start(engine).await.map_err(|error| fault::of_store(&error))?;
         storage.serve(Arc::new(handle.clone()));
         let around = EdgeParts { home: &home, settings: &settings, handle: &handle, vault: &vault };
-        let edges = match around.edges(shim, storage.origin(), &url).await {
+        let edges = match around.edges(options.shim, storage.origin(), &url).await {
             Ok(edges) => edges,
             Err(fault) => {
                 handle.stop(Duration::ZERO).await;
@@ -187,7 +166,7 @@ impl Core {
                 hosts: settings.hosts,
                 origins: settings.origins,
                 tls: tls.clone(),
-                behind_proxy,
+                behind_proxy: options.behind_proxy,
                 home_id,
                 node: Some(node),
                 agents: Some(Arc::new(edges.hosted.agents.control().clone())),
@@ -200,7 +179,7 @@ impl Core {
                 auditor: Some(auditor_of(home.clone())),
                 mounts,
                 owner,
-                limits,
+                limits: options.limits,
             },
         );
         let sweeping = SweepTask::begin(handle.clone());
@@ -218,8 +197,8 @@ impl Core {
             telemetry,
             owner_token,
             anchoring,
-            grace,
-            drain,
+            grace: options.grace,
+            drain: options.drain,
         };
         match core.announce() {
             Ok(()) => Ok(core),
@@ -310,6 +289,37 @@ impl Core {
         let written = files::replace(&self.home.core_file(), &text);
         written.map_err(|error| self.home.unwritable(&error))
     }
+}
+
+/// What the home, the environment and the command line say together.
+fn settings_of(options: &CoreOptions) -> Result<Settings, Fault> {
+    let inherited = options.socket.as_ref().and_then(|socket| socket.local_addr().ok());
+    Settings::load(&options.home)?
+        .with_tls(options.tls.clone())
+        .with_options(inherited.or(options.listen), options.behind_proxy)?
+        .with_origins(options.origins.clone())
+}
+
+/// The socket of the API: one that was handed over, or a new one.
+fn listener_of(options: &CoreOptions, settings: &Settings) -> Result<HttpListener, Fault> {
+    match options.socket.as_ref().and_then(|socket| socket.try_clone().ok()) {
+        Some(socket) => HttpListener::adopt(socket),
+        None => HttpListener::bind(settings.listen, &options.limits),
+    }
+}
+
+/// What the settings say about an engine.
+fn engine_options(settings: &Settings, engine: EngineOptions) -> Result<EngineOptions, Fault> {
+    Ok(EngineOptions {
+        origins: settings.artifacts.origins.clone(),
+        policy: settings.policy.clone(),
+        retention: settings.retention.clone(),
+        redaction: settings.redaction.compile()?,
+        input_checks: settings.agent_rules.input_checks(),
+        held_bytes_max: settings.runs_memory_bytes,
+        home: std::env::var("HOME").ok().filter(|home| home.starts_with('/')),
+        ..engine
+    })
 }
 
 /// The address of an API that listens there, as a client on this machine uses it. With TLS it is

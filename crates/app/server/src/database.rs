@@ -12,7 +12,7 @@ use wharf_ports::{Store, StoreError};
 use wharf_store_postgres::PostgresStore;
 use wharf_store_sqlite::SqliteStore;
 
-pub(crate) use place::{Database, SchemaStatus, wait};
+pub(crate) use place::{Database, DatabaseSchema, wait};
 
 /// What a core asks of its store beside what the engine asks.
 pub(crate) trait StoreAdmin: Store {
@@ -21,6 +21,11 @@ pub(crate) trait StoreAdmin: Store {
 
     /// How many commits have added to the audit since the store was opened.
     fn audit_growth(&self) -> u64;
+
+    /// How often shards were found to have lost something that was reported as committed.
+    fn rewinds(&self) -> u64 {
+        0
+    }
 
     /// How large it was when that was last found out.
     fn known_bytes(&self) -> Option<u64>;
@@ -48,6 +53,10 @@ impl StoreAdmin for SqliteStore {
 }
 
 impl StoreAdmin for PostgresStore {
+    fn rewinds(&self) -> u64 {
+        Self::rewinds(self)
+    }
+
     fn anchors(&self) -> BoxFuture<'static, Result<Anchors, StoreError>> {
         Self::anchors(self)
     }

@@ -1,6 +1,8 @@
 //! `wharf up --demo`: the example agents, added, approved and started, and an example tool server
 //! that starts with its first run.
 
+pub(crate) mod tour;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -6,7 +6,6 @@ mod files;
 mod place;
 mod running;
 mod sandbox;
-mod telemetry;
 
 pub use wharf_vocab::Verdict;
 
@@ -53,7 +52,7 @@ pub fn check(home: &Home, deep: bool) -> Vec<Check> {
         checks.extend(place::certificate(settings));
         checks.extend(database::checks(home, &settings.store));
         checks.extend(files::checks(home, settings, deep));
-        checks.extend(telemetry::check(settings));
+        checks.extend(running::collector(settings));
     }
     checks.extend(running::checks(home));
     checks

@@ -11,6 +11,7 @@ use wharf_engine::Handle;
 use wharf_hosting::Control;
 use wharf_http::{CoreStatus, Mount, OwnerToken};
 use wharf_mcp::{McpClientOptions, McpEdge, McpEdgeOptions, McpNews};
+use wharf_notify::{NotifyEdge, NotifyOptions};
 use wharf_operator::OperatorEdge;
 use wharf_ports::vault::Vault;
 use wharf_tool::ToolEdge;
@@ -27,6 +28,8 @@ pub(crate) struct Edges {
     operators: OperatorEdge,
     peers: ToolEdge,
     mcp: McpEdge,
+    notify: NotifyEdge,
+    vault: Arc<dyn Vault>,
 }
 
 /// What steers the providers that the core launches, or dials.
@@ -59,7 +62,13 @@ impl EdgeParts<'_> {
         let hosted = self.host(shim, origin, mcp.news()).await?;
         let operators = self.operators(url).await?;
         let peers = ToolEdge::start(wharf_tool::ToolEdgeOptions::new(self.handle.clone())).await;
-        Ok(Edges { hosted, operators, peers, mcp })
+        let notify = NotifyEdge::start(NotifyOptions {
+            handle: self.handle.clone(),
+            vault: Arc::clone(self.vault),
+            console: self.settings.operators.base_url.clone().unwrap_or_else(|| url.to_owned()),
+        });
+        let vault = Arc::clone(self.vault);
+        Ok(Edges { hosted, operators, peers, mcp, notify, vault })
     }
 
     /// The edges that launch: agents, tool servers and MCP servers.
@@ -121,6 +130,7 @@ impl Edges {
         let graphql = wharf_graphql::router(wharf_graphql::GraphqlOptions {
             mcp: Some(Arc::new(self.hosted.mcp.clone())),
             status: Some(Arc::clone(status)),
+            vault: Some(Arc::clone(&self.vault)),
             ..wharf_graphql::GraphqlOptions::new(handle.clone(), Arc::new(bearer))
         });
         let graphql = Mount { own_doors: true, ..Mount::new("/graphql", graphql) };
@@ -153,6 +163,7 @@ impl Edges {
 
     /// Ends all of them, once the engine takes nothing new.
     pub(crate) async fn stop(&self) {
+        self.notify.stop();
         tokio::join!(self.operators.stop(), self.peers.stop(), self.mcp.stop());
         // What launched providers still do is taken up again at the next start, or given up there.
         let Hosted { agents, tools, mcp } = &self.hosted;

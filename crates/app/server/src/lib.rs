@@ -36,6 +36,7 @@ pub use core::{Core, CoreOptions};
 pub use home::Home;
 pub use up::{Ready, Signals, UpOptions, up};
 pub use wharf_console::documents;
+pub use wharf_hosting::FolderRules;
 pub use wharf_http::{CoreInfo, HttpLimits};
 pub use wharf_tls::CertFiles;
 

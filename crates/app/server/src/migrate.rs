@@ -1,13 +1,17 @@
 //! Brings the database of a home to another version. No core may use the home meanwhile.
 
+mod copy;
+
 use serde::Serialize;
 use wharf_ports::StoreError;
 use wharf_vocab::{Code, Fault};
 
-use crate::database::{Database, SchemaStatus};
+use crate::database::{Database, DatabaseSchema};
 use crate::lock::HomeLock;
 use crate::settings::Settings;
 use crate::{Home, fault};
+
+pub use copy::{CopyOptions, DatabaseCopied, copy};
 
 /// The versions of a database.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -99,7 +103,7 @@ fn alone(home: &Home) -> Result<HomeLock, Fault> {
     HomeLock::take(home)
 }
 
-fn shown(status: Result<SchemaStatus, StoreError>) -> Result<MigrationStatus, Fault> {
+fn shown(status: Result<DatabaseSchema, StoreError>) -> Result<MigrationStatus, Fault> {
     let status = status.map_err(|error| fault::of_store(&error))?;
     let steps = (1..).zip(status.steps).map(|(version, name)| Migration { version, name });
     let (applied, pending) = steps.partition(|step| step.version <= status.current);

@@ -6,7 +6,6 @@ mod mcp;
 mod models;
 mod operators;
 mod policy;
-mod retention;
 mod rules;
 mod store;
 mod tables;
@@ -24,6 +23,7 @@ use wharf_vocab::{Code, Fault, SandboxLevel, ToolId};
 use crate::Home;
 use crate::database::Database;
 use crate::fault::sentence;
+pub(crate) use store::StoreTarget;
 
 const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7420);
 const STORE_DEFAULT: &str = "wharf.db";
@@ -106,17 +106,17 @@ struct SettingsFile {
     http: Http,
     store: store::StoreTable,
     agents: agents::Agents,
-    artifacts: artifacts::File,
+    artifacts: artifacts::ArtifactsTable,
     redaction: tables::Redaction,
     approvals: policy::Approvals,
     policy: Vec<policy::PolicyRule>,
-    retention: Vec<retention::Rule>,
+    retention: Vec<policy::RetentionTable>,
     tools: tables::ToolServerSettings,
     operators: operators::Operators,
     mcp: mcp::McpSettings,
     models: models::Models,
     runs: tables::Runs,
-    telemetry: telemetry::File,
+    telemetry: telemetry::TelemetryTable,
     log: LogFile,
 }
 
@@ -184,7 +184,7 @@ impl Settings {
             agent_limits: file.agents.limits.into(),
             redaction: file.redaction,
             policy: policy::to_policy(&file.approvals, file.policy),
-            retention: retention::to_rules(file.retention),
+            retention: policy::to_retention(file.retention),
             artifacts: file.artifacts.settle(home.path(), var)?,
             tools: file.tools,
             operators: file.operators.checked()?,

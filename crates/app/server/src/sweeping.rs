@@ -1,4 +1,5 @@
-//! Clears away, from time to time, what worlds keep no longer and what runs left behind.
+//! Clears away, from time to time, what worlds keep no longer and what runs left behind; keeps the
+//! time of schedules, and starts what triggers owe.
 
 use std::time::Duration;
 
@@ -26,11 +27,16 @@ pub(crate) struct SweepTask {
     sweep: JoinHandle<()>,
     shred: JoinHandle<()>,
     purge: JoinHandle<()>,
+    schedules: JoinHandle<()>,
+    triggers: JoinHandle<()>,
 }
 
 impl SweepTask {
     pub(crate) fn begin(handle: Handle) -> Self {
         let (shredded, purged) = (handle.clone(), handle.clone());
+        let (clock, inside) = (handle.clone(), handle.clone());
+        let triggers = tokio::spawn(async move { inside.triggers().start_owed().await });
+        let schedules = tokio::spawn(async move { clock.schedules().keep_time().await });
         let shred = tokio::spawn(async move {
             loop {
                 shred(&shredded).await;
@@ -50,10 +56,10 @@ impl SweepTask {
             loop {
                 work_off(&purged).await;
                 // What failed is tried again after a while.
-                let _ = tokio::time::timeout(PURGE_AGAIN, purged.runs().purge_ordered()).await;
+                let _ = tokio::time::timeout(PURGE_AGAIN, purged.purges().purge_ordered()).await;
             }
         });
-        Self { sweep, shred, purge }
+        Self { sweep, shred, purge, schedules, triggers }
     }
 
     /// What is half done is done again the next time.
@@ -61,16 +67,18 @@ impl SweepTask {
         self.sweep.abort();
         self.shred.abort();
         self.purge.abort();
+        self.schedules.abort();
+        self.triggers.abort();
     }
 }
 
 /// Orders to remove runs, also those of a core that ended.
 async fn work_off(handle: &Handle) {
-    match handle.runs().work_off_purges().await {
+    match handle.purges().work_off_purges().await {
         Ok(PurgedRuns { purged: 0, .. }) => {}
         Ok(PurgedRuns { purged, kept }) => {
             tracing::info!(purged, kept, "runs went as ordered");
-            if let Err(fault) = handle.runs().shrink_store().await {
+            if let Err(fault) = handle.purges().shrink_store().await {
                 tracing::warn!(code = %fault.code, "the database was not made smaller");
             }
         }
@@ -81,7 +89,7 @@ async fn work_off(handle: &Handle) {
 /// Values of runs that ended with hashes in their place.
 async fn shred(handle: &Handle) {
     for _ in 0..SHRED_TRIES {
-        match handle.runs().shred_values().await {
+        match handle.purges().shred_values().await {
             Ok(true) => return,
             Ok(false) => tokio::time::sleep(SHRED_AGAIN).await,
             Err(fault) => return tracing::warn!(code = %fault.code, "values were not shredded"),
@@ -104,7 +112,7 @@ async fn sweep(handle: &Handle) {
             Ok(_) => {}
             Err(fault) => tracing::warn!(%world, code = %fault.code, "a world was not swept"),
         }
-        match handle.runs().retain(&Caller::owner(), &view.world).await {
+        match handle.purges().retain(&Caller::owner(), &view.world).await {
             Ok(PurgedRuns { purged: 0, .. }) => {}
             Ok(PurgedRuns { purged, kept }) => {
                 tracing::info!(%world, purged, kept, "runs went that are kept no longer");
@@ -112,7 +120,17 @@ async fn sweep(handle: &Handle) {
             Err(fault) => tracing::warn!(%world, code = %fault.code, "old runs were not removed"),
         }
     }
+    match handle.purges().purge_told().await {
+        Ok(0) => {}
+        Ok(gone) => tracing::info!(gone, "notifications went that are owed no more"),
+        Err(fault) => tracing::warn!(code = %fault.code, "old notifications were not removed"),
+    }
     purge_removed(handle).await;
+    match handle.flows().forget_inline().await {
+        Ok(0) => {}
+        Ok(flows) => tracing::info!(flows, "flows that came with requests went with their runs"),
+        Err(fault) => tracing::warn!(code = %fault.code, "flows of requests were not removed"),
+    }
     match handle.files().collect_removed().await {
         Ok((0, _)) => {}
         Ok((leftovers, bytes)) => {
@@ -124,14 +142,14 @@ async fn sweep(handle: &Handle) {
 
 /// Runs of worlds that were removed with them, and then the room that nothing uses.
 async fn purge_removed(handle: &Handle) {
-    match handle.runs().purge_removed().await {
+    match handle.purges().purge_removed().await {
         Ok(PurgedRuns { purged: 0, .. }) => {}
         Ok(PurgedRuns { purged, kept }) => {
             tracing::info!(purged, kept, "runs of removed worlds went");
         }
         Err(fault) => tracing::warn!(code = %fault.code, "runs of removed worlds were left"),
     }
-    if let Err(fault) = handle.runs().shrink_store().await {
+    if let Err(fault) = handle.purges().shrink_store().await {
         tracing::warn!(code = %fault.code, "the database was not made smaller");
     }
 }

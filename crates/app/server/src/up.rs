@@ -73,6 +73,7 @@ pub async fn up(options: UpOptions, on_ready: impl FnOnce(&Ready) + Send) -> Res
     let core = Core::start(options).await?;
     if demo {
         demo::furnish(&home, core.agents(), core.tools()).await;
+        demo::tour::set_up(&home).await;
     }
     let tools = core.handle().providers().tools().len();
     let http = core.http_url();

@@ -1,5 +1,6 @@
 //! Talks to a core over HTTP. It knows how to ask and what errors look like, not what is asked.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +54,19 @@ impl Client {
     #[must_use]
     pub fn base_url(&self) -> &str {
         self.core.target.url.as_str().trim_end_matches('/')
+    }
+
+    /// The token that requests are sent with.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.core.target.token
+    }
+
+    /// Whether the core's address is one of this machine alone.
+    pub(crate) fn is_near(&self) -> bool {
+        let host = self.core.target.url.host_str().unwrap_or_default();
+        let number = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        host == "localhost" || number.is_ok_and(|number| number.is_loopback())
     }
 
     /// A name for the core that stays the same when its port changes.

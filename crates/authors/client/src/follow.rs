@@ -27,7 +27,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-type Pieces = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>;
+type ByteStream = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>;
 
 /// What a follower reports.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ pub struct Follower {
     world: Option<String>,
     after: u64,
     parser: sse::Parser,
-    pieces: Option<Pieces>,
+    pieces: Option<ByteStream>,
     pause: Duration,
     outage: Option<Outage>,
 }
@@ -176,7 +176,7 @@ impl Follower {
         }
     }
 
-    async fn open(&mut self) -> Result<Pieces> {
+    async fn open(&mut self) -> Result<ByteStream> {
         self.client = self.client.found_again()?;
         let after = self.after.to_string();
         let path = ["v1", "runs", &self.run, "events"];

@@ -37,8 +37,8 @@ mod scripted;
 mod trust;
 
 pub use api::{
-    Agents, Audit, AuditFilter, Inbox, LogFollower, McpServers, Operatives, Providers, RunFilter,
-    Runs, Seats, Secrets, Tokens, Tools, Worlds,
+    Agents, Audit, AuditFilter, Flows, Inbox, LogFollower, McpServers, Operatives, Providers,
+    Receivers, RunFilter, Runs, Schedules, Seats, Secrets, Tokens, Tools, Triggers, Worlds,
 };
 pub use call::{Call, List};
 pub use client::Client;

@@ -22,7 +22,7 @@ pub(crate) async fn followed(
     tokio::spawn(async move {
         let result = async {
             let key = begun.await?.run.key.clone();
-            watched(handle.runs().follow(caller, &key, stop).await?, &told).await
+            watched(handle.run_events().follow(caller, &key, stop).await?, &told).await
         };
         let result = result.await;
         drop(told);

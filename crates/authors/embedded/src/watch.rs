@@ -89,7 +89,7 @@ impl Embedded {
     /// Watches a run from its beginning. A slow reader never slows it down.
     pub async fn watch(&self, run: &RunKey) -> Result<Watch, Fault> {
         Ok(Watch {
-            events: self.inner.handle.runs().watch(run, Seq(0)).await?,
+            events: self.inner.handle.run_events().watch(run, Seq(0)).await?,
             run: run.run.clone(),
         })
     }

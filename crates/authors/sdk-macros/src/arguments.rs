@@ -31,7 +31,8 @@ impl Arguments {
                 arguments.terms.push(quote!(.#method(#given)));
             } else {
                 let known = "`#[tool]` knows `name = \"…\"`, `description = \"…\"`, \
-                             `side_effects = …`, `requires_directive = …` and `sdk = \"…\"`";
+                             `side_effects = …`, `requires_directive = …`, `durable = …` and \
+                             `sdk = \"…\"`";
                 return Err(meta.error(known));
             }
             Ok(())
@@ -43,7 +44,7 @@ impl Arguments {
 
 /// Whether a word says something that is so or not.
 fn is_term(word: &Ident) -> bool {
-    word == "side_effects" || word == "requires_directive"
+    word == "side_effects" || word == "requires_directive" || word == "durable"
 }
 
 /// A name that the SDK would refuse is refused here already.

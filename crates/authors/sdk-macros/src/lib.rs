@@ -13,8 +13,9 @@ use proc_macro::TokenStream;
 ///
 /// The constant is called like the function, in capitals. The tool is called like the function,
 /// too, with dashes for underscores, unless `name = "…"` says otherwise. Its description is the
-/// doc comment, unless `description = "…"` says otherwise. `side_effects = false` and
-/// `requires_directive = true` say what the methods of the definition of these names say.
+/// doc comment, unless `description = "…"` says otherwise. `side_effects = false`,
+/// `requires_directive = true` and `durable = true` say what the methods of the definition of these
+/// names say.
 ///
 /// The function takes the input, by value, and may take the `Cx` of the call. It gives a
 /// `Result<Output, Fault>`. A function without an input is a tool that takes `()`.

@@ -37,6 +37,10 @@ pub struct Call {
     pub attempt: u32,
     /// Real or pretended.
     pub mode: Mode,
+    /// The attempt's place in its trace, as W3C Trace Context writes it.
+    pub traceparent: Option<String>,
+    /// What tracing systems on the way have added.
+    pub tracestate: Option<String>,
     /// Inputs as they came: values, addresses, paths.
     pub inputs: Object,
     /// Where outputs go, by key: addresses or paths.

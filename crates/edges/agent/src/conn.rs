@@ -26,7 +26,7 @@ use wharf_wire::agent_v1::{
 };
 
 use crate::admit::Origin;
-use crate::invoke::{ChildUpdate, Invokes, TIDINGS_WAITING_MAX};
+use crate::invoke::{Invokes, TIDINGS_WAITING_MAX, Tidings};
 use crate::shared::{AgentBounds, AgentHub};
 use crate::to_wire;
 
@@ -55,7 +55,7 @@ struct AgentConnection {
     ready: mpsc::Sender<ReadyCall>,
     prepared: mpsc::Receiver<ReadyCall>,
     invokes: Invokes,
-    tidings: mpsc::Receiver<ChildUpdate>,
+    tidings: mpsc::Receiver<Tidings>,
     offered: Vec<ToolDefinition>,
     /// When what it offers is to be written down, if it has changed.
     offer_at: Option<Instant>,
@@ -87,8 +87,8 @@ struct AgentPeer {
 enum ConnMessage {
     /// The core wants something.
     Command(InboxCommand),
-    /// A child has something to tell.
-    Told(ChildUpdate),
+    /// A child has something to tell, or a value is known.
+    Told(Tidings),
     /// The files of a call are there, or are not to be had.
     Ready(Box<ReadyCall>),
     /// What the agent offers is to be written down.

@@ -44,6 +44,7 @@ pub(crate) fn tool(
         mock: says("mock"),
         idempotency: keys.is_some(),
         reattach: false,
+        durable: says("durable"),
         timeout_ms: None,
         max_cost_micro: None,
         durability: Durability::Journal,

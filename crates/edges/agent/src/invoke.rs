@@ -6,19 +6,29 @@
 
 use std::collections::HashMap;
 
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::{Caller, Progress};
-use wharf_engine::{AttemptRef, FollowEvent, Handle, NewRun};
+use wharf_engine::{AttemptRef, FollowEvent, Handle, NewRun, StepRun};
 use wharf_hosting::Tasks;
 use wharf_protocol::agent::{CallOutcome, CoreLimits, InvokeReceived};
-use wharf_vocab::{Code, Fault, RunKey, ToolId};
-use wharf_wire::agent_v1::{CallId, Chunk, InvokeId};
+use wharf_vocab::{Code, Fault, RunKey, StepName, ToolId};
+use wharf_wire::agent_v1::{CallId, Chunk, InvokeId, StepLocal};
 
 use crate::to_wire;
 
 /// News of all children of a connection that may wait for it.
 pub(crate) const TIDINGS_WAITING_MAX: usize = 64;
+
+/// What the agent is to be told of what it asked for.
+#[derive(Debug)]
+pub(crate) enum Tidings {
+    /// Of a child.
+    Child(ChildUpdate),
+    /// Of a value that durable code keeps.
+    Kept(KeptLocal),
+}
 
 /// What a child has to tell the agent.
 #[derive(Debug)]
@@ -35,22 +45,42 @@ pub(crate) enum ChildUpdateKind {
     Ended(CallOutcome),
 }
 
+/// What became of a value that durable code keeps.
+#[derive(Debug)]
+pub(crate) struct KeptLocal {
+    pub(crate) call_id: CallId,
+    pub(crate) step: StepName,
+    pub(crate) kept: Result<Option<Value>, Fault>,
+}
+
 /// The calls that a connection's agent has open through the core.
 #[derive(Debug)]
 pub(crate) struct Invokes {
     open: HashMap<InvokeId, OpenChild>,
-    tidings: mpsc::Sender<ChildUpdate>,
+    tidings: mpsc::Sender<Tidings>,
     tasks: Tasks,
 }
 
 #[derive(Debug)]
 struct OpenChild {
     parent: CallId,
+    /// Cancels the run.
     stop: CancellationToken,
+    /// Stops following it and leaves it be.
+    leave: CancellationToken,
+    /// Set if it is a step of durable code, which the next attempt asks for again.
+    is_step: bool,
+}
+
+impl OpenChild {
+    /// The call that it was made for is over.
+    fn orphan(&self) {
+        if self.is_step { self.leave.cancel() } else { self.stop.cancel() }
+    }
 }
 
 impl Invokes {
-    pub(crate) fn new(tidings: mpsc::Sender<ChildUpdate>, tasks: Tasks) -> Self {
+    pub(crate) fn new(tidings: mpsc::Sender<Tidings>, tasks: Tasks) -> Self {
         Self { open: HashMap::new(), tidings, tasks }
     }
 
@@ -64,9 +94,14 @@ impl Invokes {
         caller: Caller,
         received: InvokeReceived,
     ) {
-        let stop = CancellationToken::new();
+        let (stop, leave) = (CancellationToken::new(), CancellationToken::new());
         let invoke_id = received.invoke_id.clone();
-        let open = OpenChild { parent: received.parent_call_id.clone(), stop: stop.clone() };
+        let open = OpenChild {
+            parent: received.parent_call_id.clone(),
+            stop: stop.clone(),
+            leave: leave.clone(),
+            is_step: received.step.is_some(),
+        };
         self.open.insert(invoke_id.clone(), open);
         let child = ChildRun {
             handle,
@@ -74,6 +109,7 @@ impl Invokes {
             invoke_id,
             tidings: self.tidings.clone(),
             stop,
+            leave,
             bytes_left: limits.stream_bytes_max,
             chunks_left: limits.stream_chunks_max,
         };
@@ -87,11 +123,22 @@ impl Invokes {
         }
     }
 
-    /// A call is over, and with it all that was started on its behalf.
+    /// A call is over, and with it all that was started on its behalf, but for its steps.
     pub(crate) fn parent_ended(&self, call_id: &CallId) {
         for open in self.open.values().filter(|open| open.parent == *call_id) {
-            open.stop.cancel();
+            open.orphan();
         }
+    }
+
+    /// Asks for a value that a call's code keeps, beside the connection.
+    pub(crate) fn keep(&self, attempt: AttemptRef, local: StepLocal) {
+        let tidings = self.tidings.clone();
+        self.tasks.spawn("keeping a value", async move {
+            let StepLocal { call_id, step, value } = local;
+            let kept = attempt.keep(step.clone(), value).await;
+            // When the connection is gone there is nobody left to tell.
+            let _ = tidings.send(Tidings::Kept(KeptLocal { call_id, step, kept })).await;
+        });
     }
 
     pub(crate) fn ended(&mut self, invoke_id: &InvokeId) {
@@ -102,7 +149,7 @@ impl Invokes {
 impl Drop for Invokes {
     fn drop(&mut self) {
         for open in self.open.values() {
-            open.stop.cancel();
+            open.orphan();
         }
     }
 }
@@ -112,23 +159,41 @@ struct ChildRun {
     handle: Handle,
     caller: Caller,
     invoke_id: InvokeId,
-    tidings: mpsc::Sender<ChildUpdate>,
+    tidings: mpsc::Sender<Tidings>,
     stop: CancellationToken,
+    leave: CancellationToken,
     bytes_left: u64,
     chunks_left: u64,
 }
 
 impl ChildRun {
     async fn follow(mut self, attempt: AttemptRef, received: InvokeReceived) {
-        let outcome = match self.begin(&attempt, received).await {
-            Ok(key) => self.watch(&key).await.unwrap_or_else(CallOutcome::Failed),
-            Err(fault) => CallOutcome::Failed(fault),
+        let leave = self.leave.clone();
+        let outcome = tokio::select! {
+            outcome = self.outcome(&attempt, received) => outcome,
+            () = leave.cancelled() => {
+                let message = "The call that it was made for is over.";
+                CallOutcome::Canceled(Fault::new(Code::ToolCanceled, message))
+            }
         };
         // When the connection is gone there is nobody left to tell.
         let _ = self.tell(ChildUpdateKind::Ended(outcome)).await;
     }
 
-    async fn begin(&self, attempt: &AttemptRef, received: InvokeReceived) -> Result<RunKey, Fault> {
+    async fn outcome(&mut self, attempt: &AttemptRef, received: InvokeReceived) -> CallOutcome {
+        let ended = match self.begin(attempt, received).await {
+            Ok(StepRun::Open(key)) => self.watch(&key).await,
+            Ok(StepRun::Over(run)) => Ok(to_wire::outcome(&run)),
+            Err(fault) => Err(fault),
+        };
+        ended.unwrap_or_else(CallOutcome::Failed)
+    }
+
+    async fn begin(
+        &self,
+        attempt: &AttemptRef,
+        received: InvokeReceived,
+    ) -> Result<StepRun, Fault> {
         let spec = &attempt.dispatch().spec;
         let tool = ToolId::new(&received.tool_id)
             .map_err(|_| Fault::new(Code::ToolNotFound, "There is no tool of that name."))?;
@@ -139,14 +204,17 @@ impl ChildRun {
         new.idempotency_key = received.idempotency_key;
         new.correlation_id.clone_from(&spec.correlation_id);
         new.traceparent = received.echo.traceparent;
-        Ok(attempt.invoke(&self.caller, new).await?.run.key.clone())
+        match received.step {
+            Some(step) => attempt.step(&self.caller, step, new).await,
+            None => Ok(StepRun::Open(attempt.invoke(&self.caller, new).await?.run.key.clone())),
+        }
     }
 
     /// Passes on what the child does until it is over. A child that is canceled still has to end,
     /// so that its end can be told.
     async fn watch(&mut self, key: &RunKey) -> Result<CallOutcome, Fault> {
         let mut follow =
-            self.handle.runs().follow(self.caller.clone(), key, self.stop.clone()).await?;
+            self.handle.run_events().follow(self.caller.clone(), key, self.stop.clone()).await?;
         loop {
             match follow.next().await? {
                 FollowEvent::Progress(piece) => {
@@ -173,7 +241,8 @@ impl ChildRun {
         Some(chunk)
     }
 
-    async fn tell(&self, what: ChildUpdateKind) -> Result<(), mpsc::error::SendError<ChildUpdate>> {
-        self.tidings.send(ChildUpdate { invoke_id: self.invoke_id.clone(), what }).await
+    async fn tell(&self, what: ChildUpdateKind) -> Result<(), mpsc::error::SendError<Tidings>> {
+        let update = ChildUpdate { invoke_id: self.invoke_id.clone(), what };
+        self.tidings.send(Tidings::Child(update)).await
     }
 }

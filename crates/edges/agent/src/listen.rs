@@ -7,6 +7,7 @@ use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use wharf_hosting::bind_unix;
+use wharf_ports::{Trouble, TroubleOver};
 use wharf_vocab::{Code, Fault};
 
 use crate::admit::{Origin, OwnLaunch, PeerProcess};
@@ -66,12 +67,18 @@ impl AgentListener {
         stop: CancellationToken,
     ) {
         let permits = Arc::new(Semaphore::new(most));
+        let mut trouble = Trouble::default();
         loop {
             let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
             let accepted = tokio::select! {
                 () = stop.cancelled() => return,
                 accepted = self.accept() => accepted,
             };
+            if accepted.is_ok()
+                && let Some(TroubleOver { failed, seconds }) = trouble.calm()
+            {
+                tracing::info!(failed, seconds, "connections of agents are accepted again");
+            }
             match accepted {
                 Ok(AgentStream::Unix(stream)) => {
                     let origin = Origin { process: peer(&stream), launch: launch.clone() };
@@ -79,7 +86,9 @@ impl AgentListener {
                 }
                 Ok(AgentStream::Tcp(stream)) => serve(shared, stream, Origin::default(), permit),
                 Err(error) => {
-                    tracing::warn!(%error, "an agent's connection could not be accepted");
+                    if let Some(failed) = trouble.failed() {
+                        tracing::warn!(%error, failed, "an agent's connection could not be accepted");
+                    }
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                 }
             }

@@ -46,13 +46,6 @@ impl Files {
         Ok(Self::Folder(Arc::new(openat(CWD, folder, flags, Mode::empty())?)))
     }
 
-    pub(crate) fn has_page(&self) -> bool {
-        match self {
-            Self::Carried(files) => find(files, PAGE).is_some(),
-            Self::Folder(_) => true,
-        }
-    }
-
     /// A file, packed if that is wanted and there.
     pub(crate) async fn read(&self, name: String, packed: bool) -> Option<ServedFile> {
         let folder = match self {

@@ -31,7 +31,7 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'
      require-trusted-types-for 'script'";
 
 /// Addresses of screens; all of them are one page.
-const SCREENS: [&str; 18] = [
+const SCREENS: [&str; 23] = [
     "/",
     "/runs",
     "/runs/{world}/{run}",
@@ -42,15 +42,23 @@ const SCREENS: [&str; 18] = [
     "/providers/{*provider}",
     "/worlds",
     "/worlds/{world}",
+    "/flows",
+    "/flows/{flow}",
+    "/schedules",
+    "/schedules/{schedule}",
+    "/triggers",
+    "/triggers/{trigger}",
+    "/receivers",
+    "/receivers/{receiver}",
     "/money",
     "/operators",
-    "/operators/{seat}",
     "/audit",
     "/tokens",
     "/system",
-    "/search",
-    "/ui",
 ];
+
+/// The parts that screens are made of, shown where somebody works on them.
+const PARTS: &str = "/ui";
 
 /// Files that lie beside the page under fixed names, whether they are there or not: browsers ask
 /// for some of them by themselves.
@@ -70,7 +78,7 @@ const DOCS: [&str; 2] = ["/docs", "/docs/{*path}"];
 /// Every route, for whoever lets requests through.
 pub const ROUTES: &[&str] = &all_routes();
 
-const ROUTES_COUNT: usize = SCREENS.len() + BESIDE.len() + DOCS.len() + 1;
+const ROUTES_COUNT: usize = SCREENS.len() + BESIDE.len() + DOCS.len() + 2;
 
 const fn all_routes() -> [&'static str; ROUTES_COUNT] {
     let mut all = [ASSETS; ROUTES_COUNT];
@@ -84,6 +92,7 @@ const fn all_routes() -> [&'static str; ROUTES_COUNT] {
         all[at + beside] = BESIDE[beside];
         beside += 1;
     }
+    all[ROUTES_COUNT - 3] = PARTS;
     all[ROUTES_COUNT - 2] = DOCS[0];
     all[ROUTES_COUNT - 1] = DOCS[1];
     all
@@ -91,11 +100,14 @@ const fn all_routes() -> [&'static str; ROUTES_COUNT] {
 
 /// The page and its files; from a folder if one is named, else those that the program carries.
 pub fn router(folder: Option<PathBuf>) -> io::Result<Router> {
+    let mut router = Router::new();
+    if folder.is_some() {
+        router = router.route(PARTS, get(page));
+    }
     let files = Arc::new(match folder {
         Some(folder) => Files::open(&folder)?,
         None => Files::carried(),
     });
-    let mut router = Router::new();
     for screen in SCREENS {
         router = router.route(screen, get(page));
     }
@@ -117,12 +129,6 @@ pub fn router(folder: Option<PathBuf>) -> io::Result<Router> {
 #[must_use]
 pub fn documents() -> &'static [(&'static str, &'static str)] {
     &site::CARRIED
-}
-
-/// Whether the program carries the page.
-#[must_use]
-pub fn is_built() -> bool {
-    Files::carried().has_page()
 }
 
 async fn page(State(files): State<Arc<Files>>, headers: HeaderMap) -> Response {

@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 use wharf_ports::launcher::EgressDoor;
+use wharf_ports::{Trouble, TroubleOver};
 use wharf_vocab::{Code, Fault};
 
 use crate::connection;
@@ -62,15 +63,25 @@ async fn serve(listener: UnixListener, gate: Gate, traffic: Arc<Traffic>) {
     // Whoever finds no place is told so, as long as that does not become a burden itself.
     let refusals = Arc::new(Semaphore::new(gate.limits().connections_max));
     let mut connections = JoinSet::new();
+    let mut trouble = Trouble::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             Some(_) = connections.join_next() => continue,
         };
         let stream = match accepted {
-            Ok((stream, _)) => stream,
+            Ok((stream, _)) => {
+                if let Some(TroubleOver { failed, seconds }) = trouble.calm() {
+                    let provider = gate.agent();
+                    tracing::info!(%provider, failed, seconds, "a way out takes connections again");
+                }
+                stream
+            }
             Err(error) => {
-                tracing::warn!(provider = %gate.agent(), %error, "a way out takes no connection");
+                if let Some(failed) = trouble.failed() {
+                    let provider = gate.agent();
+                    tracing::warn!(%provider, %error, failed, "a way out takes no connection");
+                }
                 tokio::time::sleep(BREATH).await;
                 continue;
             }

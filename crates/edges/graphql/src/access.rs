@@ -12,7 +12,7 @@ use wharf_domain::{Ask, AuditRecord, Caller, Run, Subject};
 use wharf_engine::{Handle, NewRun};
 use wharf_ports::providers::ProviderView;
 use wharf_vocab::{AskId, Code, Fault, RunKey, ToolId, Verb, WorldId};
-use wharf_web::trace::SentTrace;
+use wharf_web::params::SentTrace;
 use wharf_wire::rest_v1::McpServer;
 
 use crate::error::internal;
@@ -100,7 +100,7 @@ impl CallerSession {
     }
 
     /// Whether there may be anything to do with a tool.
-    fn tool(&self, tool: &ToolId) -> Result<(), Fault> {
+    pub(crate) fn tool(&self, tool: &ToolId) -> Result<(), Fault> {
         self.told(self.caller.rights.check_tool(tool))
     }
 

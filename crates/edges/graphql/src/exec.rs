@@ -16,24 +16,34 @@ use wharf_vocab::{Code, Fault};
 use crate::answer_bytes::AnswerBytes;
 use crate::error::{coded, internal, response};
 use crate::limits::{COMPLEXITY_MAX, DIRECTIVES_MAX, GraphqlLimits, SMALL_BYTES};
-use crate::mutation::Mutation;
+use crate::mutation::Mutations;
 use crate::plain_changes;
-use crate::query::{CoreStatusData, McpControl, Queries};
+use crate::query::{CoreStatusData, McpControl, Queries, Secrets};
 use crate::subscription::Subscriptions;
 use crate::{GraphqlOptions, document};
 
 /// What can be asked, and what answers.
-pub(crate) type Root = Schema<Queries, Mutation, Subscriptions>;
+pub(crate) type Root = Schema<Queries, Mutations, Subscriptions>;
 
 /// The schema with its limits.
-pub(crate) fn schema(limits: &GraphqlLimits, mcp: McpControl, status: CoreStatusData) -> Root {
-    Schema::build(Queries::default(), Mutation, Subscriptions { recheck: limits.recheck })
-        .data(mcp)
-        .data(status)
-        .limit_complexity(COMPLEXITY_MAX)
-        .limit_directives(DIRECTIVES_MAX)
-        .extension(AnswerBytes)
-        .finish()
+pub(crate) fn schema(
+    limits: &GraphqlLimits,
+    mcp: McpControl,
+    status: CoreStatusData,
+    secrets: Secrets,
+) -> Root {
+    Schema::build(
+        Queries::default(),
+        Mutations::default(),
+        Subscriptions { recheck: limits.recheck },
+    )
+    .data(mcp)
+    .data(status)
+    .data(secrets)
+    .limit_complexity(COMPLEXITY_MAX)
+    .limit_directives(DIRECTIVES_MAX)
+    .extension(AnswerBytes)
+    .finish()
 }
 
 /// Says who bears a token.
@@ -66,11 +76,11 @@ pub(crate) struct ReservedBytes(
 
 impl RequestContext {
     pub(crate) fn new(options: GraphqlOptions) -> Self {
-        let GraphqlOptions { handle, bearer, limits, mcp, status } = options;
+        let GraphqlOptions { handle, bearer, limits, mcp, status, vault } = options;
         Self {
             handle,
             bearer,
-            schema: schema(&limits, McpControl(mcp), CoreStatusData(status)),
+            schema: schema(&limits, McpControl(mcp), CoreStatusData(status), Secrets(vault)),
             sockets: Arc::new(Semaphore::new(limits.sockets_max)),
             strangers: Arc::new(Semaphore::new(limits.strangers_max)),
             answers: Arc::new(Semaphore::new(limits.answers_bytes_max / 1024)),
@@ -215,10 +225,13 @@ pub(crate) mod tests {
             ..GraphqlOptions::new(engine().await, bearer)
         });
         let query = "{ tools { edges { cursor } } }";
-        core.schema =
-            Schema::build(Queries::default(), Mutation, Subscriptions { recheck: Duration::MAX })
-                .extension(Standstill)
-                .finish();
+        core.schema = Schema::build(
+            Queries::default(),
+            Mutations::default(),
+            Subscriptions { recheck: Duration::MAX },
+        )
+        .extension(Standstill)
+        .finish();
         let plain = core.execute(Request::new(query)).await;
         let streamed = core.execute_stream(Request::new(query), None).collect::<Vec<_>>().await;
         for answer in [&plain, &streamed[0]] {

@@ -16,16 +16,21 @@ mod exec;
 mod input;
 mod limits;
 mod mutation;
+mod mutation_flows;
 mod negotiate;
 mod plain_changes;
 mod post;
 mod query;
 mod query_console;
+mod query_flows;
 mod query_runs;
+mod receivers;
 mod runs;
 mod scalars;
+mod schedules;
 mod socket;
 mod subscription;
+mod triggers;
 mod types;
 
 use std::sync::Arc;
@@ -35,7 +40,7 @@ use axum::Router;
 use axum::routing::get;
 use wharf_engine::Handle;
 use wharf_ports::providers::ProviderControl;
-use wharf_views::CoreStatus;
+use wharf_views::{CoreStatus, SecretVault};
 
 pub use exec::BearerCheck;
 use exec::RequestContext;
@@ -65,13 +70,22 @@ pub struct GraphqlOptions {
     pub mcp: Option<Arc<dyn ProviderControl>>,
     /// What is known of the core as a whole; a core without does not watch itself.
     pub status: Option<Arc<CoreStatus>>,
+    /// Who keeps secrets; a core without makes no triggers with hooks and no receivers.
+    pub vault: SecretVault,
 }
 
 impl GraphqlOptions {
     /// The usual limits, and no MCP servers.
     #[must_use]
     pub fn new(handle: Handle, bearer: BearerCheck) -> Self {
-        Self { handle, bearer, limits: GraphqlLimits::default(), mcp: None, status: None }
+        Self {
+            handle,
+            bearer,
+            limits: GraphqlLimits::default(),
+            mcp: None,
+            status: None,
+            vault: None,
+        }
     }
 }
 
@@ -80,6 +94,6 @@ impl GraphqlOptions {
 pub fn schema_text() -> String {
     let options = SDLExportOptions::new().sorted_fields().sorted_arguments().sorted_enum_items();
     let (mcp, status) = (query::McpControl::default(), query::CoreStatusData::default());
-    exec::schema(&GraphqlLimits::default(), mcp, status)
+    exec::schema(&GraphqlLimits::default(), mcp, status, query::Secrets::default())
         .sdl_with_options(options.prefer_single_line_descriptions())
 }

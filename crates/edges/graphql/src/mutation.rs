@@ -1,6 +1,6 @@
 //! Mutations: what can be asked for.
 
-use async_graphql::{Context, Json, Object};
+use async_graphql::{Context, Json, MergedObject, Object};
 use serde_json::Value;
 use wharf_domain::WorldSettings;
 use wharf_engine::WorldRemoval;
@@ -9,17 +9,32 @@ use wharf_wire::rest_v1::DecideApproval;
 
 use crate::access::CallerSession;
 use crate::input::{self, CreateRunInput, WorldSettingsInput};
+use crate::mutation_flows::FlowMutations;
+use crate::receivers::ReceiverMutations;
+use crate::schedules::ScheduleMutations;
+use crate::triggers::TriggerMutations;
 use crate::types::view::View as _;
 use crate::types::{
     AllowScope, CancelRunsInput, CanceledRuns, Purge, PurgeRunsInput, PurgedRuns, Run,
     RunAgainInput, World,
 };
 
+/// What can be asked for, from all files that answer mutations.
+#[derive(Debug, Default, MergedObject)]
+#[graphql(name = "Mutation")]
+pub(crate) struct Mutations(
+    Mutation,
+    FlowMutations,
+    ScheduleMutations,
+    ReceiverMutations,
+    TriggerMutations,
+);
+
 /// What can be asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Mutation;
 
-#[Object]
+#[Object(name = "ThingMutations")]
 impl Mutation {
     /// Starts a run. The same request under the same key gives the same run.
     async fn create_run(&self, ctx: &Context<'_>, input: CreateRunInput) -> Result<Run, Fault> {
@@ -36,12 +51,19 @@ impl Mutation {
         #[graphql(desc = "The run's id.")] id: String,
         #[graphql(desc = "The run's world; `default` when absent.")] world: Option<String>,
         #[graphql(desc = "Why, for those who read of it later.")] reason: Option<String>,
+        #[graphql(
+            desc = "Whether a flow ends at once: nobody waits for its steps or undoes what they did."
+        )]
+        force: Option<bool>,
     ) -> Result<Run, Fault> {
         let session = CallerSession::with(ctx, Verb::Run)?;
         let key = input::run_key(&id, world.as_deref())?;
         session.run(Verb::Run, &key).await?;
         let reason = reason.unwrap_or_default();
-        let run = session.handle.runs().cancel(&session.caller, &key, &reason).await?;
+        let run = match force.unwrap_or_default() {
+            true => session.handle.flows().force(&session.caller, &key, &reason).await?,
+            false => session.handle.runs().cancel(&session.caller, &key, &reason).await?,
+        };
         Run::shown(&session.handle, run).await
     }
 
@@ -94,7 +116,7 @@ impl Mutation {
     ) -> Result<Purge, Fault> {
         let session = CallerSession::with(ctx, Verb::Admin)?;
         let (handle, caller) = (&session.handle, &session.caller);
-        let view = handle.runs().cancel_purge(caller, &id).await?;
+        let view = handle.purges().cancel_purge(caller, &id).await?;
         Ok(Purge::view(wharf_views::purge(handle, caller, &view).await?))
     }
 

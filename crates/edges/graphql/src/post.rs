@@ -10,7 +10,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use wharf_vocab::{Code, Fault};
-use wharf_web::trace::SentTrace;
+use wharf_web::params::SentTrace;
 
 use crate::access::{CallerExtensions, CallerSession, caller};
 use crate::document;

@@ -13,8 +13,12 @@ use wharf_wire::rest_v1;
 use crate::access::CallerSession;
 use crate::error::internal;
 use crate::query_console::ConsoleQueries;
+use crate::query_flows::FlowQueries;
 use crate::query_runs::RunQueries;
+use crate::receivers::ReceiverQueries;
 use crate::scalars::DateTime;
+use crate::schedules::ScheduleQueries;
+use crate::triggers::TriggerQueries;
 use crate::types::page;
 use crate::types::view::View;
 use crate::types::{
@@ -29,6 +33,15 @@ use wharf_web::cursor;
 #[derive(Clone, Default)]
 pub(crate) struct McpControl(pub(crate) Option<Arc<dyn ProviderControl>>);
 
+/// Who keeps the secrets of what is made, if this core has any.
+#[derive(Clone, Default)]
+pub(crate) struct Secrets(pub(crate) wharf_views::SecretVault);
+
+/// Who keeps the secrets of what is made.
+pub(crate) fn secrets<'c>(ctx: &Context<'c>) -> Result<&'c wharf_views::SecretVault, Fault> {
+    ctx.data::<Secrets>().map(|secrets| &secrets.0).map_err(|_| internal())
+}
+
 /// What is known of the core as a whole, if it watches itself.
 #[derive(Clone, Default)]
 pub(crate) struct CoreStatusData(pub(crate) Option<Arc<CoreStatus>>);
@@ -36,7 +49,15 @@ pub(crate) struct CoreStatusData(pub(crate) Option<Arc<CoreStatus>>);
 /// What there is to see, from all files that answer queries.
 #[derive(Debug, Default, MergedObject)]
 #[graphql(name = "Query")]
-pub(crate) struct Queries(Query, RunQueries, ConsoleQueries);
+pub(crate) struct Queries(
+    Query,
+    RunQueries,
+    ConsoleQueries,
+    FlowQueries,
+    ScheduleQueries,
+    ReceiverQueries,
+    TriggerQueries,
+);
 
 /// What there is to see.
 #[derive(Debug, Default)]

@@ -80,7 +80,8 @@ impl ConsoleQueries {
         Ok(accounts.into_iter().map(Account::view).collect())
     }
 
-    /// Runs by the beginning of their id, and tools, providers and worlds by a part of theirs.
+    /// Runs by the beginning of their id, and tools, providers, worlds, flows, schedules and
+    /// triggers by a part of theirs.
     #[graphql(complexity = "100 + 10 * child_complexity")]
     async fn search(
         &self,

@@ -71,7 +71,8 @@ impl RunPage<'_> {
     async fn fill(&mut self, mut after: RunPlace) -> Result<(), Fault> {
         while self.edges.len() < self.wanted.limit {
             let count = self.wanted.limit - self.edges.len();
-            let read = self.session.handle.runs().list(self.wanted.query(after, count)).await?;
+            let read =
+                self.session.handle.run_lists().list(self.wanted.query(after, count)).await?;
             self.more = read.next.is_some();
             for (run, place) in read.runs.iter().zip(read.places) {
                 after = place;

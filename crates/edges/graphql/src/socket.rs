@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use wharf_domain::Caller;
 use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_vocab::{Code, Fault};
+use wharf_web::params::SentTrace;
 
 use crate::access::{CallerExtensions, CallerSession, caller};
 use crate::exec::RequestContext;
@@ -77,7 +78,8 @@ pub(crate) async fn open(
         .max_frame_size(max)
         .protocols([echoed]);
     let stop = stop.map(|Extension(stop)| stop).unwrap_or_default();
-    let service = Service { core, caller, protocol, stop, place };
+    let trace = SentTrace::of(&headers);
+    let service = Service { core, caller, trace, protocol, stop, place };
     upgrade.on_upgrade(move |socket| service.serve(socket)).into_response()
 }
 
@@ -100,6 +102,8 @@ struct Service {
     core: RequestContext,
     /// Who opened it, if that is known yet.
     caller: Option<Caller>,
+    /// The trace of operations that name none.
+    trace: SentTrace,
     protocol: WebSocketProtocols,
     /// Ends the socket when the core stops.
     stop: CancellationToken,
@@ -116,8 +120,8 @@ impl Service {
                 return;
             }
         };
-        let Self { core, protocol, stop, place: _place, .. } = self;
-        let session = CallerSession::new(core.handle.clone(), caller);
+        let Self { core, trace, protocol, stop, place: _place, .. } = self;
+        let session = CallerSession { trace, ..CallerSession::new(core.handle.clone(), caller) };
         let pulse = Arc::new(SocketHealth::new(session.clone(), Arc::clone(&core.limits)));
         let (texts, mut written) = mpsc::channel(1);
         let texts = (protocol == WebSocketProtocols::GraphQLWS).then_some(texts);

@@ -36,7 +36,7 @@ impl Subscriptions {
         let key = input::run_key(&id, world.as_deref())?;
         session.run(Verb::Read, &key).await?;
         let after = Seq(after.map_or(0, |after| after.0));
-        let watch = session.handle.runs().watch(&key, after).await?;
+        let watch = session.handle.run_events().watch(&key, after).await?;
         let reader = RunReader { watch, session, key, recheck: self.recheck };
         Ok(stream::unfold(Some(reader), |reader| async move {
             let mut reader = reader?;

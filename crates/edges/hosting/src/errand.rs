@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use wharf_domain::Provider;
 use wharf_domain::permission::HostPattern;
-use wharf_ports::launcher::{Exit, Fence, LaunchSpec, LogSource, LogSpec};
+use wharf_ports::Steps;
+use wharf_ports::launcher::{Exit, Fence, LaunchSpec, Launched, LogSource, LogSpec};
 use wharf_vocab::{Code, Fault, Isolation, LaunchId, ProviderId};
 
 use crate::fence::FenceGrants;
@@ -34,6 +36,8 @@ pub struct Errand {
     pub read: Vec<PathBuf>,
     /// Folders of the home that it may read.
     pub given: Vec<PathBuf>,
+    /// Other programs that it starts.
+    pub starts: Vec<PathBuf>,
     /// Folders that it may write; they are made first.
     pub write: Vec<PathBuf>,
     /// Where its way out leads; the machine's own settings name these hosts.
@@ -42,6 +46,8 @@ pub struct Errand {
     pub secrets: Vec<String>,
     /// How long it may take.
     pub within: Duration,
+    /// Where its lines are told as they come.
+    pub steps: Steps,
 }
 
 /// How a command ended.
@@ -85,6 +91,7 @@ pub async fn run_errand_for(
     let mut sockets = Sockets::new(options, kind.word(), &launch);
     let log = LogSpec::at(&places.log);
     let mut spec = LaunchSpec::new(launch, errand.program, folder, log);
+    spec.provider = Some(id.clone());
     spec.args = errand.args;
     spec.env = launch::environment(&places, &FenceGrants::default());
     spec.env.extend(errand.env);
@@ -93,6 +100,7 @@ pub async fn run_errand_for(
     spec.private_dirs = vec![places.home.clone(), places.tmp.clone()];
     spec.private_dirs.extend(errand.write);
     spec.given_dirs = errand.given;
+    spec.starts = errand.starts;
     spec.fence = Fence::default();
     spec.fence.level = options.sandbox;
     spec.fence.minimum = options.sandbox_min.unwrap_or(options.sandbox);
@@ -107,7 +115,7 @@ pub async fn run_errand_for(
         Some(options.egress.open_own(id.clone(), socket, errand.hosts).await?)
     };
     let launched = options.launcher.launch(spec).await?;
-    let exit = tokio::time::timeout(errand.within, launched.exited()).await.ok();
+    let exit = tokio::time::timeout(errand.within, attended(&*launched, &errand.steps)).await.ok();
     if exit.is_none() {
         launched.kill().await;
     }
@@ -115,4 +123,24 @@ pub async fn run_errand_for(
     let errors = lines.iter().filter(|line| line.source == LogSource::Stderr);
     let errors = errors.map(|line| line.text.trim().to_owned()).filter(|line| !line.is_empty());
     Ok(ErrandEnd { exit, errors: errors.collect() })
+}
+
+/// Waits for the end of a command, and tells its lines until then.
+async fn attended(launched: &dyn Launched, steps: &Steps) -> Exit {
+    let exited = launched.exited();
+    if !steps.are_heard() {
+        return exited.await;
+    }
+    let lines = launched.follow(LINES_TOLD).for_each(|line| {
+        // What the launcher says of it is no line of the command.
+        if matches!(line.source, LogSource::Stdout | LogSource::Stderr) {
+            steps.say(&line.text);
+        }
+        std::future::ready(())
+    });
+    tokio::pin!(exited);
+    tokio::select! {
+        exit = &mut exited => exit,
+        () = lines => exited.await,
+    }
 }

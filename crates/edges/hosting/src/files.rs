@@ -6,8 +6,10 @@
 //! they are compared by what the system says about them, and read again only if that has changed.
 
 mod folder;
+mod rules;
 mod watch;
 
+pub use rules::{FolderRules, IGNORE_FILE};
 pub(crate) use watch::FileWatch;
 
 use std::collections::BTreeMap;

@@ -10,10 +10,10 @@ use futures::future::{self, BoxFuture};
 use wharf_domain::{
     Actor, AuditEvent, AuditRecord, Provider, ProviderEvent, ProviderType, Subject,
 };
-use wharf_ports::launcher::{Exit, LaunchSpec, Launched, RestartPolicy};
+use wharf_ports::launcher::{Exit, LaunchSpec, Launched, LogSource, RestartPolicy};
 use wharf_ports::logins::LoginControl;
 use wharf_ports::providers::{DeclaredProvider, NewFolder, Scan};
-use wharf_vocab::{Code, Fault, LaunchId, ProviderId};
+use wharf_vocab::{Code, Fault, LaunchId, ProviderId, shown};
 
 use crate::files::{ManifestFile, ReadFolder, ReadManifest};
 use crate::host::Host;
@@ -21,6 +21,11 @@ use crate::live::{Live, Upkeep};
 use crate::places::Places;
 use crate::sockets::Sockets;
 use crate::tasks::blocking;
+
+/// Lines of a log that are looked through for the last error of a process.
+const LINES_LOOKED_AT: usize = 50;
+/// Enough of a line to recognise the trouble.
+const LINE_CHARS_MAX: usize = 300;
 
 /// What must stay as long as a launch; it is dropped when that is over.
 pub type LaunchGuard = Option<Box<dyn Any + Send + Sync>>;
@@ -38,6 +43,16 @@ pub struct Process {
     pub places: Arc<Places>,
     /// What is known of the provider.
     pub live: Arc<Live>,
+}
+
+/// Why a process cannot be used: what it wrote last as an error says more.
+pub async fn with_last_error(why: String, launched: &dyn Launched) -> String {
+    let lines = launched.tail(LINES_LOOKED_AT).await.unwrap_or_default();
+    let last = lines.iter().rev().find(|line| line.source == LogSource::Stderr);
+    match last.map(|line| line.text.trim()).filter(|line| !line.is_empty()) {
+        None => why,
+        Some(line) => format!("{why}; its last error was: {}", shown(line, LINE_CHARS_MAX)),
+    }
 }
 
 /// What one edge adds to launching and looking after its providers.

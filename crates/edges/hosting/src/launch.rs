@@ -73,6 +73,7 @@ pub(crate) async fn start(
     let entrypoint = &agent.manifest.entrypoint;
     let log = LogSpec::at(&places.log);
     let mut spec = LaunchSpec::new(launch.clone(), &entrypoint.program, &agent.folder, log);
+    spec.provider = Some(agent.id.clone());
     spec.args.clone_from(&entrypoint.args);
     spec.stop_grace = options.stop_grace;
     spec.env = environment(&places, &given);

@@ -36,9 +36,9 @@ pub use control::Control;
 pub use cpu::CpuMeter;
 pub use errand::{Errand, ErrandEnd, run_errand, run_errand_for};
 pub use fence::{reach, real};
-pub use files::{ManifestFile, ReadFolder, ReadManifest, open_plain};
+pub use files::{FolderRules, IGNORE_FILE, ManifestFile, ReadFolder, ReadManifest, open_plain};
 pub use host::{Host, random_hex};
-pub use kind::{HostedKind, LaunchGuard, Process};
+pub use kind::{HostedKind, LaunchGuard, Process, with_last_error};
 pub use launch::{PATH, secret};
 pub use live::{
     Assignment, ConnectionEnd, ConnectionGuard, Inbox, InboxCommand, Live, Permit, ProcessPhase,

@@ -21,7 +21,7 @@ const WHY_CHARS_MAX: usize = 500;
 #[must_use]
 pub fn telling(errors: &[String]) -> Option<String> {
     let bare = |line: &String| {
-        let line = ["npm error", "npm ERR!", "ERROR:"]
+        let line = ["npm error", "npm ERR!", "ERROR:", "error:", "cause:"]
             .iter()
             .fold(&**line, |line, prefix| line.strip_prefix(prefix).map_or(line, str::trim_start));
         let is_noise = line.is_empty()

@@ -213,7 +213,7 @@ impl Supervisor {
             self.forget_drain();
             return self.announce().await;
         }
-        self.begin().await;
+        self.begin(false).await;
     }
 
     /// Lets the processes end their calls, and starts others under the terms that hold now.
@@ -224,17 +224,19 @@ impl Supervisor {
             slot.quit(ProcessStop::Replace);
             leaving += 1;
         }
-        tracing::info!(agent = %self.id, leaving, "the processes of a provider are replaced");
-        self.begin().await;
+        tracing::info!(provider = %self.id, leaving, "the processes of a provider are replaced");
+        // Where one was at hand, the next call finds one at hand, too.
+        self.begin(leaving > 0).await;
     }
 
-    /// Processes are kept up from now on, as the record says how.
-    async fn begin(&mut self) {
+    /// Processes are kept up from now on, as the record says how; one is started at once where
+    /// that is wanted.
+    async fn begin(&mut self, at_once: bool) {
         let Ok(agent) = self.handle().providers().get(&self.id) else { return };
         let isolation = agent.approval.as_ref().map(|approval| approval.terms.isolation);
         // Looked at before the files are compared, so that no change falls in between.
         let (file, upkeep) = (self.kind.manifest_file(), self.kind.upkeep(&agent));
-        let looks_first = self.kind.looks_first(&agent);
+        let looks_first = at_once || self.kind.looks_first(&agent);
         let Ok(watch) = blocking(move || Ok(FileWatch::of(file, &agent))).await else { return };
         let isolation = isolation.unwrap_or(Isolation::Shared);
         let word = self.kind.word();

@@ -53,11 +53,8 @@ pub(crate) struct App {
 
 /// Under which names the server may be called.
 fn hosts(options: &HttpOptions) -> Hosts {
-    let certificate = options.tls.as_ref().map(wharf_tls::Acceptor::certificate);
-    let named = certificate.iter().flat_map(|certificate| certificate.names());
-    let names: Vec<String> =
-        options.hosts.iter().cloned().chain(named.map(str::to_owned)).collect();
-    Hosts::new(&names, &options.origins, certificate.is_some())
+    Hosts::new(&options.hosts, &options.origins, options.tls.is_some())
+        .with_certificate(options.tls.clone())
 }
 
 impl App {

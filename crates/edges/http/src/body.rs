@@ -10,6 +10,7 @@ use futures::future::poll_fn;
 use serde::de::DeserializeOwned;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
+use wharf_vocab::limits::FLOW_JSON_DEPTH_MAX;
 use wharf_vocab::{Code, Fault, json};
 
 use crate::answer::FaultResponse;
@@ -17,6 +18,9 @@ use crate::app::App;
 
 /// Largest secret, and largest body that is read before it is known who sends it.
 pub(crate) const SECRET_BYTES_MAX: usize = 64 * 1024;
+
+/// Largest body of a call of a hook.
+const HOOK_BYTES_MAX: usize = 1024 * 1024;
 
 /// A body that was read as JSON.
 #[derive(Debug)]
@@ -27,6 +31,19 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for JsonBody<T> {
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, FaultResponse> {
         Ok(Self(with_body(request, app, app.options.limits.body_bytes_max, json::read).await?))
+    }
+}
+
+/// A body that holds a document of a flow, whose steps may stand in each other.
+#[derive(Debug)]
+pub(crate) struct DeepJsonBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<App>> for DeepJsonBody<T> {
+    type Rejection = FaultResponse;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, FaultResponse> {
+        let read = |bytes: &[u8]| json::read_to(bytes, FLOW_JSON_DEPTH_MAX);
+        Ok(Self(with_body(request, app, app.options.limits.body_bytes_max, read).await?))
     }
 }
 
@@ -72,6 +89,18 @@ impl FromRequest<Arc<App>> for SecretBody {
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, FaultResponse> {
         let read = |bytes: &[u8]| Ok(bytes.to_vec());
         Ok(Self(with_body(request, app, SECRET_BYTES_MAX, read).await?))
+    }
+}
+
+/// What the caller of a hook sent, as it came.
+pub(crate) struct HookBody(pub(crate) Vec<u8>);
+
+impl FromRequest<Arc<App>> for HookBody {
+    type Rejection = FaultResponse;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, FaultResponse> {
+        let read = |bytes: &[u8]| Ok(bytes.to_vec());
+        Ok(Self(with_body(request, app, HOOK_BYTES_MAX, read).await?))
     }
 }
 

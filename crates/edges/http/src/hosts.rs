@@ -7,15 +7,18 @@ use std::net::SocketAddr;
 
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::request::Parts;
+use wharf_tls::Acceptor;
 use wharf_vocab::{Code, Fault};
 
 /// Names that always mean this machine.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// The configured names.
+/// The configured names, and those of the certificate.
 #[derive(Debug, Clone)]
 pub(crate) struct Hosts {
     names: Vec<String>,
+    /// What encrypts connections; its certificate may be another one later.
+    acceptor: Option<Acceptor>,
     /// Origins of pages that are let in, as browsers write them.
     origins: Vec<String>,
     /// Whether the server itself speaks TLS.
@@ -27,9 +30,15 @@ impl Hosts {
         let small = |text: &String| text.trim_end_matches('/').to_ascii_lowercase();
         Self {
             names: names.iter().map(|name| name.to_ascii_lowercase()).collect(),
+            acceptor: None,
             origins: origins.iter().map(small).collect(),
             tls,
         }
+    }
+
+    /// The names of the certificate count, too, and when it is replaced those of the new one.
+    pub(crate) fn with_certificate(self, acceptor: Option<Acceptor>) -> Self {
+        Self { acceptor, ..self }
     }
 
     /// How addresses of the server begin.
@@ -78,7 +87,7 @@ impl Hosts {
         }
         let host = origin.strip_prefix("https://").unwrap_or_default();
         let (name, _) = split_port(host);
-        match self.names.iter().any(|known| known == name || known == host) {
+        match self.is_named(name, host) {
             true => PageOrigin::Own { secure: true },
             false => PageOrigin::Other,
         }
@@ -91,7 +100,15 @@ impl Hosts {
         let usual = if self.tls { 443 } else { 80 };
         let by_address = port.unwrap_or(usual) == local.port()
             && (LOOPBACK.contains(&name) || name == own.as_str());
-        by_address || self.names.iter().any(|known| known == name || known == host)
+        by_address || self.is_named(name, host)
+    }
+
+    /// Whether this is one of its names, with or without the port of `host`.
+    fn is_named(&self, name: &str, host: &str) -> bool {
+        let is_known = |known: &str| known == name || known == host;
+        let certificate = || self.acceptor.as_ref().map(Acceptor::certificate);
+        self.names.iter().any(|known| is_known(known))
+            || certificate().is_some_and(|certificate| certificate.names().any(is_known))
     }
 
     fn is_origin(&self, origin: &str, local: SocketAddr) -> bool {
@@ -105,7 +122,7 @@ impl Hosts {
         // Where the server does not, a proxy in front speaks TLS, and then under a configured name.
         origin.strip_prefix("https://").is_some_and(|host| {
             let (name, _) = split_port(host);
-            self.names.iter().any(|known| known == name || known == host)
+            self.is_named(name, host)
         })
     }
 }

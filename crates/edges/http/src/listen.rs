@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use wharf_engine::Handle;
+use wharf_ports::{Trouble, TroubleOver};
 use wharf_vocab::{Code, Fault};
 
 use crate::app::{App, StopSignals};
@@ -126,6 +127,7 @@ pub(crate) fn app(
 
 async fn accept(socket: TcpListener, app: Arc<App>, router: Router, tasks: TaskTracker) {
     let permits = Arc::new(Semaphore::new(app.options.limits.connections_max));
+    let mut trouble = Trouble::default();
     loop {
         if permits.available_permits() == 0 {
             metrics::connections_full();
@@ -141,6 +143,9 @@ async fn accept(socket: TcpListener, app: Arc<App>, router: Router, tasks: TaskT
         };
         match accepted {
             Some((permit, Ok((stream, peer)))) => {
+                if let Some(TroubleOver { failed, seconds }) = trouble.calm() {
+                    tracing::info!(failed, seconds, "connections are accepted again");
+                }
                 let (router, app) = (router.clone(), Arc::clone(&app));
                 tasks.spawn(async move {
                     conn::serve(stream, peer, router, app).await;
@@ -149,7 +154,9 @@ async fn accept(socket: TcpListener, app: Arc<App>, router: Router, tasks: TaskT
             }
             Some((_, Err(error))) if is_of_one_connection(error.kind()) => {}
             Some((_, Err(error))) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                if let Some(failed) = trouble.failed() {
+                    tracing::warn!(%error, failed, "a connection could not be accepted");
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
             None => return,

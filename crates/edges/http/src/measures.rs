@@ -52,7 +52,7 @@ pub(crate) async fn take(app: &App) {
     lines(handle);
     let (waiting, _) = handle.messages_waiting();
     number("wharf_inputs_waiting", waiting as u64);
-    number("wharf_attempts_running", handle.runs().running_count() as u64);
+    number("wharf_attempts_running", handle.run_lists().running_count() as u64);
 }
 
 /// The money and the files of worlds. Those that share a label are added up; of these, a limit is
@@ -143,7 +143,7 @@ fn providers(app: &App) {
 /// How many runs under way each provider has; those that share a label are added up.
 fn lines(handle: &Handle) {
     let mut sums = std::collections::BTreeMap::<String, ProviderRuns>::new();
-    for (provider, runs) in handle.runs().by_provider() {
+    for (provider, runs) in handle.run_lists().by_provider() {
         let sum = sums.entry(provider_label(&provider)).or_default();
         sum.queued += runs.queued;
         sum.waiting += runs.waiting;

@@ -64,7 +64,7 @@ fn with_buckets() -> Result<PrometheusBuilder, BuildError> {
 }
 
 /// What is counted in this process, wherever that is.
-const COUNTERS: [(&str, &str); 25] = [
+const COUNTERS: [(&str, &str); 30] = [
     ("wharf_runs_created_total", "Runs accepted, by tool and world."),
     ("wharf_runs_ended_total", "Runs ended, by tool, world and status."),
     ("wharf_run_cost_micro_total", "What runs that ended cost, by tool and world."),
@@ -74,6 +74,7 @@ const COUNTERS: [(&str, &str); 25] = [
     ("wharf_store_failed_groups_total", "Group commits that failed."),
     ("wharf_store_groups_again_total", "Group commits tried again: others were in the way."),
     ("wharf_store_lost_connections_total", "Connections to the database lost by a lane."),
+    ("wharf_store_rewound_shards_total", "Parts of a database that came back with less."),
     ("wharf_artifact_damaged_total", "Whole reads of files that were not what was written."),
     ("wharf_artifact_presigns_total", "Addresses of files given out, by method."),
     ("wharf_artifact_bytes_read_total", "Bytes of files read through the core."),
@@ -86,6 +87,13 @@ const COUNTERS: [(&str, &str); 25] = [
     ("wharf_mcp_stray_lines_total", "Lines of MCP servers that were no messages."),
     ("wharf_telemetry_spans_exported_total", "Spans that the collector of traces took."),
     ("wharf_telemetry_spans_dropped_total", "Spans that nobody will see, by why."),
+    ("wharf_notification_tries_total", "Tries to bring a notification, by what came of it."),
+    ("wharf_trigger_firings_total", "What triggers owed because of files and runs, by result."),
+    ("wharf_trigger_calls_total", "Calls of hooks, by what came of them."),
+    (
+        "wharf_schedule_firings_total",
+        "Times of schedules that were dealt with, by what came of it.",
+    ),
     ("wharf_http_events_total", "Events sent on event streams."),
     ("wharf_http_requests_total", "Requests by route, method and status."),
     ("wharf_http_denied_total", "Requests refused by host, origin or token."),
@@ -145,7 +153,7 @@ fn describe() {
 pub(crate) fn render(handle: &Handle) -> String {
     let recorder = recorder();
     #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 open runs")]
-    gauge!("wharf_runs_open").set(handle.runs().open_count() as f64);
+    gauge!("wharf_runs_open").set(handle.run_lists().open_count() as f64);
     #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 bytes of memory")]
     gauge!("wharf_held_bytes").set(handle.held_bytes() as f64);
     gauge!("wharf_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);

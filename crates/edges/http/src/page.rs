@@ -25,7 +25,11 @@ pub(crate) const WORLDS: CursorList = list(b'w');
 pub(crate) const AUDIT: CursorList = list(b'a');
 pub(crate) const TOKENS: CursorList = list(b'k');
 pub(crate) const SECRETS: CursorList = list(b's');
+pub(crate) const TRIGGERS: CursorList = list(b'e');
+pub(crate) const RECEIVERS: CursorList = list(b'n');
+pub(crate) const SCHEDULES: CursorList = list(b'h');
 pub(crate) const FILES: CursorList = list(b'f');
+pub(crate) const FLOWS: CursorList = list(b'l');
 
 /// The page a request asks for, in the order of names.
 pub(crate) fn by_name<T, W: Serialize>(

@@ -36,7 +36,7 @@ impl App {
     /// Who sent a request with a token: the bearer, with what sealed it.
     pub(crate) fn bearer(&self, caller: Caller, token: &str) -> Result<Bearer, Fault> {
         let owner = self.options.owner.sealed(token);
-        let sealed_by = owner.or_else(|| self.handle.trust().sealed_by(token));
+        let sealed_by = owner.or_else(|| self.handle.console_sessions().sealed_by(token));
         let sealed_by = sealed_by.ok_or_else(invalid)?;
         Ok(Bearer { caller, sealed_by })
     }
@@ -46,7 +46,7 @@ impl App {
         let Bearer { caller, sealed_by } = bearer;
         let (cookie, key) = (random()?, random()?);
         let halves = ConsoleHalves::of(&cookie, &key, sealed_by, caller.account.clone());
-        let grant = self.handle.trust().begin_console(&caller, halves).await?;
+        let grant = self.handle.console_sessions().begin_console(&caller, halves).await?;
         let cookie = format!("{}.{cookie}", grant.id);
         Ok(NewSession { id: grant.id, cookie, key })
     }
@@ -68,7 +68,7 @@ impl App {
         let found = cookies.find_map(|value| {
             let (id, secret) = value.split_once('.')?;
             let id = GrantId::new(id).ok().filter(|_| secret.len() <= HALF_BYTES_MAX)?;
-            self.handle.trust().console_caller(&id, (secret, key), &owner).ok()
+            self.handle.console_sessions().console_caller(&id, (secret, key), &owner).ok()
         });
         Some(found.ok_or_else(ended))
     }
@@ -95,14 +95,16 @@ impl App {
     /// Writes down that a session is used, now and then.
     pub(crate) fn touch_console(self: &Arc<Self>, caller: &Caller) {
         let Some(id) = caller.console.clone() else { return };
-        if !self.handle.trust().console_is_due(&id)
+        if !self.handle.console_sessions().console_is_due(&id)
             || !self.console.touching.lock().insert(id.clone())
         {
             return;
         }
         let (app, caller) = (Arc::clone(self), caller.clone());
         tokio::spawn(async move {
-            if let Err(fault) = app.handle.trust().console_seen(&caller, id.clone()).await {
+            if let Err(fault) =
+                app.handle.console_sessions().console_seen(&caller, id.clone()).await
+            {
                 tracing::debug!(code = fault.code.as_str(), "a session's use is not on record");
             }
             app.console.touching.lock().remove(&id);

@@ -65,7 +65,7 @@ impl SessionSeal {
         bytes.extend_from_slice(&self.nonce.0);
         bytes.extend_from_slice(&self.core.to_be_bytes());
         bytes.extend_from_slice(&self.end.0.to_be_bytes());
-        handle.trust().stamp(StampKind::Session, &at_door(caller, provider), &bytes)
+        handle.seals().stamp(StampKind::Session, &at_door(caller, provider), &bytes)
     }
 
     /// What a session id says, if it is this grant's at this door and not over.
@@ -76,7 +76,7 @@ impl SessionSeal {
         text: &str,
     ) -> Option<Self> {
         let unsaid = at_door(caller, provider);
-        let bytes = handle.trust().read_stamp(StampKind::Session, &unsaid, text)?;
+        let bytes = handle.seals().read_stamp(StampKind::Session, &unsaid, text)?;
         let [1, revision, able, rest @ ..] = bytes.as_slice() else { return None };
         let (nonce, rest) = rest.split_first_chunk::<16>()?;
         let (core, rest) = rest.split_first_chunk::<8>()?;
@@ -263,7 +263,7 @@ fn of_request(caller: &Caller, request: &Digest) -> Vec<u8> {
 
 fn write(handle: &Handle, kind: StampKind, unsaid: &[u8], said: &impl Serialize) -> String {
     let bytes = serde_json::to_vec(said).unwrap_or_default();
-    handle.trust().stamp(kind, unsaid, &bytes)
+    handle.seals().stamp(kind, unsaid, &bytes)
 }
 
 fn read<T: for<'de> Deserialize<'de>>(
@@ -272,6 +272,6 @@ fn read<T: for<'de> Deserialize<'de>>(
     unsaid: &[u8],
     text: &str,
 ) -> Option<T> {
-    let bytes = handle.trust().read_stamp(kind, unsaid, text)?;
+    let bytes = handle.seals().read_stamp(kind, unsaid, text)?;
     serde_json::from_slice(&bytes).ok()
 }

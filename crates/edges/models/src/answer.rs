@@ -56,7 +56,7 @@ impl TokenUsage {
 
 /// What has come of an answer.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct PartialAnswer {
     pub(crate) text: String,
     calls: Vec<PartialCall>,
     /// Why it ended, in words that are the same for every provider.
@@ -88,7 +88,7 @@ pub(crate) enum AnswerFlaw {
     Error(Option<String>),
 }
 
-impl Answer {
+impl PartialAnswer {
     /// Adds text.
     pub(crate) fn add(&mut self, text: &str) -> Result<(), AnswerFlaw> {
         self.count(text.len())?;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use wharf_protocol::sse::SseMessage;
 use wharf_vocab::Object;
 
-use crate::answer::{Answer, AnswerFlaw, TokenUsage};
+use crate::answer::{AnswerFlaw, PartialAnswer, TokenUsage};
 use crate::input::{ChatInput, ChatMessage, Role};
 
 /// The version of the API that is spoken.
@@ -181,7 +181,7 @@ struct AnthropicUsage {
 }
 
 /// Takes one event; what it adds to the text.
-pub(crate) fn take(answer: &mut Answer, event: &SseMessage) -> Result<String, AnswerFlaw> {
+pub(crate) fn take(answer: &mut PartialAnswer, event: &SseMessage) -> Result<String, AnswerFlaw> {
     let event = serde_json::from_str(&event.data).map_err(|_| AnswerFlaw::Unreadable)?;
     match event {
         AnthropicEvent::MessageStart { message } => {
@@ -230,7 +230,7 @@ fn finish_reason(reason: String) -> String {
     }
 }
 
-fn count(answer: &mut Answer, usage: Option<AnthropicUsage>) {
+fn count(answer: &mut PartialAnswer, usage: Option<AnthropicUsage>) {
     let Some(usage) = usage else { return };
     let before = answer.usage.unwrap_or_default();
     let cached = usage.cache_read_input_tokens.unwrap_or(before.cached_tokens);

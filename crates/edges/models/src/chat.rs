@@ -13,7 +13,7 @@ use wharf_engine::in_process::{InProcess, LocalCx, ToolFailure, ToolOutput, sche
 use wharf_ports::vault::{Secret, Vault};
 use wharf_vocab::{Code, Executed, Fault, Micro, Mode, Object, ToolId, UnknownCost};
 
-use crate::answer::{Answer, TokenUsage};
+use crate::answer::{PartialAnswer, TokenUsage};
 use crate::dial::{self, Call, CallFailure};
 use crate::input::{ChatInput, ToolCall, plain};
 use crate::meter::Meter;
@@ -181,7 +181,7 @@ impl Models {
             tell_unpriced(choice, cx).await.map_err(unasked)?;
         }
         let mut meter = Meter::new(cx.attempt().clone(), price.clone(), input.bytes());
-        let mut answer = Answer::default();
+        let mut answer = PartialAnswer::default();
         let trace = cx.attempt().dispatch().trace.clone();
         let call = Call { provider, key, body, silence: self.options.silence, trace };
         let asked = async {

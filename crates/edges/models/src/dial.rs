@@ -15,7 +15,7 @@ use wharf_ports::vault::Secret;
 use wharf_protocol::sse;
 use wharf_vocab::{Code, Executed, Fault};
 
-use crate::answer::{Answer, AnswerFlaw, with_full_stop};
+use crate::answer::{AnswerFlaw, PartialAnswer, with_full_stop};
 use crate::meter::Meter;
 use crate::providers::{Api, ModelProvider};
 use crate::{anthropic, openai};
@@ -197,9 +197,9 @@ impl Call<'_> {
         mut response: Response,
         cx: &LocalCx,
         meter: &mut Meter,
-        answer: &mut Answer,
+        answer: &mut PartialAnswer,
     ) -> Result<(), CallFailure> {
-        let flawed = |answer: &Answer, flaw: AnswerFlaw| {
+        let flawed = |answer: &PartialAnswer, flaw: AnswerFlaw| {
             let flaw = match flaw {
                 AnswerFlaw::Error(said) => {
                     AnswerFlaw::Error(said.and_then(|said| words(&said, self.key.as_ref())))
@@ -241,7 +241,7 @@ impl Call<'_> {
     fn take(
         &self,
         parser: &mut sse::Parser,
-        answer: &mut Answer,
+        answer: &mut PartialAnswer,
     ) -> (String, Result<(), AnswerFlaw>) {
         let mut added = String::new();
         while let Some(event) = parser.pop() {
@@ -257,7 +257,7 @@ impl Call<'_> {
         (added, Ok(()))
     }
 
-    fn cut(&self, answer: &Answer, how: &str) -> CallFailure {
+    fn cut(&self, answer: &PartialAnswer, how: &str) -> CallFailure {
         let message = format!("The provider {} {how}; it may be paid for.", self.provider.name);
         let executed = if answer.has_begun() { Executed::Yes } else { Executed::Maybe };
         CallFailure::new(Code::LlmStreamCut, message, executed)

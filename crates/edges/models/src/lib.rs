@@ -69,7 +69,7 @@ pub async fn register(
     for tool in [chat::provider(&models)?, known::provider(&models)?] {
         let (id, provider) = tool;
         if handle.providers().get(&id).is_ok() {
-            tracing::info!(tool = %id, "a tool server of this name takes the place of the core's");
+            tracing::info!(provider = %id, "a tool server of this name takes the place of the core's");
             continue;
         }
         provider.register(handle).await?;

@@ -3,7 +3,7 @@
 use wharf_engine::AttemptRef;
 use wharf_vocab::Micro;
 
-use crate::answer::{Answer, TokenUsage};
+use crate::answer::{PartialAnswer, TokenUsage};
 use crate::prices::Price;
 
 /// Counts what a call costs from the moment that its request may have arrived. When the call is
@@ -33,13 +33,13 @@ impl Meter {
     }
 
     /// More of the answer has come.
-    pub(crate) fn heard(&mut self, answer: &Answer) {
+    pub(crate) fn heard(&mut self, answer: &PartialAnswer) {
         self.count(self.usage(answer));
     }
 
     /// What was used: as the provider counts it, or about so much. A provider that has counted the
     /// input only is believed in that.
-    pub(crate) fn usage(&self, answer: &Answer) -> TokenUsage {
+    pub(crate) fn usage(&self, answer: &PartialAnswer) -> TokenUsage {
         let estimate = TokenUsage::estimated(self.input_bytes, answer.bytes());
         match answer.usage {
             Some(counted) if answer.finish_reason.is_some() => counted,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use wharf_protocol::sse::SseMessage;
 use wharf_vocab::Object;
 
-use crate::answer::{Answer, AnswerFlaw, TokenUsage};
+use crate::answer::{AnswerFlaw, PartialAnswer, TokenUsage};
 use crate::input::{ChatInput, ChatMessage, Role};
 
 /// What says that a stream is over.
@@ -137,7 +137,7 @@ struct UsageDetails {
 }
 
 /// Takes one event; what it adds to the text.
-pub(crate) fn take(answer: &mut Answer, event: &SseMessage) -> Result<String, AnswerFlaw> {
+pub(crate) fn take(answer: &mut PartialAnswer, event: &SseMessage) -> Result<String, AnswerFlaw> {
     if event.data.trim() == DONE {
         answer.is_whole = true;
         return Ok(String::new());

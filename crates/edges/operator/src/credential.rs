@@ -178,7 +178,7 @@ impl Tasks {
         let mut query = RunQuery { limit: RECALL_PAGE, ..RunQuery::default() };
         let mut seen = 0;
         while seen < RECALL_RUNS_MAX {
-            let page = handle.runs().list(query.clone()).await?;
+            let page = handle.run_lists().list(query.clone()).await?;
             seen += page.runs.len();
             for run in page.runs.iter().filter(|run| handle.seats().is_seat(&run.tool.provider())) {
                 for attempt in 1..=run.attempt {
@@ -244,7 +244,7 @@ impl Tasks {
         if text.starts_with(HANDLE_PREFIX) {
             return self.state.lock().handles.contains_key(&digest(text));
         }
-        handle.trust().verify_worker(text).is_some_and(|grant| self.find(&grant.task_id).is_some())
+        handle.seals().verify_worker(text).is_some_and(|grant| self.find(&grant.task_id).is_some())
     }
 
     /// Checks what a worker carries, in this order: form and seal, time, scope, task. Whoever
@@ -260,7 +260,7 @@ impl Tasks {
         let (grant, found) = match text.starts_with(HANDLE_PREFIX) {
             true => self.by_handle(handle, text, task_id)?,
             false => {
-                let grant = handle.trust().verify_worker(text).ok_or_else(unknown)?;
+                let grant = handle.seals().verify_worker(text).ok_or_else(unknown)?;
                 let gone = || TaskMatch::Past(PastTask::unknown(grant.attempt));
                 let found = self.find(&grant.task_id).unwrap_or_else(gone);
                 (grant, found)
@@ -393,7 +393,7 @@ const LONGER_S: u64 = wharf_vocab::limits::QUESTION_DEADLINE_MS / 1_000;
 
 /// What the short credential of an attempt's worker is known by.
 fn short_digest(handle: &Handle, task_id: &str, attempt: u32) -> Option<Digest> {
-    handle.trust().worker_handle(task_id, attempt).map(|text| digest(&text))
+    handle.seals().worker_handle(task_id, attempt).map(|text| digest(&text))
 }
 
 fn digest(text: &str) -> Digest {

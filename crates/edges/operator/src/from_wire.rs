@@ -1,10 +1,11 @@
 //! From messages to what they ask for: the tools of a seat, and tasks as runs.
 
 use serde_json::{Value, json};
+use wharf_domain::flow::Document;
 use wharf_domain::{Caller, ToolDef, WorkerKind};
 use wharf_engine::{NewRun, RunSeats};
 use wharf_vocab::{Code, Durability, Fault, Object, RunId, SeatId, ToolId, Verb, WorldId};
-use wharf_wire::operator_v1::NewTask;
+use wharf_wire::operator_v1::{Blueprint, NewTask};
 
 use crate::seats::{self, random_hex};
 use crate::shared::SeatHub;
@@ -55,6 +56,54 @@ fn agent(seat: &SeatId, name: &str) -> Result<ToolDef, Fault> {
     Ok(def)
 }
 
+/// What a task executes.
+#[derive(Clone, Copy)]
+enum Executed<'a> {
+    /// A tool by its id, or what a seat calls by this name.
+    Tool(&'a str),
+    /// A flow by its name.
+    Flow(&'a str),
+    /// A document that comes with the task.
+    Document(&'a Value),
+}
+
+impl<'a> Executed<'a> {
+    fn of(task: &'a NewTask) -> Result<Self, Fault> {
+        let wrong = |field: &str, why: &str| {
+            let message = format!("`{field}` cannot be used: {why}.");
+            Fault::new(Code::RequestInvalid, message).with("field", field)
+        };
+        match (&task.agent, &task.blueprint) {
+            (Some(agent), _) => Ok(Self::Tool(agent)),
+            (None, Some(Blueprint::Name(name) | Blueprint::Id(name))) => {
+                Ok(match name.contains('/') {
+                    true => Self::Tool(name),
+                    false => Self::Flow(name),
+                })
+            }
+            (None, Some(Blueprint::Other(document))) if document.get("steps").is_some() => {
+                Ok(Self::Document(document))
+            }
+            (None, Some(Blueprint::Other(_))) => {
+                let why = "it is no name, no {\"kind\": \"id\", \"id\": …} and no document with \
+                           steps";
+                Err(wrong("blueprint", why))
+            }
+            (None, None) => Err(wrong("agent", "it is missing")),
+        }
+    }
+}
+
+/// The flow that a task names.
+fn flow(shared: &SeatHub, name: &str) -> Result<ToolId, Fault> {
+    let tool = ToolId::new(format!("{}/{name}", Document::NAMESPACE));
+    let known = |tool: &ToolId| shared.options.handle.flows().of_tool(tool).is_some();
+    tool.ok().filter(known).ok_or_else(|| {
+        let message = "There is no flow with the name in `blueprint`.";
+        Fault::new(Code::ToolNotFound, message).with("field", "blueprint")
+    })
+}
+
 /// The run that a task is.
 pub(crate) async fn task(
     shared: &SeatHub,
@@ -65,21 +114,18 @@ pub(crate) async fn task(
         let message = format!("`{field}` cannot be used: {why}.");
         Fault::new(Code::RequestInvalid, message).with("field", field)
     };
-    let agent = match (&task.agent, &task.blueprint) {
-        (Some(agent), _) => agent.as_str(),
-        (None, Some(blueprint)) => blueprint.name().ok_or_else(|| {
-            wrong("blueprint", "it is neither a name nor {\"kind\": \"id\", \"id\": …}")
-        })?,
-        (None, None) => return Err(wrong("agent", "it is missing")),
-    };
     let seat = |field: &str, text: &Option<String>| {
         let parse = |text: &String| SeatId::new(text).map_err(|_| wrong(field, "it is no seat"));
         text.as_ref().map(parse).transpose()
     };
     let world = task.world.as_deref().unwrap_or("default");
     let world = WorldId::new(world).map_err(|error| wrong("world", &error.to_string()))?;
+    let executed = Executed::of(task)?;
     let tool = match seat("operator_sid", &task.operator_sid)? {
         Some(seat) => {
+            let (Executed::Tool(agent) | Executed::Flow(agent)) = executed else {
+                return Err(wrong("blueprint", "a seat executes what has a name"));
+            };
             let def = self::agent(&seat, agent)?;
             let tool = def.tool.clone();
             // Nobody adds to what a seat executes who may not run it.
@@ -88,7 +134,16 @@ pub(crate) async fn task(
             seats::add_tool(shared, &seat, def).await?;
             tool
         }
-        None => ToolId::new(agent).map_err(|error| wrong("agent", &error.to_string()))?,
+        None => match executed {
+            Executed::Tool(agent) => {
+                ToolId::new(agent).map_err(|error| wrong("agent", &error.to_string()))?
+            }
+            Executed::Flow(name) => flow(shared, name)?,
+            Executed::Document(document) => {
+                caller.rights.check(Verb::Run, &world)?;
+                shared.options.handle.flows().add_inline(caller, document).await?
+            }
+        },
     };
     let inputs = match task.input.clone().or_else(|| task.init_ctx.clone()) {
         None | Some(Value::Null) => Object::new(),

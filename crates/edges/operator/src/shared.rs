@@ -61,8 +61,8 @@ impl SeatHub {
             }
             SeatItem::Spawn(task) => {
                 let grant = credential::grant(handle, &task);
-                let short = handle.trust().worker_handle(&task.id, task.number());
-                let credentials = (handle.trust().mint_worker(&grant), short);
+                let short = handle.seals().worker_handle(&task.id, task.number());
+                let credentials = (handle.seals().mint_worker(&grant), short);
                 to_wire::spawn(&task, &self.options, credentials, parent, redelivered)
             }
         }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use wharf_domain::Provider;
 use wharf_domain::provider::{MadeEnvironment, ProviderKind, Serving};
 use wharf_hosting::{HostedKind as _, ReadFolder, ReadManifest, blocking};
+use wharf_ports::Steps;
 use wharf_ports::providers::NewFolder;
 use wharf_vocab::{Code, Fault};
 
@@ -26,13 +27,14 @@ const HANDLERS: [&str; 5] =
 /// Reads what is to be added, and asks its handler for what stands in no manifest.
 pub(crate) async fn read(servers: &Arc<ToolServers>, new: NewFolder) -> Result<ReadFolder, Fault> {
     let looking = Arc::clone(servers);
+    let steps = new.steps.clone();
     let source = blocking(move || source(&looking, &new)).await?;
     let folder = source.folder.clone();
     let Some(file) = source.handler()? else {
         let manifests = source.tools(&[])?;
         return settled(servers, folder, manifests);
     };
-    let made = made(servers, &source).await?;
+    let made = made(servers, &source, &steps).await?;
     let described = match describe(servers, &folder, &file, made.as_ref()).await {
         Ok(described) => described,
         Err(DescribeError::Handler(fault)) if needs_its_handler(&source) => return Err(fault),
@@ -63,6 +65,7 @@ pub(crate) async fn read(servers: &Arc<ToolServers>, new: NewFolder) -> Result<R
 async fn made(
     servers: &Arc<ToolServers>,
     source: &ManifestSource,
+    steps: &Steps,
 ) -> Result<Option<MadeEnvironment>, Fault> {
     let Some(wanted) = source.environment()? else { return Ok(None) };
     let known = servers.host.options().handle.providers().list().into_iter();
@@ -74,12 +77,12 @@ async fn made(
         (again.hash == known.manifest_hash && wanted.wheels.is_none()).then_some((known.id, made))
     });
     if let Some((id, made)) = before.last() {
-        let needs = Needs { id: &id, folder: &source.folder, wanted: &wanted };
+        let needs = Needs { id: &id, folder: &source.folder, wanted: &wanted, steps };
         environment::restore(servers, needs, &made).await?;
         return Ok(Some(made));
     }
     let id = source.first_id()?;
-    let needs = Needs { id: &id, folder: &source.folder, wanted: &wanted };
+    let needs = Needs { id: &id, folder: &source.folder, wanted: &wanted, steps };
     environment::make(servers, needs).await.map(Some)
 }
 
@@ -149,9 +152,19 @@ fn handler_in(folder: &Path) -> Result<String, Fault> {
         (None, _) => {
             let path = folder.display();
             let names = "handler.py, handler.ts or handler.js";
-            Err(invalid(format!("{path} has neither a {FILE_NAME} nor a {names}.")))
+            let other = other_handler(folder).map_or_else(String::new, |name| {
+                format!("; name a file of it, such as {path}/{name}")
+            });
+            Err(invalid(format!("{path} has neither a {FILE_NAME} nor a {names}{other}.")))
         }
     }
+}
+
+/// A file that could be a handler by its name, the first by the alphabet.
+fn other_handler(folder: &Path) -> Option<String> {
+    let names = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.file_name());
+    let names = names.filter_map(|name| name.into_string().ok());
+    names.filter(|name| !name.starts_with('.') && Runtime::of(name).is_some()).min()
 }
 
 /// A tool may read the folder of its handler. Whoever names a file alone may not think of that.

@@ -110,6 +110,8 @@ async fn asked(
     if Runtime::of(file) == Some(Runtime::Node) {
         let node = runtime::node_for(servers, &mut errand)?;
         errand.args.extend(["--node".to_owned(), node]);
+    } else {
+        errand.starts.extend(runtime::python());
     }
     if let Some(made) = made {
         let python = environment::equip_errand(&servers.options.environments, made, &mut errand)?;

@@ -3,34 +3,32 @@
 //! Packages are resolved once, when a folder is added, into a lock of versions and hashes that is
 //! part of the tool's record. The environment is made of that lock, in a folder whose name is the
 //! hash of all that went into it, so that tools with the same packages share it; it is only ever
-//! read afterwards, and compared with what was installed before each launch. The machine's own pip
-//! does the work, fenced in, with a way out to its registry and nowhere else. Only wheels are
-//! taken: what builds a package is not what is pinned.
+//! read afterwards, and compared with what was installed before each launch. The machine's own uv
+//! does the work, or its pip where there is no uv, fenced in, with a way out to the registry that
+//! pip is set up with and nowhere else. Only wheels are taken: what builds a package is not what is
+//! pinned. Whoever waits is told what is done.
 
 mod interpreter;
 mod lock;
+mod maker;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use wharf_domain::Provider;
 use wharf_domain::provider::{MadeEnvironment, ToolEnvironment};
-use wharf_hosting::packages::{
-    PythonTools, TreeHash, prefix_of, remove_tree, show_python, telling,
-};
-use wharf_hosting::{Errand, blocking, random_hex, run_errand_for};
+use wharf_hosting::packages::{TreeHash, prefix_of, remove_tree, show_python, telling};
+use wharf_hosting::{Errand, random_hex, run_errand_for};
+use wharf_ports::Steps;
 use wharf_ports::launcher::{LaunchSpec, LogSpec};
 use wharf_vocab::{Code, Digest, Fault, LaunchId, ProviderId};
 
 use self::interpreter::Interpreter;
-use crate::manifest::packages;
+use self::maker::Maker;
 use crate::tools::ToolServers;
 
-/// How long one step may take.
-const STEP_MAX: Duration = Duration::from_secs(900);
 /// What unfinished work is called in the folder of environments.
 const WORK: &str = "work-";
 /// Environments are made one after the other.
@@ -42,6 +40,8 @@ pub(crate) struct Needs<'a> {
     pub(crate) id: &'a ProviderId,
     pub(crate) folder: &'a Path,
     pub(crate) wanted: &'a ToolEnvironment,
+    /// Where it is told what is done.
+    pub(crate) steps: &'a Steps,
 }
 
 /// What was installed, beside the environment.
@@ -56,16 +56,16 @@ pub(crate) async fn make(
     servers: &ToolServers,
     needs: Needs<'_>,
 ) -> Result<MadeEnvironment, Fault> {
-    let _turn = TURN.acquire().await.map_err(|_| stopping())?;
+    let _turn = turn(needs.steps).await?;
     let work = WorkFolder::new(servers)?;
     let found = interpreter::find(servers, needs, &work.path).await?;
     let Some(name) = &needs.wanted.requirements else {
         return Ok(found.made(None, Vec::new()));
     };
-    let maker = Maker { servers, needs, work: &work.path, interpreter: &found };
+    let mut maker = Maker::new(servers, needs, &work.path, &found);
     let locked = maker.resolve(name).await?;
     let key = key(&found, &lock::text(&locked));
-    maker.install(&key, &lock::text(&locked)).await?;
+    maker.install(&key, &locked).await?;
     Ok(found.made(Some(key), locked))
 }
 
@@ -76,11 +76,20 @@ pub(crate) async fn restore(
     made: &MadeEnvironment,
 ) -> Result<(), Fault> {
     let Some(key) = &made.key else { return Ok(()) };
-    let _turn = TURN.acquire().await.map_err(|_| stopping())?;
+    let _turn = turn(needs.steps).await?;
     let work = WorkFolder::new(servers)?;
     let interpreter = Interpreter::of(made);
-    let maker = Maker { servers, needs, work: &work.path, interpreter: &interpreter };
-    maker.install(key, &lock::text(&made.packages)).await
+    let maker = Maker::new(servers, needs, &work.path, &interpreter);
+    maker.install(key, &made.packages).await
+}
+
+/// Waits until no other environment is made.
+async fn turn(steps: &Steps) -> Result<SemaphorePermit<'static>, Fault> {
+    if let Ok(turn) = TURN.try_acquire() {
+        return Ok(turn);
+    }
+    steps.say("another environment is being made, this one comes next");
+    TURN.acquire().await.map_err(|_| Fault::new(Code::CoreStopping, "The core is stopping."))
 }
 
 /// Refuses a launch whose environment is not what was installed. It blocks.
@@ -105,10 +114,12 @@ pub(crate) fn equip(
     let Some(key) = &made.key else {
         let python = PathBuf::from(&made.interpreter);
         spec.fence.read.extend(interpreter::readable(&python));
+        spec.starts.push(python.clone());
         return python;
     };
     let environment = servers_folder.join(key);
     let python = environment.join("bin").join("python");
+    spec.starts.push(python.clone());
     show_python(&python, spec);
     // It lies in the home, of which a launch sees only what is its own.
     spec.given_dirs.push(environment);
@@ -128,6 +139,7 @@ pub(crate) fn equip_errand(
     let python = equip(servers_folder, made, &mut spec);
     errand.read.append(&mut spec.fence.read);
     errand.given.append(&mut spec.given_dirs);
+    errand.starts.append(&mut spec.starts);
     errand.env.append(&mut spec.env);
     Ok(python)
 }
@@ -170,123 +182,6 @@ pub(crate) fn made_of(agent: &Provider) -> Option<&MadeEnvironment> {
 /// Where environments lie.
 pub(crate) fn folder(servers: &ToolServers) -> &Path {
     &servers.options.environments
-}
-
-struct Maker<'a> {
-    servers: &'a ToolServers,
-    needs: Needs<'a>,
-    work: &'a Path,
-    interpreter: &'a Interpreter,
-}
-
-impl Maker<'_> {
-    /// Which version of each package is installed, with its hash.
-    async fn resolve(
-        &self,
-        name: &str,
-    ) -> Result<Vec<wharf_domain::provider::LockedPackage>, Fault> {
-        let file = self.needs.folder.join(name);
-        let bytes = tokio::fs::read(&file).await.map_err(|error| unusable(&file, &error))?;
-        let named = packages(name, &bytes).map_err(failed)?;
-        let wanted = self.work.join("requirements.txt");
-        write(&wanted, &(named.join("\n") + "\n")).await?;
-        if named.is_empty() {
-            return Ok(Vec::new());
-        }
-        tracing::info!(tool = %self.needs.id, packages = named.len(), "packages are resolved");
-        let report = self.work.join("report.json");
-        let mut errand = self.pip().await?;
-        errand.args.extend(words(&["install", "--dry-run", "--ignore-installed", "--report"]));
-        errand.args.push(report.display().to_string());
-        errand.args.extend(words(&["--only-binary", ":all:", "-r"]));
-        errand.args.push(wanted.display().to_string());
-        self.run(errand, &format!("The packages of {name} cannot be installed")).await?;
-        let text = tokio::fs::read(&report).await.map_err(|error| unusable(&report, &error))?;
-        lock::read(&text).map_err(failed)
-    }
-
-    /// Installs what is locked, unless it is there as it was installed.
-    async fn install(&self, key: &str, lock: &str) -> Result<(), Fault> {
-        let target = folder(self.servers).join(key);
-        let looked_at = target.clone();
-        if blocking(move || Ok(difference(&looked_at).is_none())).await? {
-            return Ok(());
-        }
-        tracing::info!(tool = %self.needs.id, environment = key, "packages are installed");
-        let emptied = target.clone();
-        blocking(move || remove_tree(&emptied).map_err(|error| unusable(&emptied, &error))).await?;
-        let locked = self.work.join("lock.txt");
-        write(&locked, lock).await?;
-        let installed = self.fill(&target, &locked, lock.is_empty()).await;
-        blocking(move || match installed {
-            Ok(()) => note(&target),
-            Err(fault) => {
-                // What is half there must not be taken for whole.
-                let _ = remove_tree(&target);
-                Err(fault)
-            }
-        })
-        .await
-    }
-
-    async fn fill(&self, target: &Path, lock: &Path, is_empty: bool) -> Result<(), Fault> {
-        let mut errand = self.interpreter.errand();
-        errand.args.extend(words(&["-m", "venv", "--without-pip"]));
-        errand.args.push(target.display().to_string());
-        errand.write = vec![target.to_owned()];
-        self.run(errand, "The environment cannot be made").await?;
-        if is_empty {
-            return Ok(());
-        }
-        let mut errand = self.pip().await?;
-        errand.args.push("--python".to_owned());
-        errand.args.push(target.join("bin").join("python").display().to_string());
-        errand.args.extend(words(&["install", "--no-deps", "--require-hashes"]));
-        errand.args.extend(words(&["--only-binary", ":all:", "-r"]));
-        errand.args.push(lock.display().to_string());
-        errand.write.push(target.to_owned());
-        self.run(errand, "The packages cannot be installed").await
-    }
-
-    /// A command of a pip that belongs to the interpreter, with its way to packages.
-    async fn pip(&self) -> Result<Errand, Fault> {
-        let own = self.work.join("pip");
-        let python = own.join("bin").join("python");
-        if !python.exists() {
-            let mut errand = self.interpreter.errand();
-            errand.args.extend(words(&["-m", "venv"]));
-            errand.args.push(own.display().to_string());
-            errand.write = vec![own.clone()];
-            self.run(errand, "The interpreter cannot make an environment").await?;
-        }
-        let mut errand = match &self.needs.wanted.wheels {
-            Some(_) => Errand::default(),
-            None => {
-                let search = &self.servers.options.search;
-                let found = PythonTools::find(search, self.needs.folder).await;
-                found
-                    .map_err(|fault| failed(fault.message.trim_end_matches('.').to_owned()))?
-                    .errand()
-            }
-        };
-        errand.program = python;
-        errand.args = words(&["-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]);
-        errand.args.push("--no-cache-dir".to_owned());
-        if let Some(wheels) = &self.needs.wanted.wheels {
-            let wheels = self.needs.folder.join(wheels).display().to_string();
-            // Options of the command itself come later; these are known to all of its commands.
-            errand.env.insert("PIP_NO_INDEX".to_owned(), "1".to_owned());
-            errand.env.insert("PIP_FIND_LINKS".to_owned(), wheels);
-        }
-        errand.read.extend(self.interpreter.readable());
-        errand.write = vec![self.work.to_owned()];
-        Ok(errand)
-    }
-
-    async fn run(&self, mut errand: Errand, what: &str) -> Result<(), Fault> {
-        errand.within = STEP_MAX;
-        run(self.servers, self.needs, errand, what).await
-    }
 }
 
 /// Runs one step. What went wrong is told as its program tells it.
@@ -380,10 +275,6 @@ fn failed(mut why: String) -> Fault {
 
 fn unusable(path: &Path, error: &std::io::Error) -> Fault {
     failed(format!("{} cannot be used: {error}", path.display()))
-}
-
-fn stopping() -> Fault {
-    Fault::new(Code::CoreStopping, "The core is stopping.")
 }
 
 #[cfg(test)]

@@ -52,35 +52,9 @@ pub(crate) fn equip(
     // What Python compiles would otherwise lie in the pinned folder, where it may.
     spec.env.insert("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned());
     match &server.how {
-        Serving::Handler { file, cold, function } => {
+        Serving::Handler { .. } => {
             let way = handed_over(server, spec, sockets)?;
-            // The same folder by its own name, since not every fence can show it as another.
-            spec.private_dirs.push(artifacts.clone());
-            // Where runs have their own folders, out of each other's sight.
-            let runs = places.own("runs");
-            spec.private_dirs.push(runs.clone());
-            spec.fence.read.push(options.program.clone());
-            spec.program.clone_from(&options.program);
-            spec.args = serve(options, agent, &spec.cwd.join(file), &artifacts);
-            spec.args.extend(["--scratch".to_owned(), runs.display().to_string()]);
-            spec.args.push("--keep-apart".to_owned());
-            let timeout_ms = server.tool.timeout_ms.unwrap_or(ToolServer::TIMEOUT_MS);
-            spec.args.extend(["--timeout".to_owned(), format!("{timeout_ms}ms")]);
-            if let Some(function) = function {
-                spec.args.extend(["--function".to_owned(), function.clone()]);
-            }
-            if *cold {
-                spec.args.push("--cold".to_owned());
-            }
-            if Runtime::of(file) == Some(Runtime::Node) {
-                let node = runtime::node(options, spec)?;
-                spec.args.extend(["--node".to_owned(), node]);
-            }
-            if let Some(made) = environment::made_of(agent) {
-                let python = environment::equip(&options.environments, made, spec);
-                spec.args.extend(["--python".to_owned(), python.display().to_string()]);
-            }
-            spec.args.extend(approved(agent, spec));
+            equip_handler(options, (agent, server), places, spec)?;
             Ok(way)
         }
         Serving::Program { argv } => {
@@ -110,6 +84,47 @@ pub(crate) fn equip(
             Err(Fault::new(Code::CoreInternal, "A server elsewhere is not launched."))
         }
     }
+}
+
+/// Makes a launch one of the tool server in this program, with a handler.
+fn equip_handler(
+    options: &RunEdgeOptions,
+    (agent, server): (&Provider, &ToolServer),
+    places: &Places,
+    spec: &mut LaunchSpec,
+) -> Result<(), Fault> {
+    let Serving::Handler { file, cold, function } = &server.how else { return Ok(()) };
+    let artifacts = folder::path(places);
+    // The same folder by its own name, since not every fence can show it as another.
+    spec.private_dirs.push(artifacts.clone());
+    // Where runs have their own folders, out of each other's sight.
+    let runs = places.own("runs");
+    spec.private_dirs.push(runs.clone());
+    spec.fence.read.push(options.program.clone());
+    spec.program.clone_from(&options.program);
+    spec.args = serve(options, agent, &spec.cwd.join(file), &artifacts);
+    spec.args.extend(["--scratch".to_owned(), runs.display().to_string()]);
+    spec.args.push("--keep-apart".to_owned());
+    let timeout_ms = server.tool.timeout_ms.unwrap_or(ToolServer::TIMEOUT_MS);
+    spec.args.extend(["--timeout".to_owned(), format!("{timeout_ms}ms")]);
+    if let Some(function) = function {
+        spec.args.extend(["--function".to_owned(), function.clone()]);
+    }
+    if *cold {
+        spec.args.push("--cold".to_owned());
+    }
+    if Runtime::of(file) == Some(Runtime::Node) {
+        let node = runtime::node(options, spec)?;
+        spec.args.extend(["--node".to_owned(), node]);
+    } else {
+        spec.starts.extend(runtime::python());
+    }
+    if let Some(made) = environment::made_of(agent) {
+        let python = environment::equip(&options.environments, made, spec);
+        spec.args.extend(["--python".to_owned(), python.display().to_string()]);
+    }
+    spec.args.extend(approved(agent, spec));
+    Ok(())
 }
 
 /// How a launched server reaches the files of its runs.

@@ -12,6 +12,7 @@ use wharf_hosting::{
     Host, HostedKind, LaunchGuard, ManifestFile, Places, Process, ReadFolder, ReadManifest,
     Sockets, Upkeep, blocking,
 };
+use wharf_ports::Steps;
 use wharf_ports::launcher::{Exit, ExitHow, LaunchSpec};
 use wharf_ports::providers::{NewFolder, Scan};
 use wharf_vocab::{Code, Fault, LaunchId, ProviderId};
@@ -121,7 +122,8 @@ impl HostedKind for ToolServers {
             let server = server_of(&agent)?;
             let Some(wanted) = &server.environment else { return Ok(()) };
             let Some(made) = &wanted.made else { return Ok(()) };
-            let needs = Needs { id: &agent.id, folder: Path::new(&agent.folder), wanted };
+            let (folder, steps) = (Path::new(&agent.folder), &Steps::default());
+            let needs = Needs { id: &agent.id, folder, wanted, steps };
             environment::restore(&self, needs, made).await
         }
         .boxed()

@@ -32,6 +32,7 @@ impl Runtime {
 pub(crate) fn node(options: &RunEdgeOptions, spec: &mut LaunchSpec) -> Result<String, Fault> {
     let node = found(&options.search)?;
     spec.fence.read.extend(installation(&node));
+    spec.starts.push(node.clone());
     Ok(node.display().to_string())
 }
 
@@ -39,7 +40,14 @@ pub(crate) fn node(options: &RunEdgeOptions, spec: &mut LaunchSpec) -> Result<St
 pub(crate) fn node_for(servers: &ToolServers, errand: &mut Errand) -> Result<String, Fault> {
     let node = found(&servers.options.search)?;
     errand.read.extend(installation(&node));
+    errand.starts.push(node.clone());
     Ok(node.display().to_string())
+}
+
+/// The Python that a handler has whose manifest asks for none.
+pub(crate) fn python() -> Option<PathBuf> {
+    let usual = std::env::split_paths(wharf_hosting::PATH);
+    usual.map(|folder| folder.join("python3")).find(|path| path.is_file())
 }
 
 /// The one that everybody has comes first, as it does for Python.

@@ -11,10 +11,10 @@ use wharf_domain::provider::{Serving, ToolServer};
 use wharf_engine::{Handle, Reach};
 use wharf_hosting::{
     Assignment, ConnectionEnd, ConnectionGuard, Inbox, InboxCommand, OpenAttempts, Process,
-    ProcessPhase, Tasks,
+    ProcessPhase, Tasks, with_last_error,
 };
-use wharf_ports::launcher::{Launched, LogSource};
-use wharf_vocab::{Code, Executed, Fault, shown};
+use wharf_ports::launcher::Launched;
+use wharf_vocab::{Code, Executed, Fault};
 
 use crate::doors::LaunchEndpoint;
 use crate::equip;
@@ -27,10 +27,6 @@ use work::AttemptWork;
 const CALLS_DEFAULT: u32 = 64;
 /// How long a server that is not well yet is left alone.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
-/// Lines of a log that are looked through for the last word of a server.
-const LINES_LOOKED_AT: usize = 50;
-/// Enough of a line to recognise the trouble.
-const LINE_CHARS_MAX: usize = 300;
 
 /// One start of a tool server.
 pub(crate) struct ServerLaunch {
@@ -150,21 +146,14 @@ impl ServerLaunch {
 
     fn note(&self, health: &Health) {
         let digest = health.digest.as_deref().unwrap_or("none");
-        tracing::info!(tool = %self.process.agent.id, %digest, "a tool server is well");
+        tracing::info!(provider = %self.process.agent.id, %digest, "a tool server is well");
     }
 
     /// Why a server that did not get well in time may not have: the last it wrote as an error.
     async fn unwell(&self, launched: &dyn Launched, within: Duration) -> String {
-        let lines = launched.tail(LINES_LOOKED_AT).await.unwrap_or_default();
-        let last = lines.iter().rev().find(|line| line.source == LogSource::Stderr);
         let seconds = within.as_secs_f64();
         let why = format!("it did not answer under /healthz within {seconds} s");
-        match last.map(|line| line.text.trim()).filter(|line| !line.is_empty()) {
-            None => why,
-            Some(line) => {
-                format!("{why}; its last error was: {}", shown(line, LINE_CHARS_MAX))
-            }
-        }
+        with_last_error(why, launched).await
     }
 
     /// Hands over attempts until the server is to end, or has ended.

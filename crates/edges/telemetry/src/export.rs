@@ -127,7 +127,7 @@ impl ExportState {
         if let Some(only) = &run.only_attempt {
             return spans::of_run(run, std::slice::from_ref(only), &[]);
         }
-        let entries = self.handle.runs().entries(&run.key).await.unwrap_or_else(|fault| {
+        let entries = self.handle.run_events().entries(&run.key).await.unwrap_or_else(|fault| {
             tracing::debug!(run = %run.key, code = %fault.code, "a run's attempts are not exported");
             Vec::new()
         });

@@ -102,7 +102,9 @@ impl History {
             | RunEntry::AskResolved(_)
             | RunEntry::ChildrenAllowed(_)
             | RunEntry::CancelRequested(_)
-            | RunEntry::Publishing(_) => {}
+            | RunEntry::Publishing(_)
+            | RunEntry::Flow(_)
+            | RunEntry::Step(_) => {}
         }
     }
 
@@ -131,7 +133,7 @@ mod tests {
 
     fn started(attempt: u32, id: &str) -> RunEntry {
         let attempt_id = AttemptId::new(id).expect("an id");
-        RunEntry::AttemptStarted(AttemptStarted { attempt, attempt_id, hold: None })
+        RunEntry::AttemptStarted(AttemptStarted { attempt, attempt_id, hold: None, place: None })
     }
 
     fn no_room(refused: Option<&str>) -> RunEntry {

@@ -19,7 +19,6 @@
 mod collector;
 mod export;
 mod history;
-mod launches;
 mod model;
 mod options;
 mod record;
@@ -28,5 +27,5 @@ mod spans;
 
 pub use collector::probe;
 pub use export::{ExportTask, Exporter};
-pub use options::{Endpoint, TelemetryOptions, UnfitEndpoint};
+pub use options::{CollectorEndpoint, TelemetryOptions, UnfitEndpoint};
 pub use recorder::Recorder;

@@ -14,7 +14,7 @@ const TRACES_PATH: &str = "v1/traces";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TelemetryOptions {
     /// The collector.
-    pub endpoint: Endpoint,
+    pub endpoint: CollectorEndpoint,
     /// What the core is called among services.
     pub service_name: String,
     /// What else is said of it.
@@ -27,7 +27,7 @@ pub struct TelemetryOptions {
 
 /// Where traces are posted to, and what proves who posts them.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct CollectorEndpoint {
     url: Url,
     headers: HeaderMap,
 }
@@ -36,13 +36,13 @@ pub struct Endpoint {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnfitEndpoint(pub &'static str);
 
-impl fmt::Debug for Endpoint {
+impl fmt::Debug for CollectorEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Endpoint").field(&self.shown()).finish()
+        f.debug_tuple("CollectorEndpoint").field(&self.shown()).finish()
     }
 }
 
-impl Endpoint {
+impl CollectorEndpoint {
     /// A collector by its address, such as `http://127.0.0.1:4318`.
     pub fn of_collector(text: &str) -> Result<Self, UnfitEndpoint> {
         let mut endpoint = Self::of_traces(text)?;
@@ -105,16 +105,16 @@ mod tests {
             ("http://127.0.0.1:4318/", "http://127.0.0.1:4318/v1/traces"),
             ("https://otel.example/in/?key=s3cret", "https://otel.example/in/v1/traces"),
         ] {
-            let endpoint = Endpoint::of_collector(text).expect(text);
+            let endpoint = CollectorEndpoint::of_collector(text).expect(text);
             let endpoint = endpoint.with_header("x-key", "s3cret").expect("a header");
             assert_eq!(endpoint.shown(), shown);
             assert!(!format!("{endpoint:?}").contains("s3cret"), "{endpoint:?}");
         }
-        let plain = Endpoint::of_traces("http://h:1/own").expect("an address");
+        let plain = CollectorEndpoint::of_traces("http://h:1/own").expect("an address");
         assert_eq!(plain.shown(), "http://h:1/own");
         for wrong in ["", "127.0.0.1:4318", "grpc://h:4317", "http://", "http://u:p@h:1", "unix:/x"]
         {
-            assert!(Endpoint::of_collector(wrong).is_err(), "{wrong}");
+            assert!(CollectorEndpoint::of_collector(wrong).is_err(), "{wrong}");
         }
         assert!(plain.with_header("a b", "c").is_err());
     }

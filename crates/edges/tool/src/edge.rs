@@ -27,7 +27,7 @@ impl ToolEdge {
         let known = shared.options.handle.providers().list().into_iter();
         for agent in known.filter(|known| !known.manifest.kind.is_launched()) {
             if let Err(fault) = sink::take_up(&shared, &agent.id, agent.tools).await {
-                tracing::error!(operative = %agent.id, %fault, "an operative was not taken up");
+                tracing::error!(provider = %agent.id, %fault, "an operative was not taken up");
             }
         }
         Self { shared }

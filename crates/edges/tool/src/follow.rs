@@ -166,7 +166,7 @@ impl Follower {
         reading: OutcomeReading,
     ) -> Result<Option<ToolAnswer>, Fault> {
         let mut follow =
-            self.handle.runs().follow(self.caller.clone(), key, self.stop.clone()).await?;
+            self.handle.run_events().follow(self.caller.clone(), key, self.stop.clone()).await?;
         loop {
             let event = tokio::select! {
                 biased;

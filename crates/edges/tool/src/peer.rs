@@ -12,7 +12,7 @@ use wharf_protocol::tool::{Counters, Limits, ToolEvent, ToolSession};
 use wharf_protocol::{Closed, Incoming, Moment, Session as _};
 use wharf_socket::{Clock, Owner};
 use wharf_vocab::Code;
-use wharf_web::trace::SentTrace;
+use wharf_web::params::SentTrace;
 use wharf_wire::tool_v1::{Offer, close};
 
 use crate::follow::{RunUpdate, RunUpdateKind, TIDINGS_MAX};

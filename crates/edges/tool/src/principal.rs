@@ -7,7 +7,7 @@ use wharf_domain::Caller;
 use wharf_engine::{Handle, NewRun};
 use wharf_protocol::tool::{ToolAnswer, ToolRequest, ToolSession};
 use wharf_vocab::{Code, Fault, Object, ToolId, WorldId};
-use wharf_web::trace::SentTrace;
+use wharf_web::params::SentTrace;
 
 use crate::follow::{self, FollowRequest, Followers, RunUpdate};
 use crate::plan::{OutcomeReading, RequestPlan};

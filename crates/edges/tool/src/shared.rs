@@ -66,7 +66,9 @@ impl PeerHub {
             let message = "Too many operatives are known; forget some first.";
             return Err(Fault::new(Code::CoreBusy, message));
         }
-        let station = Arc::new(ServedName::new(name.clone(), self.options.limits.calls_max));
+        let options = &self.options;
+        let station =
+            Arc::new(ServedName::new(name.clone(), options.limits.calls_max, options.away));
         stations.insert(name.clone(), Arc::clone(&station));
         Ok(station)
     }
@@ -101,7 +103,7 @@ impl PeerHub {
             if let Err(fault) =
                 self.options.handle.providers().set_availability(name, availability).await
             {
-                tracing::debug!(operative = %station.name, code = %fault.code, "the engine has ended");
+                tracing::debug!(provider = %station.name, code = %fault.code, "the engine has ended");
                 return;
             }
             if station.standing().is_none_or(|(now, _)| now == changes) {

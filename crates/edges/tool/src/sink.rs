@@ -64,6 +64,7 @@ pub(crate) async fn take_up(
     shared.options.handle.providers().register(id.clone(), tools, sink).await?;
     // It is known, whoever asks next.
     let _ = station.known.set(());
+    shared.tell(&station).await;
     shared.wait_for(&station);
     Ok(())
 }

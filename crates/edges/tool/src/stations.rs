@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{OnceCell, mpsc};
@@ -38,6 +39,8 @@ pub(crate) struct ServedName {
     pub(crate) known: OnceCell<()>,
     /// How many attempts a connection works on at once; others wait in line with the engine.
     calls_max: usize,
+    /// What is said of the name while runs wait for somebody to serve it.
+    away: String,
     state: Mutex<ServedNameState>,
 }
 
@@ -81,16 +84,18 @@ struct ServingConnection {
 }
 
 impl ServedName {
-    pub(crate) fn new(name: ProviderId, calls_max: usize) -> Self {
+    /// A name that nobody serves yet; runs wait so long for somebody.
+    pub(crate) fn new(name: ProviderId, calls_max: usize, wait: Duration) -> Self {
+        let away = format!("nobody is connected as {name}; runs wait {wait:?} for it");
         let state = ServedNameState {
-            standing: Availability::Coming,
+            standing: Availability::Away { reason: away.clone() },
             changes: 0,
             served_by: None,
             epoch: 0,
             last_seen: None,
             forgotten: false,
         };
-        Self { name, known: OnceCell::new(), calls_max, state: Mutex::new(state) }
+        Self { name, known: OnceCell::new(), calls_max, away, state: Mutex::new(state) }
     }
 
     /// Whether a caller may serve the name now.
@@ -142,7 +147,7 @@ impl ServedName {
             return false;
         }
         state.served_by = None;
-        state.stand(Availability::Coming);
+        state.stand(Availability::Away { reason: self.away.clone() });
         !state.forgotten
     }
 

@@ -105,6 +105,7 @@ pub async fn ask_detail(
     Ok(wire::AskDetail {
         ask: crate::ask(ask),
         inputs: run.as_ref().map_or_else(Object::new, |run| Object::clone(&run.spec.inputs)),
+        kept: run.as_deref().and_then(crate::run::kept),
         same_definition: known.as_ref().is_some_and(|known| {
             spec.tool_hash.as_ref().is_none_or(|hash| known.def.hash() == *hash)
         }),
@@ -200,7 +201,7 @@ async fn similar_run(
         limit: RUNS_LOOKED_AT_MAX,
         ..RunQuery::default()
     };
-    let runs = handle.runs().list(query).await?.runs;
+    let runs = handle.run_lists().list(query).await?.runs;
     let found = runs.iter().find(|run| run.status == RunStatus::Succeeded);
     let Some(found) = found else { return Ok(None) };
     let run = match handle.runs().get(&found.key).await {
@@ -208,6 +209,10 @@ async fn similar_run(
         // It was removed just now.
         Err(_) => return Ok(None),
     };
+    // There is nothing to compare with where its inputs are not kept.
+    if run.spec.inputs_kept.is_some() {
+        return Ok(None);
+    }
     Ok(Some(wire::SimilarRun {
         run_id: run.key.run.clone(),
         world: run.key.world.clone(),

@@ -6,34 +6,43 @@
 //!
 //! Nothing here decides who may see or ask: that is for the edges, before they call.
 
+mod accounts;
 mod agent;
 mod asks;
 mod change;
 mod event;
 mod file;
+mod flow;
 mod inbox;
 mod log;
 mod mcp;
 mod provider;
+mod receiver;
 mod request;
 mod run;
 mod runs;
+mod schedule;
 mod search;
 mod system;
 mod tool;
 mod tool_server;
+mod trigger;
 mod trust;
+mod with_secrets;
 mod world;
 
+pub use accounts::accounts;
 pub use agent::{agent, found_agents, log_line};
 pub use asks::{AskState, DecidedQuery, ask_detail};
 pub use change::{ChangeQuery, ChangeTexts, changes};
 pub use event::event;
 pub use file::{collected, file, folder_page, trace, trace_depth, upload, upload_part, usage};
+pub use flow::{flow, flow_check, flow_listed, new_rerun, new_signal, run_step};
 pub use inbox::{InboxQuery, ask_position};
 pub use log::LogRing;
 pub use mcp::{mcp_server, without_internals};
 pub use provider::{all_providers, launches, provider, provider_usage};
+pub use receiver::{delivery, receiver};
 pub use request::{
     DEFAULT_WORLD, answer, ask_id, decision, id, is_absolute, new_run, same_as_shown, world_patch,
 };
@@ -43,9 +52,15 @@ pub use runs::{
     lineage, listed, order_purge, purge, purge_filter, purge_runs, purges, run_count, run_in_full,
     run_stats, run_tree, runs_within,
 };
-pub use search::{accounts, search};
+pub use schedule::{firing, new_schedule, schedule};
+pub use search::search;
 pub use system::{CoreStatus, LookAtVitals, Vitals};
 pub use tool::{ToolFilter, tool, tool_diff};
 pub use tool_server::{served_tool, tool_server};
+pub use trigger::{HOOKS, new_trigger, trigger, trigger_firing, world_of};
 pub use trust::{secret, token};
+pub use with_secrets::{
+    SecretVault, create_receiver, create_trigger, random, remove_receiver, remove_trigger,
+    test_trigger,
+};
 pub use world::{audit, costs, world};

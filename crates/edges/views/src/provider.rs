@@ -99,7 +99,9 @@ fn by_tools(id: &ProviderId, known: Option<&Provider>, tools: &[CatalogTool]) ->
         () => ProviderState::Stopped,
     };
     let reason = tools.iter().find_map(|it| match &it.availability {
-        Availability::Down { reason, .. } if state == ProviderState::Stopped => {
+        Availability::Away { reason } | Availability::Down { reason, .. }
+            if state == ProviderState::Stopped =>
+        {
             Some(reason.clone())
         }
         _ => None,

@@ -8,6 +8,7 @@ use serde_json::Value;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::RunContext;
 use wharf_domain::{Ask, Audience, Resolution, Rule, Scope, When, WorldPatch};
+use wharf_domain::{schedule, trigger};
 use wharf_engine::{NewRun, RunSeats};
 use wharf_vocab::limits::RETENTION_DAYS_MAX;
 use wharf_vocab::{
@@ -53,6 +54,12 @@ pub fn new_run(request: wire::CreateRun) -> Result<NewRun, Fault> {
     let outputs = object(request.outputs)
         .ok_or_else(|| Fault::invalid("outputs", "The field `outputs` must be a JSON object."))?;
     let world = request.world.map_or_else(|| id("world", DEFAULT_WORLD), Ok)?;
+    let own = [schedule::RUN_PREFIX, trigger::RUN_PREFIX];
+    let taken = |id: &RunId| own.iter().any(|prefix| id.starts_with(prefix));
+    if request.run_id.as_ref().is_some_and(taken) {
+        let message = "Ids of runs that begin with sc- or hk- are the core's own.";
+        return Err(Fault::invalid("run_id", message));
+    }
     Ok(NewRun {
         mode: request.mode.unwrap_or(Mode::Real),
         run_id: request.run_id,
@@ -70,7 +77,7 @@ pub fn new_run(request: wire::CreateRun) -> Result<NewRun, Fault> {
 }
 
 /// An object; nothing at all counts as an empty one.
-fn object(value: Value) -> Option<Object> {
+pub(crate) fn object(value: Value) -> Option<Object> {
     match value {
         Value::Object(object) => Some(object),
         Value::Null => Some(Object::new()),

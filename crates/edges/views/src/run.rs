@@ -35,12 +35,13 @@ pub fn run(run: &Run) -> wire::Run {
         held_micro: Some(held(run)),
         ask: run.open_asks().next().map(|raised| ask(&raised.ask)),
         waiting_for: waiting_for(run),
+        flow: crate::flow::run_flow(run),
         ..summary(&run.summary())
     }
 }
 
 /// What is kept of the values of a run, if that is not all.
-fn kept(run: &Run) -> Option<wire::KeptValues> {
+pub(crate) fn kept(run: &Run) -> Option<wire::KeptValues> {
     let digest = |it: &ValueDigest| wire::ValueDigest { b3: it.b3.to_string(), bytes: it.bytes };
     let known = run.kept.as_ref();
     run.spec.is_withheld().then(|| wire::KeptValues {
@@ -107,6 +108,7 @@ pub fn summary(run: &RunSummary) -> wire::Run {
         attempts: None,
         transfers: None,
         kept: None,
+        flow: None,
     }
 }
 

@@ -129,7 +129,7 @@ pub(crate) fn with_phase(handle: &Handle, key: &RunKey, shown: &mut wire::Run) {
 pub async fn run_in_full(handle: &Handle, run: Arc<Run>) -> Result<wire::Run, Fault> {
     let run = handle.runs().with_inputs(run).await?;
     let mut shown = crate::run(&run);
-    let attempts = handle.runs().attempts(&run).await?;
+    let attempts = handle.run_events().attempts(&run).await?;
     shown.attempts = Some(attempts.iter().map(attempt).collect());
     if !run.is_over() {
         with_phase(handle, &run.key, &mut shown);
@@ -159,7 +159,7 @@ pub async fn runs_within(
         _ => {}
     }
     loop {
-        let RunPage { mut runs, places, next } = handle.runs().list(query.clone()).await?;
+        let RunPage { mut runs, places, next } = handle.run_lists().list(query.clone()).await?;
         runs.retain(|run| {
             worlds.is_none_or(|worlds| worlds.contains(&run.key.world))
                 && rights.check_tool(&run.tool).is_ok()
@@ -184,7 +184,7 @@ pub async fn run_count(
     caller: &Caller,
     query: RunQuery,
 ) -> Result<wire::RunCount, Fault> {
-    let count = handle.runs().count(caller, query, COUNT_MAX + 1).await?;
+    let count = handle.run_lists().count(caller, query, COUNT_MAX + 1).await?;
     Ok(wire::RunCount { count: count.min(COUNT_MAX), exact: count <= COUNT_MAX })
 }
 
@@ -201,7 +201,7 @@ pub async fn run_stats(handle: &Handle, query: StatsQuery) -> Result<wire::RunSt
     }
     let (since, until, step_ms) = (query.piece_of(query.since), query.until, query.step_ms);
     let query = StatsQuery { since, ..query };
-    let items = without_rare_keys(handle.runs().stats(query).await?);
+    let items = without_rare_keys(handle.run_lists().stats(query).await?);
     Ok(wire::RunStats { since: DateTime(since), until: DateTime(until), step_ms, items })
 }
 
@@ -344,7 +344,7 @@ pub async fn purge_runs(
     let (until, more) = (request.until, false);
     let mut done = wire::PurgedRuns { dry, until, matched: 0, purged: 0, kept: 0, more };
     if dry {
-        let count = handle.runs().count(caller, query, PURGE_COUNT_MAX + 1).await?;
+        let count = handle.run_lists().count(caller, query, PURGE_COUNT_MAX + 1).await?;
         let (matched, more) = (count.min(PURGE_COUNT_MAX), count > PURGE_COUNT_MAX);
         return Ok(wire::PurgedRuns { matched, more, ..done });
     }
@@ -352,7 +352,7 @@ pub async fn purge_runs(
     loop {
         let within = (worlds.as_deref(), &*caller.rights);
         let (runs, next) = runs_within(handle, query.clone(), within).await?;
-        let gone = handle.runs().purge_many(caller, &runs, "request").await?;
+        let gone = handle.purges().purge_many(caller, &runs, "request").await?;
         done.matched += runs.len() as u64;
         done.purged += gone.purged;
         done.kept += gone.kept;
@@ -379,7 +379,7 @@ pub async fn order_purge(
         let message = "An order removes runs; to count them, use the immediate removal.";
         return Err(Fault::invalid("dry", message));
     }
-    let view = handle.runs().order_purge(caller, &query, worlds).await?;
+    let view = handle.purges().order_purge(caller, &query, worlds).await?;
     purge(handle, caller, &view).await
 }
 
@@ -408,7 +408,7 @@ pub async fn purge(
                 until: Some(order.until),
                 ..RunQuery::default()
             };
-            Some(handle.runs().count(caller, query, PURGE_COUNT_MAX).await?)
+            Some(handle.run_lists().count(caller, query, PURGE_COUNT_MAX).await?)
         }
         PurgeState::Done | PurgeState::Canceled => None,
     };
@@ -434,7 +434,7 @@ pub async fn purge(
 /// All orders to remove runs that a caller may see, the newest first.
 pub async fn purges(handle: &Handle, caller: &Caller) -> Result<Vec<wire::Purge>, Fault> {
     let mut shown = Vec::new();
-    for view in handle.runs().purge_orders(caller) {
+    for view in handle.purges().purge_orders(caller) {
         shown.push(purge(handle, caller, &view).await?);
     }
     Ok(shown)

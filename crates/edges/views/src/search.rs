@@ -1,8 +1,8 @@
-//! Accounts, and looking for anything by a few letters.
+//! Looking for anything by a few letters.
 
-use wharf_domain::{Account, Caller};
+use wharf_domain::Caller;
 use wharf_engine::{Handle, RunQuery};
-use wharf_vocab::{AccountId, Fault, Verb, WorldId};
+use wharf_vocab::{Fault, ToolId, Verb, WorldId};
 use wharf_wire::rest_v1 as wire;
 
 use crate::{listed, runs_within, tool};
@@ -11,47 +11,6 @@ use crate::{listed, runs_within, tool};
 const FOUND_MAX: usize = 10;
 /// Longest text that is looked for.
 const TEXT_CHARS_MAX: usize = 200;
-
-/// The accounts of worlds that a caller may read, each followed by those of the tokens with a
-/// budget in it.
-pub async fn accounts(
-    handle: &Handle,
-    caller: &Caller,
-    world: Option<&WorldId>,
-) -> Result<Vec<wire::Account>, Fault> {
-    let mut worlds = handle.worlds().list().await?;
-    worlds.retain(|view| {
-        caller.rights.in_world(&view.world.id) && world.is_none_or(|world| view.world.id == *world)
-    });
-    worlds.sort_by(|a, b| a.world.id.cmp(&b.world.id));
-    let grants = handle.trust().grants();
-    let mut accounts = Vec::new();
-    for view in worlds {
-        let id = AccountId::of_world(&view.world.id);
-        let limit = view.world.settings.limit_micro;
-        accounts.push(account(&id, &view.world.id, &Account { limit, ..view.account.clone() }));
-        for grant in grants.iter().filter(|grant| grant.budget_micro.is_some()) {
-            if grant.rights.only_world() == Some(&view.world.id) {
-                let id = AccountId::of_grant(&grant.id);
-                let found = handle.worlds().account(id.clone()).await?;
-                accounts.extend(found.map(|found| account(&id, &view.world.id, &found)));
-            }
-        }
-    }
-    Ok(accounts)
-}
-
-fn account(id: &AccountId, world: &WorldId, account: &Account) -> wire::Account {
-    wire::Account {
-        account: id.to_string(),
-        parent: account.parent.as_ref().map(ToString::to_string),
-        world: world.clone(),
-        limit_micro: account.limit,
-        spent_micro: account.spent,
-        held_micro: account.held,
-        over_micro: Some(account.over()).filter(|over| *over > 0),
-    }
-}
 
 /// What a few letters fit, within a caller's rights: runs by how their id begins, all else by what
 /// its id contains. `providers` are those there are, with what each is.
@@ -79,6 +38,9 @@ pub async fn search(
     tools.sort_by_key(|it| (!fits(it.def.tool.as_str()), it.def.tool.to_string()));
     let mut worlds = handle.worlds().list().await?;
     worlds.retain(|it| caller.rights.in_world(&it.world.id) && fits(it.world.id.as_str()));
+    let reaches = |world: &WorldId, tool: &ToolId| {
+        caller.rights.in_world(world) && caller.rights.check_tool(tool).is_ok()
+    };
     let providers = providers.into_iter().filter(|(id, _)| fits(id.as_str()));
     Ok(wire::Search {
         runs: runs.iter().map(|run| listed(handle, run)).collect(),
@@ -100,5 +62,21 @@ pub async fn search(
             .take(FOUND_MAX)
             .map(|it| wire::FoundWorld { world: it.world.id })
             .collect(),
+        flows: named(handle.flows().list().into_iter().filter_map(|flow| {
+            let tool = flow.newest()?.tool(&flow.id).tool;
+            fits(flow.id.as_str()).then(|| (flow.id.to_string(), tool))
+        })),
+        schedules: named(handle.schedules().list().into_iter().filter_map(|it| {
+            let shown = reaches(&it.spec.world, &it.spec.tool) && fits(it.id.as_str());
+            shown.then(|| (it.id.to_string(), it.spec.tool))
+        })),
+        triggers: named(handle.triggers().list().into_iter().filter_map(|it| {
+            let shown = reaches(&it.spec.world, &it.spec.tool) && fits(it.id.as_str());
+            shown.then(|| (it.id.to_string(), it.spec.tool))
+        })),
     })
+}
+
+fn named(found: impl Iterator<Item = (String, ToolId)>) -> Vec<wire::FoundName> {
+    found.take(FOUND_MAX).map(|(name, tool_id)| wire::FoundName { name, tool_id }).collect()
 }

@@ -82,7 +82,7 @@ impl CoreStatus {
 
     /// Remembers the steps that have ended.
     fn sample(&self, now: Timestamp) {
-        let totals = self.handle.runs().totals();
+        let totals = self.handle.run_lists().totals();
         let (runs_open, asks_open) = (self.runs_open(), self.asks_open());
         let memory_bytes = (self.vitals)().memory_bytes;
         for ring in [&self.hour, &self.day] {
@@ -96,7 +96,7 @@ impl CoreStatus {
     }
 
     fn runs_open(&self) -> u64 {
-        self.handle.runs().open_count() as u64
+        self.handle.run_lists().open_count() as u64
     }
 
     fn asks_open(&self) -> u64 {
@@ -118,7 +118,7 @@ impl CoreStatus {
             node: self.node.clone(),
             pid: std::process::id(),
             runs_open: self.runs_open(),
-            attempts_running: self.handle.runs().running_count() as u64,
+            attempts_running: self.handle.run_lists().running_count() as u64,
             asks_open: self.asks_open(),
             queues: vec![
                 queue("inputs", length as u64, limit as u64),

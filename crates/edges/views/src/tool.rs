@@ -17,7 +17,9 @@ pub fn tool(tool: &CatalogTool) -> wire::Tool {
         Availability::Unhealthy => {
             (ToolState::Unavailable, Some("its provider is not healthy".to_owned()))
         }
-        Availability::Down { reason, .. } => (ToolState::Unavailable, Some(reason.clone())),
+        Availability::Away { reason } | Availability::Down { reason, .. } => {
+            (ToolState::Unavailable, Some(reason.clone()))
+        }
     };
     wire::Tool { state, state_reason: reason, ..tool_of(&tool.def) }
 }
@@ -98,6 +100,7 @@ fn changes(old: &ToolDef, new: &ToolDef) -> Vec<String> {
         ("retain", old.retain != new.retain),
         ("idempotency", old.idempotency != new.idempotency),
         ("reattach", old.reattach != new.reattach),
+        ("durable", old.durable != new.durable),
         ("timeout_ms", old.timeout_ms != new.timeout_ms),
         ("max_cost_micro", old.max_cost_micro != new.max_cost_micro),
         ("free", old.free != new.free),
@@ -161,6 +164,8 @@ mod tests {
         assert_eq!(shown(Availability::Coming), expect(ToolState::Starting, None));
         let unhealthy = expect(ToolState::Unavailable, Some("its provider is not healthy"));
         assert_eq!(shown(Availability::Unhealthy), unhealthy);
+        let away = Availability::Away { reason: "nobody is connected".to_owned() };
+        assert_eq!(shown(away), expect(ToolState::Unavailable, Some("nobody is connected")));
         let down = Availability::down("exit code 1");
         assert_eq!(shown(down), expect(ToolState::Unavailable, Some("exit code 1")));
         let changed = shown_as(Availability::Up, Some("its definition changed"));

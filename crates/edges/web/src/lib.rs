@@ -5,7 +5,7 @@
 
 pub mod answer;
 pub mod cursor;
+pub mod outbound;
 pub mod params;
 pub mod sse;
 pub mod token;
-pub mod trace;

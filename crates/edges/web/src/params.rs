@@ -1,10 +1,12 @@
-//! Query parameters, of which unknown ones are ignored, and the named segments of paths.
+//! Query parameters, of which unknown ones are ignored, the named segments of paths, and the trace
+//! that a request says it belongs to.
 
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Query, RawPathParams};
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use wharf_vocab::limits::{
     LOG_LINES_SHOWN_DEFAULT, LOG_LINES_SHOWN_MAX, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX,
@@ -13,6 +15,9 @@ use wharf_vocab::{Fault, WorldId, quantity};
 
 use crate::answer::{FaultResponse, invalid};
 use crate::cursor::{self, CursorList, Position};
+
+/// The most parts of a `tracestate` that are put together.
+const STATES_MAX: usize = 32;
 
 /// The parameters of a request.
 #[derive(Debug, Default)]
@@ -32,6 +37,12 @@ impl Params {
     pub fn text(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// All of them; of several with one name the first.
+    #[must_use]
+    pub fn first_of_each(self) -> std::collections::BTreeMap<String, String> {
+        self.0.into_iter().rev().collect()
     }
 
     /// A parameter that is read by `parse`; the error says what was `wanted`.
@@ -121,6 +132,37 @@ impl Segments {
     }
 }
 
+/// The header that names the place in a trace.
+pub const TRACEPARENT: &str = "traceparent";
+/// The header with what tracing systems add for each other.
+pub const TRACESTATE: &str = "tracestate";
+
+/// What a request says of its trace, in the headers of W3C Trace Context. Nothing is checked here:
+/// whoever takes it up leaves out what cannot be used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SentTrace {
+    /// The place in the trace; absent where the request does not say, or says two.
+    pub traceparent: Option<String>,
+    /// What tracing systems on the way have added.
+    pub tracestate: Option<String>,
+}
+
+impl SentTrace {
+    /// What the headers of a request say.
+    #[must_use]
+    pub fn of(headers: &HeaderMap) -> Self {
+        let mut parents = headers.get_all(TRACEPARENT).iter();
+        let traceparent = match (parents.next(), parents.next()) {
+            (Some(parent), None) => parent.to_str().ok().map(str::to_owned),
+            _ => None,
+        };
+        let states = headers.get_all(TRACESTATE).iter().take(STATES_MAX);
+        let states: Vec<&str> = states.filter_map(|state| state.to_str().ok()).collect();
+        let tracestate = (!states.is_empty()).then(|| states.join(","));
+        Self { traceparent, tracestate }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,5 +223,22 @@ mod tests {
         let params = params("world=&zebra=1&tool=a%2Fb");
         assert_eq!(params.world(), Ok(None));
         assert_eq!(params.text("tool"), Some("a/b"));
+    }
+
+    #[test]
+    fn one_parent_counts_and_states_are_put_together() {
+        let sent = |pairs: &[(&'static str, &str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in pairs {
+                headers.append(*name, value.parse().expect("a value"));
+            }
+            SentTrace::of(&headers)
+        };
+        assert_eq!(sent(&[]), SentTrace::default());
+        let one =
+            sent(&[("traceparent", "00-a-b-01"), ("tracestate", "a=1"), ("tracestate", "b=2")]);
+        assert_eq!(one.traceparent.as_deref(), Some("00-a-b-01"));
+        assert_eq!(one.tracestate.as_deref(), Some("a=1,b=2"));
+        assert_eq!(sent(&[("traceparent", "a"), ("traceparent", "b")]).traceparent, None);
     }
 }

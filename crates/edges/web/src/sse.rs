@@ -10,7 +10,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::Stream;
@@ -45,6 +46,17 @@ pub fn framed(id: Option<&str>, retry_ms: Option<u32>, data: &str) -> String {
 #[must_use]
 pub fn comment(text: &str) -> String {
     format!(": {text}\n\n")
+}
+
+/// Whether somebody asks for events where there is another answer as well.
+#[must_use]
+pub fn is_asked_for(headers: &HeaderMap) -> bool {
+    let kinds = headers.get_all(ACCEPT).into_iter().filter_map(|accept| accept.to_str().ok());
+    let mut kinds = kinds.flat_map(|kinds| kinds.split(','));
+    kinds.any(|kind| {
+        let kind = kind.split(';').next().unwrap_or_default();
+        kind.trim().eq_ignore_ascii_case("text/event-stream")
+    })
 }
 
 /// Whether a reader may still read.

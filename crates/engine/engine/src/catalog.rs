@@ -7,9 +7,10 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::sync::watch;
+use wharf_domain::flow::Flow;
 use wharf_domain::{Availability, ToolDef};
 use wharf_ports::ProviderSink;
-use wharf_vocab::{Code, Digest, Fault, Object, ProviderId, ToolId};
+use wharf_vocab::{Code, Digest, Fault, FlowId, Object, ProviderId, ToolId};
 
 use crate::schema::Schema;
 
@@ -41,6 +42,14 @@ pub(crate) struct Catalog {
 struct CatalogState {
     tools: BTreeMap<ToolId, Arc<CatalogEntry>>,
     providers: BTreeMap<ProviderId, Provider>,
+    /// The versions of flows, which have no provider.
+    flows: BTreeMap<FlowId, CatalogFlow>,
+}
+
+struct CatalogFlow {
+    versions: BTreeMap<u32, Arc<CatalogEntry>>,
+    /// Whether it came with a request, so that no list shows it.
+    inline: bool,
 }
 
 struct CatalogEntry {
@@ -118,6 +127,23 @@ impl Catalog {
         });
     }
 
+    /// Makes the versions of a flow the ones that stand on its record.
+    pub(crate) fn set_flow(&self, flow: &Flow) {
+        let known = flow.versions.values().filter_map(|version| {
+            // Its schemas were looked at when it was added.
+            let compiled = entry(version.tool(&flow.id));
+            let compiled = compiled.inspect_err(|fault| {
+                tracing::warn!(flow = %flow.id, version = version.number, %fault, "left out");
+            });
+            Some((version.number, Arc::new(compiled.ok()?.0)))
+        });
+        let (versions, inline) = (known.collect::<BTreeMap<_, _>>(), flow.is_inline());
+        self.write(|inner| match versions.is_empty() {
+            true => drop(inner.flows.remove(&flow.id)),
+            false => drop(inner.flows.insert(flow.id.clone(), CatalogFlow { versions, inline })),
+        });
+    }
+
     /// Forgets a provider and its tools.
     pub(crate) fn remove(&self, provider: &ProviderId) {
         self.write(|inner| {
@@ -146,7 +172,14 @@ impl Catalog {
     }
 
     pub(crate) fn tools(&self) -> Vec<CatalogTool> {
-        self.read(|inner| inner.tools.values().map(|known| inner.shown(known)).collect())
+        self.read(|inner| {
+            let listed = inner.flows.values().filter(|flow| !flow.inline);
+            let newest = listed.filter_map(|flow| flow.versions.values().next_back());
+            let mut tools: Vec<CatalogTool> =
+                inner.tools.values().chain(newest).map(|known| inner.shown(known)).collect();
+            tools.sort_by(|one, other| one.def.tool.cmp(&other.def.tool));
+            tools
+        })
     }
 
     /// Whether a provider has any tool.
@@ -155,12 +188,12 @@ impl Catalog {
     }
 
     pub(crate) fn tool(&self, id: &ToolId) -> Option<CatalogTool> {
-        self.read(|inner| inner.tools.get(id).map(|known| inner.shown(known)))
+        self.read(|inner| inner.find(id).map(|known| inner.shown(known)))
     }
 
     /// Checks inputs against the tool's schema; the error names the place that does not fit.
     pub(crate) async fn check_inputs(&self, id: &ToolId, inputs: &Object) -> Result<(), Fault> {
-        let schema = self.read(|inner| inner.tools.get(id).map(|known| Arc::clone(&known.input)));
+        let schema = self.read(|inner| inner.find(id).map(|known| Arc::clone(&known.input)));
         let schema = schema.ok_or_else(|| not_found(id))?;
         let checked = schema.check(Value::Object(inputs.clone())).await;
         checked.map_err(|e| e.told(Code::ToolInvalidInput, "The inputs do not fit the tool"))
@@ -173,7 +206,7 @@ impl Catalog {
         outputs: &Object,
         except: BTreeSet<String>,
     ) -> Result<(), Fault> {
-        let schema = self.read(|inner| inner.tools.get(id).and_then(|known| known.output.clone()));
+        let schema = self.read(|inner| inner.find(id).and_then(|known| known.output.clone()));
         let Some(schema) = schema else { return Ok(()) };
         let checked = schema.check_but(Value::Object(outputs.clone()), except).await;
         checked.map_err(|e| e.told(Code::ToolInvalidOutput, "The outputs do not fit the tool"))
@@ -186,7 +219,21 @@ impl CatalogState {
         self.tools.extend(known.into_iter().map(|tool| (tool.def.tool.clone(), Arc::new(tool))));
     }
 
+    /// A tool; of a flow without a version the newest one.
+    fn find(&self, id: &ToolId) -> Option<&Arc<CatalogEntry>> {
+        let Some((name, version)) = id.flow() else { return self.tools.get(id) };
+        let versions = &self.flows.get(&name)?.versions;
+        match version {
+            Some(version) => versions.get(&version),
+            None => versions.values().next_back(),
+        }
+    }
+
     fn shown(&self, known: &CatalogEntry) -> CatalogTool {
+        if known.def.tool.is_flow() {
+            let (def, hash) = (Arc::clone(&known.def), known.hash.clone());
+            return CatalogTool { def, hash, availability: Availability::Up, quarantine: None };
+        }
         let provider = self.providers.get(&known.def.tool.provider());
         CatalogTool {
             def: Arc::clone(&known.def),
@@ -212,20 +259,28 @@ fn compile_all(provider: &ProviderId, tools: Vec<ToolDef>) -> Result<Vec<Catalog
             let message = format!("The tool {} does not belong to {provider}.", def.tool);
             return Err(Fault::new(Code::RequestInvalid, message));
         }
-        let input = compile(&def.tool, &def.input_schema)?;
-        let output = match &def.output_schema {
-            Some(schema) => Some(compile(&def.tool, schema)?),
-            None => None,
-        };
-        patterns += input.patterns() + output.as_ref().map_or(0, |schema| schema.patterns());
+        let (compiled, own) = entry(def)?;
+        patterns += own;
         if patterns > PROVIDER_PATTERNS_MAX {
             let message =
                 format!("{provider} has more than {PROVIDER_PATTERNS_MAX} regular expressions.");
             return Err(Fault::new(Code::RequestInvalid, message));
         }
-        known.push(CatalogEntry { hash: def.hash(), def: Arc::new(def), input, output });
+        known.push(compiled);
     }
     Ok(known)
+}
+
+/// A tool with its compiled schemas, and how many regular expressions they have.
+fn entry(def: ToolDef) -> Result<(CatalogEntry, u64), Fault> {
+    let input = compile(&def.tool, &def.input_schema)?;
+    let output = match &def.output_schema {
+        Some(schema) => Some(compile(&def.tool, schema)?),
+        None => None,
+    };
+    let patterns = input.patterns() + output.as_ref().map_or(0, |schema| schema.patterns());
+    let known = CatalogEntry { hash: def.hash(), def: Arc::new(def), input, output };
+    Ok((known, patterns))
 }
 
 fn compile(tool: &ToolId, schema: &Value) -> Result<Arc<Schema>, Fault> {

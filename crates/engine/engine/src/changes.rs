@@ -220,7 +220,11 @@ impl Changes {
                 let status = if grant.revoked_at.is_some() { "revoked" } else { "active" };
                 (ChangeKind::Token, None, grant.id.to_string(), status)
             }
-            AnyRecord::Seat(_) => return,
+            AnyRecord::Seat(_)
+            | AnyRecord::Flow(_)
+            | AnyRecord::Schedule(_)
+            | AnyRecord::Receiver(_)
+            | AnyRecord::Trigger(_) => return,
         };
         let seq = self.next(now);
         self.note(Change { kind, world, id, seq, status, tool: None });
@@ -234,6 +238,7 @@ impl Changes {
         let status = match availability {
             Availability::Up => "ready",
             Availability::Coming => "starting",
+            Availability::Away { .. } => "away",
             Availability::Unhealthy => "unhealthy",
             Availability::Down { .. } => "down",
         };

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{broadcast, oneshot};
+use wharf_domain::run::flow::CitedResult;
 use wharf_domain::scope::{Target, WorldPath};
 use wharf_domain::{ArtifactOp, Ask, Entry, Notice, NoticeEntry, Progress, Run, RunEntry, RunSpec};
 use wharf_ports::{Batch, Body, HistoryItem, HistoryRecord};
@@ -21,7 +22,7 @@ use wharf_vocab::limits::{
 };
 use wharf_vocab::{
     AskId, Code, Direction, Durability, Fault, ProviderId, Publish, RunKey, RunStatus, Seq,
-    ShardId, Timestamp, WorldId,
+    ShardId, Timestamp, ToolId, WorldId,
 };
 
 use crate::changes::Changes;
@@ -413,6 +414,24 @@ impl Hub {
         let inner = self.lock();
         let runs = inner.live.values().map(|live| &live.run);
         runs.filter(|run| run.key.world == *world).cloned().collect()
+    }
+
+    /// How many runs of a tool are under way.
+    pub(crate) fn open_of(&self, tool: &ToolId) -> usize {
+        let inner = self.lock();
+        inner.live.values().filter(|live| live.run.spec.tool == *tool).count()
+    }
+
+    /// Whether a flow under way takes over what a run gave.
+    pub(crate) fn is_cited(&self, key: &RunKey) -> bool {
+        let cites = |run: &Run| {
+            let cited = run.spec.flow.as_ref().and_then(|flow| flow.cites.as_ref());
+            cited.filter(|_| run.key.world == key.world && !run.is_over()).is_some_and(|cited| {
+                let by = |it: &CitedResult| it.run.as_ref() == Some(&key.run);
+                cited.of == key.run || cited.results.values().any(by)
+            })
+        };
+        self.lock().live.values().any(|live| cites(&live.run))
     }
 
     /// The runs under way that write an object of a world at once.

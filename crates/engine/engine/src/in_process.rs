@@ -379,8 +379,8 @@ impl LocalCx {
         let caller = self.attempt.caller(vec![ToolPattern::any()]);
         let accepted = self.attempt.invoke(&caller, new).await?;
         // A child ends with its parent, so nobody has to stop it.
-        let (runs, never) = (self.handle.runs(), CancellationToken::new());
-        let mut follow = runs.follow(caller, &accepted.run.key, never).await?;
+        let (events, never) = (self.handle.run_events(), CancellationToken::new());
+        let mut follow = events.follow(caller, &accepted.run.key, never).await?;
         loop {
             match follow.next().await? {
                 FollowEvent::Ended(run) => return Ok(run),

@@ -1,13 +1,18 @@
-//! All worlds, providers, grants and seats as they were last committed.
+//! All worlds, providers, grants, seats and schedules as they were last committed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use wharf_domain::{Grant, Provider, Seat, World};
-use wharf_vocab::{GrantId, ProviderId, SeatId, WorldId};
+use wharf_domain::flow::Flow;
+use wharf_domain::{Grant, Provider, Receiver, Schedule, Seat, Trigger, World};
+use wharf_vocab::{
+    FlowId, GrantId, ProviderId, ReceiverId, ScheduleId, SeatId, TriggerId, WorldId,
+};
 
+use crate::outbox::Outbox;
 use crate::shard::AnyRecord;
+use crate::timetable::ScheduleNews;
 
 /// The records of all shards, for readers that must not wait for the shell.
 #[derive(Debug, Default)]
@@ -16,6 +21,14 @@ pub(crate) struct Records {
     pub(crate) providers: Table<ProviderId, Provider>,
     pub(crate) grants: Table<GrantId, Grant>,
     pub(crate) seats: Table<SeatId, Seat>,
+    pub(crate) schedules: Table<ScheduleId, Schedule>,
+    pub(crate) receivers: Table<ReceiverId, Receiver>,
+    pub(crate) triggers: Table<TriggerId, Trigger>,
+    /// What receivers are owed, known to the shards as well.
+    pub(crate) outbox: Arc<Outbox>,
+    /// Schedules that changed.
+    pub(crate) schedule_news: ScheduleNews,
+    pub(crate) flows: Table<FlowId, Flow>,
 }
 
 impl Records {
@@ -31,6 +44,20 @@ impl Records {
             }
             AnyRecord::Grant(grant) => self.grants.insert(grant.id.clone(), *grant),
             AnyRecord::Seat(seat) => self.seats.insert(seat.id.clone(), *seat),
+            AnyRecord::Trigger(trigger) => {
+                self.outbox.triggers.set(&trigger);
+                self.triggers.insert(trigger.id.clone(), *trigger);
+            }
+            AnyRecord::Receiver(receiver) => {
+                self.outbox.set(&receiver);
+                self.receivers.insert(receiver.id.clone(), *receiver);
+            }
+            AnyRecord::Schedule(schedule) => {
+                let id = schedule.id.clone();
+                self.schedules.insert(id.clone(), *schedule);
+                self.schedule_news.tell(id);
+            }
+            AnyRecord::Flow(flow) => self.flows.insert(flow.id.clone(), *flow),
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::{ToolDef, WorldSettings};
-use wharf_vocab::{Retain, ToolId};
+use wharf_vocab::{Retain, Timestamp, ToolId};
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// What the owner says about runs of some tools, in all worlds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +38,11 @@ impl Retention<'_> {
         let rule = self.rules.iter().find(|rule| rule.tool.matches(tool));
         rule.and_then(|rule| rule.days).into_iter().chain(self.days).min()
     }
+}
+
+/// So many days before a moment.
+pub(crate) fn days_before(now: Timestamp, days: u32) -> Timestamp {
+    Timestamp(now.0.saturating_sub(u64::from(days) * DAY_MS))
 }
 
 /// What is kept of the values of a tool's run: hashes, if the tool, its world or the owner's rule

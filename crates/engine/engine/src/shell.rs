@@ -1,16 +1,17 @@
 //! The thin asynchronous shell around the shards: it feeds them, commits what they decide and
 //! performs what follows. It decides nothing itself.
 
+mod chores;
 mod fetch;
 mod hand_over;
+mod leases;
 mod load;
-mod publish;
 
 pub(crate) use load::read_run;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -19,30 +20,39 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::Instant;
 use wharf_domain::run::RunInput;
+use wharf_domain::run::flow::FlowWork;
 use wharf_domain::{Availability, Run};
-use wharf_ports::{Batch, Clock, CommitError, ObjectStore, Store, StoreError, WeakLifeline};
-use wharf_vocab::limits::{COMMITS_BYTES_MAX, LEASE_MS, MESSAGES_BYTES_MAX, PROGRESS_BYTES_MAX};
+use wharf_ports::{
+    Batch, Clock, CommitError, ObjectStore, SharedTrouble, Store, StoreError, Trouble, WeakLifeline,
+};
+use wharf_vocab::limits::{COMMITS_BYTES_MAX, MESSAGES_BYTES_MAX, PROGRESS_BYTES_MAX};
 use wharf_vocab::{
-    AttemptId, Code, CommitNo, Epoch, Fault, NodeId, ProviderId, RunKey, ShardId, StreamId,
-    Timestamp,
+    Code, CommitNo, Epoch, Fault, Incarnation, NodeId, Place, ProviderId, RunKey, ShardId,
+    StreamId, Timestamp,
 };
 
+use crate::book::Book;
 use crate::catalog::Catalog;
+use crate::flow_work::FlowWorker;
 use crate::held::MemoryBudget;
 use crate::hub::Hub;
+use crate::lease::SafeUntil;
 use crate::meter;
 use crate::prices::Prices;
 use crate::records::Records;
 use crate::shard::{
-    AnyRecord, Effect, Input, LateCost, Output, Providers, Reply, Shard, Ticket, is_called_off,
+    AnyRecord, Effect, Input, LateCost, Output, Providers, Reply, Shard, Ticket, leaves_nothing,
 };
 use crate::traces::Traces;
 use crate::turns::Turns;
 use fetch::{FetchedSpec, WaitingDispatch};
+use leases::Renewal;
 use load::{LoadedShards, LoadingShard};
 
 /// Groups of batches that may be on their way to the store at once; beyond it, inputs wait.
 const GROUPS_ON_THE_WAY_MAX: usize = 64;
+/// Inputs that wait while nothing may be done; beyond it, messages wait.
+const INPUTS_WAITING_MAX: usize = 4096;
 /// Messages taken in one go before what they ask for is committed.
 const MESSAGES_AT_ONCE_MAX: usize = 256;
 /// How often providers are asked for room while somebody waits for it and nothing else happens.
@@ -91,6 +101,12 @@ pub(crate) struct ShellParts {
     pub(crate) stopping: Arc<AtomicBool>,
     /// Who is told of runs that are over.
     pub(crate) traces: Traces,
+    /// Who does what flows want.
+    pub(crate) flows: FlowWorker,
+    /// Streams that cannot be read at the moment.
+    pub(crate) unread: SharedTrouble,
+    /// Files that cannot be put in their places at the moment.
+    pub(crate) unpublished: SharedTrouble,
 }
 
 pub(crate) struct Shell {
@@ -120,15 +136,51 @@ pub(crate) struct Shell {
     providers: Providers,
     /// Providers that shards take for full.
     full: BTreeSet<ProviderId>,
-    /// The attempt of each open run that was handed to a provider, and whether it is still there.
-    handed_over: HashMap<RunKey, (AttemptId, WeakLifeline)>,
+    /// The attempts that this core hands to providers, and what tells whether somebody works on
+    /// them.
+    book: Book<WeakLifeline>,
     renew_at: Timestamp,
+    /// Renewals of the leases on their way; one at a time.
+    renewals: FuturesUnordered<BoxFuture<'static, Renewal>>,
+    /// Renewals that failed.
+    unrenewed: Trouble,
+    /// Until when anything may be done under them.
+    safe_until: SafeUntil,
+    /// What flows wanted before there was anybody to do it.
+    flow_works: Vec<(Arc<Run>, FlowWork)>,
+}
+
+/// Another one for each start. A seed is drawn for each start of a program, and may be given twice
+/// within one.
+fn incarnation(seed: u64) -> Incarnation {
+    static STARTS: AtomicU64 = AtomicU64::new(0);
+    Incarnation(seed.wrapping_add(STARTS.fetch_add(1, Ordering::Relaxed)))
 }
 
 /// What became of batches that were committed together.
 struct Group {
     settled: Vec<CommitResult>,
     bytes: u64,
+    /// Whether receivers outside may be owed something now.
+    owes: bool,
+    /// Whether triggers may owe runs now.
+    fires: bool,
+}
+
+/// Whether a batch owes something to receivers outside.
+fn owes(batch: &Batch) -> bool {
+    let is_owed = |append: &wharf_ports::Append| {
+        append.head.open && matches!(append.stream, StreamId::Notification(_))
+    };
+    batch.appends.iter().any(is_owed)
+}
+
+/// Whether a batch owes runs of triggers.
+fn fires(batch: &Batch) -> bool {
+    let is_owed = |append: &wharf_ports::Append| {
+        append.head.open && matches!(append.stream, StreamId::Firing(_))
+    };
+    batch.appends.iter().any(is_owed)
 }
 
 /// What became of a batch.
@@ -143,7 +195,9 @@ impl Shell {
     /// Takes the leases and loads all that is open.
     pub(crate) async fn open(parts: ShellParts) -> Result<Self, StoreError> {
         let count = ShardId::all().count();
-        let now = parts.clock.now();
+        let (now, passed_ms) = (parts.clock.now(), parts.clock.passed_ms());
+        let place = Place { node: parts.node.clone(), incarnation: incarnation(parts.seed) };
+        let outbox = Arc::clone(&parts.records.outbox);
         let mut shell = Self {
             parts,
             shards: (0..count).map(|_| None).collect(),
@@ -162,19 +216,27 @@ impl Shell {
             loading: BTreeMap::new(),
             loads: FuturesUnordered::new(),
             turns: Turns::default(),
-            providers: Providers::default(),
+            providers: Providers::at(place.clone()).telling(outbox),
             full: BTreeSet::new(),
-            handed_over: HashMap::new(),
-            renew_at: now.plus_ms(LEASE_MS / 3),
+            book: Book::new(place),
+            flow_works: Vec::new(),
+            renew_at: now,
+            renewals: FuturesUnordered::new(),
+            unrenewed: Trouble::default(),
+            safe_until: SafeUntil::asked_at(passed_ms),
         };
         shell.parts.prices.load(shell.parts.store.prices().await?);
         let (store, node) = (Arc::clone(&shell.parts.store), shell.parts.node.clone());
         let loaded = load::read(&*store, node, ShardId::all().collect()).await?;
+        // It may have taken long.
+        let renewal = shell.renewal().await;
         shell.take_over(loaded);
+        shell.renewed(renewal);
         Ok(shell)
     }
 
     pub(crate) async fn run(mut self, mut messages: mpsc::Receiver<ShellMessage>) {
+        self.begin_flow_works();
         self.work();
         let mut stop: Option<oneshot::Sender<()>> = None;
         let mut alarm = std::pin::pin!(tokio::time::sleep(self.wake_in()));
@@ -184,6 +246,7 @@ impl Shell {
             if alarm.is_elapsed() || wake < alarm.deadline() {
                 alarm.as_mut().reset(wake);
             }
+            let safe = self.is_safe();
             let taking = stop.is_none() && self.has_room();
             tokio::select! {
                 biased;
@@ -193,10 +256,14 @@ impl Shell {
                         self.settled(settled);
                     }
                 }
-                Some(loaded) = self.loads.next(), if !self.loads.is_empty() => {
+                Some(loaded) = self.loads.next(), if safe && !self.loads.is_empty() => {
                     self.take_over(loaded);
                 }
-                Some(fetched) = self.fetches.next(), if !self.fetches.is_empty() => {
+                Some(renewal) = self.renewals.next(), if !self.renewals.is_empty() => {
+                    self.renewed(renewal);
+                }
+                // What it leads to begins at once.
+                Some(fetched) = self.fetches.next(), if safe && !self.fetches.is_empty() => {
                     self.fetched(fetched);
                 }
                 Some(done) = self.chores.next(), if !self.chores.is_empty() => {
@@ -224,7 +291,8 @@ impl Shell {
     /// Whether more can be taken. What is on its way to the store, and progress that waits behind
     /// it, is waited for, so that nobody can make the core hold more than the store can take.
     fn has_room(&self) -> bool {
-        self.committing.len() < GROUPS_ON_THE_WAY_MAX
+        self.queue.len() < INPUTS_WAITING_MAX
+            && self.committing.len() < GROUPS_ON_THE_WAY_MAX
             && self.committing_bytes < COMMITS_BYTES_MAX
             && (self.committing.is_empty() || self.progress_bytes() < PROGRESS_BYTES_MAX)
     }
@@ -235,6 +303,9 @@ impl Shell {
 
     fn wake_in(&self) -> Duration {
         let now = self.parts.clock.now();
+        if !self.is_safe() {
+            return self.renew_at.until(now);
+        }
         let next = self.timetable.first().map_or(self.renew_at, |(at, _)| (*at).min(self.renew_at));
         // Whoever has room need not say so.
         let room = self.turns.next_at().map(|at| at.max(now.plus_ms(ROOM_AGAIN_MS)));
@@ -272,9 +343,7 @@ impl Shell {
                 bytes = room.map_or(0, |room| room.num_permits() * ROOM_BYTES);
                 self.bound_progress(&mut input);
                 if let Some(answer) = answer {
-                    if let Input::Create(create) = &*input
-                        && let Err(fault) = self.turns.admit(&create.key, &create.spec)
-                    {
+                    if let Err(fault) = self.admit(&input) {
                         // Whoever asked may have left.
                         let _ = answer.send(Err(fault));
                         return bytes;
@@ -288,7 +357,7 @@ impl Shell {
             }
             ShellMessage::Provider { provider, availability } => {
                 if self.providers.set(&provider, availability) {
-                    let concerned = |shard: &&Shard| shard.has_runs_of(&provider);
+                    let concerned = |shard: &&Shard| shard.listens_to(&provider);
                     let shards = self.shards.iter().flatten().filter(concerned).map(Shard::id);
                     let input = |shard| (shard, Input::ProviderChanged(provider.clone()));
                     self.queue.extend(shards.map(input));
@@ -297,6 +366,17 @@ impl Shell {
             ShellMessage::Stop(_) => {}
         }
         bytes
+    }
+
+    /// Whether an input that somebody waits for the answer of is taken at all.
+    fn admit(&self, input: &Input) -> Result<(), Fault> {
+        if !self.is_safe() {
+            return Err(leases::unheard());
+        }
+        match input {
+            Input::Create(create) => self.turns.admit(&create.key, &create.spec),
+            _ => Ok(()),
+        }
     }
 
     /// A store that takes nothing must not make the core hold all that is written meanwhile.
@@ -311,6 +391,13 @@ impl Shell {
 
     fn settled(&mut self, group: Group) {
         self.committing_bytes -= group.bytes;
+        self.note_rewound();
+        if group.owes {
+            self.parts.records.outbox.ring();
+        }
+        if group.fires {
+            self.parts.records.outbox.triggers.ring();
+        }
         for CommitResult { shard, epoch, no, result } in group.settled {
             // A batch of an earlier life of the shard says nothing about this one.
             if self.shards[shard.index()].as_ref().is_none_or(|found| found.epoch() != epoch) {
@@ -331,19 +418,12 @@ impl Shell {
 
     fn tick(&mut self) {
         let now = self.parts.clock.now();
+        self.note_rewound();
         if self.renew_at <= now {
-            self.renew_at = now.plus_ms(LEASE_MS / 3);
-            // What another core held may have become free.
-            let missing =
-                |id: &ShardId| self.shards[id.index()].is_none() && !self.loading.contains_key(id);
-            self.reload.extend(ShardId::all().filter(missing));
-            let renewed = self.parts.store.renew(self.parts.node.clone(), LEASE_MS);
-            self.chores.push(Box::pin(async move {
-                if let Err(error) = renewed.await {
-                    tracing::warn!(%error, "the leases could not be prolonged");
-                }
-                None
-            }));
+            self.keep_leases(now);
+        }
+        if !self.is_safe() {
+            return;
         }
         let due: Vec<_> =
             self.timetable.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| *id).collect();
@@ -353,11 +433,17 @@ impl Shell {
     /// Steps until nothing is left to step, then hands over what is to be committed.
     fn work(&mut self) {
         loop {
-            while let Some((id, input)) = self.queue.pop_front() {
+            // Whatever waits is asked for again when the leases are sure.
+            while self.is_safe()
+                && let Some((id, input)) = self.queue.pop_front()
+            {
                 self.step(id, input);
             }
-            self.call_turns();
             self.reload_shards();
+            if !self.is_safe() {
+                break;
+            }
+            self.call_turns();
             if self.queue.is_empty() {
                 break;
             }
@@ -403,6 +489,8 @@ impl Shell {
         let names: Vec<_> =
             batches.iter().map(|batch| (batch.shard, batch.epoch, batch.no)).collect();
         let bytes = batches.iter().map(|batch| batch.weight()).sum();
+        let owes = batches.iter().any(|batch| owes(batch));
+        let fires = batches.iter().any(|batch| fires(batch));
         self.committing_bytes += bytes;
         let committed = self.parts.store.commit(batches);
         self.committing.push(Box::pin(async move {
@@ -410,7 +498,7 @@ impl Shell {
             let settled = settled
                 .map(|((shard, epoch, no), result)| CommitResult { shard, epoch, no, result })
                 .collect();
-            Group { settled, bytes }
+            Group { settled, bytes, owes, fires }
         }));
     }
 
@@ -424,7 +512,7 @@ impl Shell {
             }
             Effect::Publish { batch, run } => {
                 if run.is_over() {
-                    self.handed_over.remove(&run.key);
+                    self.book.forget(&run.key);
                     self.fetching.remove(&run.key);
                 }
                 meter::count(&batch, &run);
@@ -436,26 +524,39 @@ impl Shell {
             }
             Effect::RecordChanged(record) => {
                 self.parts.hub.changes.record(&record, self.parts.clock.now());
+                if let AnyRecord::Flow(flow) = &record {
+                    self.parts.catalog.set_flow(flow);
+                }
                 self.parts.records.set(record);
             }
-            Effect::Dispatch(dispatch) => self.dispatch(shard, dispatch),
+            // All places are here.
+            Effect::Dispatch { dispatch, .. } => self.dispatch(shard, *dispatch),
+            Effect::AttemptOver { key, attempt_id, .. } => self.book.over(&key, &attempt_id),
             Effect::Queue(turn) => self.turns.push(turn),
             Effect::LeaveQueue { provider, run } => self.turns.remove(&provider, &run),
             Effect::PutInPlace { run, attempt_id, moves, files } => {
                 self.put_in_place(run, attempt_id, moves, files);
             }
             Effect::CancelAttempt { attempt_id, .. } if self.give_up_fetching(&attempt_id) => {}
-            Effect::CancelAttempt { provider, attempt_id, reason, grace_ms } => {
+            Effect::CancelAttempt { provider, attempt_id, reason, grace_ms, .. } => {
                 self.tell_sink(&provider, |sink| sink.cancel(&attempt_id, &reason, grace_ms));
             }
-            Effect::Answer { provider, attempt_id, key, resolution } => {
+            Effect::Answer { provider, attempt_id, key, resolution, .. } => {
                 self.tell_sink(&provider, |sink| sink.answer(&attempt_id, &key, &resolution));
             }
             Effect::Send { to, input } => self.queue.push_back((to, *input)),
             Effect::AskAfterParent { parent, child } => self.ask_after(parent, child),
             Effect::LookUp { key, epoch } => self.look_up(key, epoch),
+            Effect::Adopt { place, key, attempt_id, epoch } => {
+                let asked = (&key, &attempt_id);
+                if let Some(found) = self.book.adopt((shard, epoch), place.as_ref(), asked) {
+                    let input = Input::Adopted { key, attempt_id, epoch, found };
+                    self.queue.push_back((shard, input));
+                }
+            }
             Effect::FindEnded { key, cost } => self.find_ended(key, cost),
             Effect::LookUpRecord { stream, epoch } => self.look_up_record(stream, epoch),
+            Effect::Flow { run, work } => self.work_for_flow(run, work),
             Effect::Reload => {
                 self.reload.insert(shard);
             }
@@ -476,11 +577,11 @@ impl Shell {
 
     /// A parent that is over may have been called off before its child was known to it.
     fn ask_after(&mut self, parent: RunKey, child: RunKey) {
-        let store = Arc::clone(&self.parts.store);
+        let (store, unread) = (Arc::clone(&self.parts.store), self.parts.unread.clone());
         self.chores.push(Box::pin(async move {
             let stream = parent.stream();
-            let stored = load::read_patiently(&*store, &stream).await?;
-            let canceled = read_run(&stream, &stored).is_ok_and(|run| is_called_off(&run));
+            let stored = load::read_patiently(&*store, &stream, &unread).await?;
+            let canceled = read_run(&stream, &stored).is_ok_and(|run| leaves_nothing(&run));
             match Effect::cancel_child(&child) {
                 Effect::Send { to, input } if canceled => Some((to, *input)),
                 _ => None,
@@ -490,10 +591,10 @@ impl Shell {
 
     /// The store may have made a commit although it could not say so.
     fn look_up(&mut self, key: RunKey, epoch: Epoch) {
-        let store = Arc::clone(&self.parts.store);
+        let (store, unread) = (Arc::clone(&self.parts.store), self.parts.unread.clone());
         self.chores.push(Box::pin(async move {
             let stream = key.stream();
-            let stored = load::read_patiently(&*store, &stream).await;
+            let stored = load::read_patiently(&*store, &stream, &unread).await;
             let found = stored
                 .and_then(|stored| Some((Box::new(read_run(&stream, &stored).ok()?), stored.seq)));
             Some((key.shard(), Input::LookedUp { key, epoch, found }))
@@ -503,13 +604,13 @@ impl Shell {
     /// A run that only memory knows is found there, any other in the store.
     fn find_ended(&mut self, key: RunKey, cost: LateCost) {
         let kept = self.parts.hub.memory_run(&key);
-        let store = Arc::clone(&self.parts.store);
+        let (store, unread) = (Arc::clone(&self.parts.store), self.parts.unread.clone());
         self.chores.push(Box::pin(async move {
             let found = match kept {
                 Some((run, seq)) => Some((Box::new(Run::clone(&run)), seq)),
                 None => {
                     let stream = key.stream();
-                    let stored = load::read_patiently(&*store, &stream).await;
+                    let stored = load::read_patiently(&*store, &stream, &unread).await;
                     stored.and_then(|stored| {
                         Some((Box::new(read_run(&stream, &stored).ok()?), stored.seq))
                     })
@@ -521,9 +622,9 @@ impl Shell {
 
     /// The same for a world, an agent, a grant or a seat.
     fn look_up_record(&mut self, stream: StreamId, epoch: Epoch) {
-        let store = Arc::clone(&self.parts.store);
+        let (store, unread) = (Arc::clone(&self.parts.store), self.parts.unread.clone());
         self.chores.push(Box::pin(async move {
-            let stored = load::read_patiently(&*store, &stream).await;
+            let stored = load::read_patiently(&*store, &stream, &unread).await;
             let found = stored.and_then(|stored| {
                 Some((AnyRecord::replay(&stream, &stored.entries)?, stored.seq))
             });

@@ -7,10 +7,20 @@ use std::sync::Arc;
 
 use wharf_domain::trace::{RunTrace, Sampling, TraceHeaders};
 use wharf_domain::{Run, RunSpec};
-use wharf_ports::{Batch, RunObserver};
+use wharf_ports::Batch;
 use wharf_vocab::{AttemptId, LaunchId, RunKey, Timestamp};
 
 use crate::meter;
+
+/// Is told of runs on the engine's own path, so no call may block or wait: what cannot be taken at
+/// once is lost to whoever observes, and to nobody else.
+pub trait RunObserver: Send + Sync + 'static {
+    /// A run is over, and that is committed. Runs that only memory keeps count, too.
+    fn ended(&self, run: &Run);
+
+    /// An attempt was given to this process.
+    fn launched(&self, attempt: &AttemptId, launch: &LaunchId);
+}
 
 /// Traces that are recorded.
 #[derive(Clone)]

@@ -1,14 +1,15 @@
 //! The index of files in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
 use wharf_domain::ArtifactOp;
-use wharf_vocab::{Direction, Timestamp, WorldId};
+use wharf_domain::scope::WorldPath;
+use wharf_vocab::{Direction, RunId, RunKey, Timestamp, WorldId};
 
 use super::MemoryState;
-use wharf_ports::{FileQuery, FileRecord, TraceQuery, WorldSize};
+use wharf_ports::{FileQuery, FileRecord, Refusal, Require, TraceQuery, WorldSize};
 
 /// Where local files of runs lie.
 const LOCALS: &str = "/@";
@@ -19,6 +20,8 @@ pub(super) struct FileTable {
     records: Vec<Arc<FileRecord>>,
     /// The files of each world that are there now, by path.
     here: BTreeMap<WorldId, BTreeMap<String, PresentFile>>,
+    /// Files that open runs use.
+    used: BTreeMap<(WorldId, WorldPath), BTreeSet<RunId>>,
 }
 
 /// A file that is there now.
@@ -62,6 +65,45 @@ impl FileTable {
             let (position, artifact) = (place as u64 + 1, artifact.clone());
             self.records.push(Arc::new(FileRecord { position, at, artifact, gone_at: None }));
         }
+    }
+
+    /// Whether all is so of files that must be.
+    pub(super) fn check(&self, requires: &[Require]) -> Result<(), Refusal> {
+        for require in requires {
+            let (world, path) = require.file();
+            let file = (world.clone(), path.clone());
+            let here = self.here.get(world).is_some_and(|here| here.contains_key(path.as_str()));
+            match require {
+                Require::FileHere { .. } if !here => {
+                    return Err(Refusal::FileGone { world: file.0, path: file.1 });
+                }
+                Require::FileFree { .. } if self.used.contains_key(&file) => {
+                    return Err(Refusal::FileInUse { world: file.0, path: file.1 });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Files are used by runs from now on.
+    pub(super) fn use_all(&mut self, requires: &[Require]) {
+        for require in requires {
+            if let Require::FileHere { world, path, run } = require {
+                let runs = self.used.entry((world.clone(), path.clone())).or_default();
+                runs.insert(run.clone());
+            }
+        }
+    }
+
+    /// A run is over and uses nothing any more.
+    pub(super) fn leave(&mut self, run: &RunKey) {
+        self.used.retain(|(world, _), runs| {
+            if *world == run.world {
+                runs.remove(&run.run);
+            }
+            !runs.is_empty()
+        });
     }
 
     /// The files of a world that are there now, from a path on.

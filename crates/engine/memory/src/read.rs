@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use wharf_domain::{Account, Ask, Entry, Price, Rights, RunSummary};
-use wharf_vocab::{AccountId, HoldId, Seq, ShardId, StreamId, StreamKind};
+use wharf_vocab::{AccountId, HoldId, RunKey, Seq, ShardId, StreamId, StreamKind};
 
 use super::MemoryState;
 use super::state::{MemoryStream, StoredRow};
@@ -31,6 +31,19 @@ impl MemoryState {
             .filter(|(_, stream)| shards.contains(&stream.shard))
             .map(|(id, stream)| (id.clone(), lean(stored(stream))))
             .collect()
+    }
+
+    /// Some streams of a kind that are not open.
+    pub fn closed(&self, kind: StreamKind, limit: usize) -> Vec<StreamId> {
+        let closed = self.streams.iter().filter(|(id, it)| id.kind() == kind && !it.open);
+        closed.take(limit).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// The open runs whose parents belong to these shards, each behind its parent.
+    pub fn open_children(&self, parents: &[ShardId]) -> Vec<(RunKey, RunKey)> {
+        let runs = self.open_of(StreamKind::Run).filter_map(|(_, stream)| stream.run.as_ref());
+        let pair = |run: &RunSummary| Some((run.parent.clone()?, run.key.clone()));
+        runs.filter_map(pair).filter(|(parent, _)| parents.contains(&parent.shard())).collect()
     }
 
     /// Entries and progress of one stream behind `after`.

@@ -9,8 +9,8 @@ use wharf_vocab::{CommitNo, Epoch, HoldId, NodeId, RunKey, Seq, ShardId, StreamI
 
 use super::files::FileTable;
 use wharf_ports::{
-    Append, Batch, Body, Claim, CommitError, CostSum, Lease, PurgedCosts, Refusal, SealedRecord,
-    StoreError, StoreErrorKind,
+    Append, Batch, Body, Claim, CommitError, CoreLease, CostSum, Lease, LeaseView, PurgedCosts,
+    Refusal, SealedRecord, ShardOwner, StoreError, StoreErrorKind,
 };
 
 /// Everything a store holds, as a value. Its parts are shared between copies until they change.
@@ -18,6 +18,8 @@ use wharf_ports::{
 pub struct MemoryState {
     sealer: Sealer,
     shards: BTreeMap<ShardId, ShardLease>,
+    /// Until when the leases of each core last that prolonged them.
+    cores: BTreeMap<NodeId, Timestamp>,
     pub(super) streams: BTreeMap<StreamId, Arc<MemoryStream>>,
     /// Streams in the order they were made.
     pub(super) order: BTreeMap<u64, StreamId>,
@@ -76,6 +78,7 @@ impl MemoryState {
         Self {
             sealer: Sealer::new(key),
             shards: BTreeMap::new(),
+            cores: BTreeMap::new(),
             streams: BTreeMap::new(),
             order: BTreeMap::new(),
             last_position: 0,
@@ -96,11 +99,15 @@ impl MemoryState {
         self.seal(batch)?;
         self.ledger = ledger;
         self.note_holds(batch);
+        self.files.use_all(&batch.requires);
         self.files.index(batch.at, &batch.artifacts);
         for append in &batch.appends {
             self.append(batch, append);
         }
         self.withhold(batch);
+        for run in ended(batch) {
+            self.files.leave(run);
+        }
         let stream = made_by(batch);
         for Claim { scope, key, value } in &batch.claims {
             let claimed = ClaimRecord { value: value.clone(), stream: stream.cloned() };
@@ -143,7 +150,7 @@ impl MemoryState {
                 return Err(Refusal::Claimed(claim.clone()));
             }
         }
-        Ok(())
+        self.files.check(&batch.requires)
     }
 
     fn seal(&mut self, batch: &Batch) -> Result<(), CommitError> {
@@ -283,6 +290,41 @@ impl MemoryState {
         for shard in self.shards.values_mut().filter(|shard| shard.node == *node) {
             shard.expires_at = now.plus_ms(ttl_ms);
         }
+        self.cores.insert(node.clone(), now.plus_ms(ttl_ms));
+    }
+
+    /// Who holds which lease; whether others can is for whoever keeps the state to say.
+    pub fn lease_view(&self, alone: bool, at: Timestamp) -> LeaseView {
+        let owner = |(shard, held): (&ShardId, &ShardLease)| ShardOwner {
+            shard: *shard,
+            node: held.node.clone(),
+            epoch: held.epoch,
+            until: held.expires_at,
+        };
+        let core =
+            |(node, until): (&NodeId, &Timestamp)| CoreLease { node: node.clone(), until: *until };
+        let cores = self.cores.iter().map(core).collect();
+        LeaseView { owners: self.shards.iter().map(owner).collect(), cores, at, alone }
+    }
+
+    /// Gives a shard that `node` steps in this epoch to another core, in the next epoch; `None` if
+    /// it has passed to somebody already.
+    pub fn hand_over(
+        &mut self,
+        shard: ShardId,
+        (node, epoch): (&NodeId, Epoch),
+        to: &NodeId,
+        ttl_ms: u64,
+        now: Timestamp,
+    ) -> Option<Lease> {
+        let held = self.shards.get_mut(&shard)?;
+        if held.node != *node || held.epoch != epoch {
+            return None;
+        }
+        held.node = to.clone();
+        held.epoch = held.epoch.next();
+        held.expires_at = now.plus_ms(ttl_ms);
+        Some(Lease { shard, epoch: held.epoch, last: held.last })
     }
 
     /// The signed heads of all audit chains that have records.
@@ -333,6 +375,16 @@ fn replace(rows: &mut [Arc<StoredRow>]) {
 fn made_by(batch: &Batch) -> Option<&StreamId> {
     let made = batch.appends.iter().find(|append| append.expected == Seq(0));
     made.or(batch.appends.first()).map(|append| &append.stream)
+}
+
+/// The runs whose streams a batch leaves closed.
+fn ended(batch: &Batch) -> impl Iterator<Item = &RunKey> {
+    let closed: BTreeMap<_, _> =
+        batch.appends.iter().map(|append| (&append.stream, append.head.open)).collect();
+    closed.into_iter().filter_map(|(stream, open)| match stream {
+        StreamId::Run(run) if !open => Some(run),
+        _ => None,
+    })
 }
 
 fn after(expected: Seq, body: &Body) -> Seq {

@@ -9,13 +9,13 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use wharf_domain::{Account, Price, Rights};
 use wharf_journal::audit::AuditKey;
-use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind, WorldId};
+use wharf_vocab::{AccountId, HoldId, NodeId, RunKey, Seq, ShardId, StreamId, StreamKind, WorldId};
 
 use super::MemoryState;
 use wharf_ports::{
     AuditPage, AuditQuery, Batch, Clock, CommitError, CostQuery, CostRow, FileQuery, FileRecord,
-    History, HistoryRecord, Lease, OpenAsk, RunPage, RunQuery, SealedRecord, StatsQuery, StatsRow,
-    Store, StoreError, StoreErrorKind, StoreSize, TraceQuery, WorldSize,
+    History, HistoryRecord, Lease, LeaseView, OpenAsk, RunPage, RunQuery, SealedRecord, StatsQuery,
+    StatsRow, Store, StoreError, StoreErrorKind, StoreSize, TraceQuery, WorldSize,
 };
 
 /// A store in memory.
@@ -38,6 +38,12 @@ struct StoreState {
     leases: watch::Sender<(bool, usize)>,
     /// The stream whose entries are held back, and how many wait for them.
     loads: watch::Sender<(Option<StreamId>, usize)>,
+    /// Whether other cores can take leases.
+    shared: bool,
+    /// Whether leases cannot be prolonged.
+    renewals_fail: bool,
+    /// How often somebody wanted to prolong leases.
+    renewals: watch::Sender<u64>,
 }
 
 type Answers = Vec<Result<(), CommitError>>;
@@ -58,7 +64,17 @@ impl MemoryStore {
     pub fn with_state(state: MemoryState, clock: Arc<dyn Clock>) -> Self {
         let leases = watch::Sender::new((false, 0));
         let loads = watch::Sender::new((None, 0));
-        let inner = StoreState { state, failing: None, denied: 0, held: None, leases, loads };
+        let inner = StoreState {
+            state,
+            failing: None,
+            denied: 0,
+            held: None,
+            leases,
+            loads,
+            shared: false,
+            renewals_fail: false,
+            renewals: watch::Sender::new(0),
+        };
         Self { inner: Arc::new(Mutex::new(inner)), clock }
     }
 
@@ -96,6 +112,29 @@ impl MemoryStore {
             // Whoever waited may have gone away; the commit is true all the same.
             let _ = held.answer.send(answers);
         }
+    }
+
+    /// Says from the next renewal on that other cores can reach the store, so that leases may pass
+    /// on.
+    pub fn share(&self) {
+        self.inner.lock().shared = true;
+    }
+
+    /// Lets a core with this name take the leases that are over or its own.
+    pub fn take_leases(&self, node: &NodeId, shards: &[ShardId], ttl_ms: u64) -> Vec<Lease> {
+        self.inner.lock().state.acquire(node, shards, ttl_ms, self.clock.now())
+    }
+
+    /// Says whether renewals fail from now on.
+    pub fn fail_renewals(&self, fail: bool) {
+        self.inner.lock().renewals_fail = fail;
+    }
+
+    /// Waits until somebody wants to prolong leases once more.
+    pub async fn until_renewal(&self) {
+        let mut renewals = self.inner.lock().renewals.subscribe();
+        // The sender lives as long as the store.
+        let _ = renewals.changed().await;
     }
 
     /// Gives nobody a lease until [`release_leases`](Self::release_leases).
@@ -208,9 +247,20 @@ impl Store for MemoryStore {
         acquire.boxed()
     }
 
-    fn renew(&self, node: NodeId, ttl_ms: u64) -> BoxFuture<'static, Result<(), StoreError>> {
-        let now = self.clock.now();
-        self.with(|state| state.renew(&node, ttl_ms, now))
+    fn renew(
+        &self,
+        node: NodeId,
+        ttl_ms: u64,
+    ) -> BoxFuture<'static, Result<LeaseView, StoreError>> {
+        let (mut inner, now) = (self.inner.lock(), self.clock.now());
+        inner.renewals.send_modify(|asked| *asked += 1);
+        if inner.renewals_fail {
+            let kind = StoreErrorKind::Unavailable;
+            let error = StoreError { kind, message: "told to fail".to_owned() };
+            return ready(Err(error)).boxed();
+        }
+        inner.state.renew(&node, ttl_ms, now);
+        ready(Ok(inner.state.lease_view(!inner.shared, now))).boxed()
     }
 
     fn load(&self, stream: StreamId) -> BoxFuture<'static, Result<Option<History>, StoreError>> {
@@ -233,6 +283,21 @@ impl Store for MemoryStore {
         shards: Vec<ShardId>,
     ) -> BoxFuture<'static, Result<Vec<(StreamId, History)>, StoreError>> {
         self.with(|state| state.load_open(kind, &shards))
+    }
+
+    fn closed(
+        &self,
+        kind: StreamKind,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<StreamId>, StoreError>> {
+        self.with(move |state| state.closed(kind, limit))
+    }
+
+    fn open_children(
+        &self,
+        parents: Vec<ShardId>,
+    ) -> BoxFuture<'static, Result<Vec<(RunKey, RunKey)>, StoreError>> {
+        self.with(|state| state.open_children(&parents))
     }
 
     fn history(
@@ -356,6 +421,7 @@ mod tests {
             at: Timestamp(1_000),
             appends: Vec::new(),
             claims: Vec::new(),
+            requires: Vec::new(),
             ledger: Vec::new(),
             audit: vec![AuditRecord::new(
                 AuditEvent::named("core.started"),

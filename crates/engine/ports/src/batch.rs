@@ -1,7 +1,8 @@
 //! One commit: everything that must become true together.
 
+use wharf_domain::scope::WorldPath;
 use wharf_domain::{ArtifactOp, AuditRecord, Entry, Funds, LedgerOp, Progress, RunSummary};
-use wharf_vocab::{CommitNo, Epoch, RunKey, Seq, ShardId, StreamId, Timestamp};
+use wharf_vocab::{CommitNo, Epoch, RunId, RunKey, Seq, ShardId, StreamId, Timestamp, WorldId};
 
 use crate::StoreError;
 
@@ -20,6 +21,8 @@ pub struct Batch {
     pub appends: Vec<Append>,
     /// Names that must not be taken yet.
     pub claims: Vec<Claim>,
+    /// What must be so of files.
+    pub requires: Vec<Require>,
     /// Money to move; a hold that finds too little refuses the batch.
     pub ledger: Vec<LedgerOp>,
     /// Records for the audit.
@@ -118,6 +121,37 @@ pub struct Claim {
     pub value: String,
 }
 
+/// What must be so of a file before a batch changes anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Require {
+    /// The file is there. From now on the run uses it, until a batch leaves the run's stream
+    /// closed.
+    FileHere {
+        /// The world of the file.
+        world: WorldId,
+        /// The file.
+        path: WorldPath,
+        /// The run, of the same world.
+        run: RunId,
+    },
+    /// No run uses the file, whether it is there or not.
+    FileFree {
+        /// The world of the file.
+        world: WorldId,
+        /// The file.
+        path: WorldPath,
+    },
+}
+
+impl Require {
+    /// The file that it is about.
+    pub fn file(&self) -> (&WorldId, &WorldPath) {
+        match self {
+            Self::FileHere { world, path, .. } | Self::FileFree { world, path } => (world, path),
+        }
+    }
+}
+
 /// Why a batch was not committed although the store works.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Refusal {
@@ -137,6 +171,20 @@ pub enum Refusal {
     },
     /// A name is taken.
     Claimed(Claim),
+    /// A file that must be there is not.
+    FileGone {
+        /// The world of the file.
+        world: WorldId,
+        /// The file.
+        path: WorldPath,
+    },
+    /// A run uses a file that nobody may use.
+    FileInUse {
+        /// The world of the file.
+        world: WorldId,
+        /// The file.
+        path: WorldPath,
+    },
     /// An account has too little.
     Funds(Funds),
 }

@@ -19,6 +19,12 @@ pub trait Clock: Send + Sync + std::fmt::Debug + 'static {
     fn latest(&self) -> Timestamp {
         self.now()
     }
+
+    /// Milliseconds that have passed since a moment of the clock's own choice. Nobody sets them,
+    /// and time in which the machine slept counts.
+    fn passed_ms(&self) -> u64 {
+        self.now().0
+    }
 }
 
 /// The machine's clock.

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use wharf_vocab::{Fault, LaunchId, Resource, SecretName, Timestamp, limits, shown};
+use wharf_vocab::{Fault, LaunchId, ProviderId, Resource, SecretName, Timestamp, limits, shown};
 
 use crate::vault::Secret;
 pub use fence::{Egress, EgressDoor, Fence, FenceReport, Inbound};
@@ -98,6 +98,8 @@ pub struct LaunchUsage {
 pub struct LaunchSpec {
     /// The launch's id.
     pub launch: LaunchId,
+    /// Whose process it is, which the log of the core says beside the id.
+    pub provider: Option<ProviderId>,
     /// The program: an absolute path, a path from the working directory, or a plain name that is
     /// looked for in the `PATH` of [`LaunchSpec::env`].
     pub program: PathBuf,
@@ -112,6 +114,9 @@ pub struct LaunchSpec {
     /// Directories to make first that the core fills: the program may read what is in them, and
     /// it does not count as the program's own.
     pub given_dirs: Vec<PathBuf>,
+    /// Other programs that it starts, by their paths: each is shown with what it needs to begin, as
+    /// the program itself is.
+    pub starts: Vec<PathBuf>,
     /// Texts that must never stand in the log.
     pub secrets: Vec<String>,
     /// Where its output goes.
@@ -140,12 +145,14 @@ impl LaunchSpec {
     ) -> Self {
         Self {
             launch,
+            provider: None,
             program: program.into(),
             args: Vec::new(),
             cwd: cwd.into(),
             env: BTreeMap::new(),
             private_dirs: Vec::new(),
             given_dirs: Vec::new(),
+            starts: Vec::new(),
             secrets: Vec::new(),
             log,
             stop_grace: Duration::from_millis(limits::STOP_GRACE_MS),
@@ -162,12 +169,14 @@ impl fmt::Debug for LaunchSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LaunchSpec")
             .field("launch", &self.launch)
+            .field("provider", &self.provider)
             .field("program", &self.program)
             .field("args", &self.args.len())
             .field("cwd", &self.cwd)
             .field("env", &self.env.keys().collect::<Vec<_>>())
             .field("private_dirs", &self.private_dirs)
             .field("given_dirs", &self.given_dirs)
+            .field("starts", &self.starts)
             .field("secrets", &self.secrets.len())
             .field("log", &self.log)
             .field("stop_grace", &self.stop_grace)

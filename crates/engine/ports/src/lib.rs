@@ -8,16 +8,17 @@ mod artifacts;
 mod audit;
 mod batch;
 mod clock;
+pub mod copy;
 mod costs;
 pub mod launcher;
 mod lifeline;
 pub mod logins;
 mod objects;
-mod observer;
 pub mod plan;
 mod provider;
 pub mod providers;
 mod stats;
+mod steps;
 mod store;
 mod trouble;
 pub mod vault;
@@ -25,7 +26,7 @@ mod verify;
 
 pub use artifacts::{FileQuery, FileRecord, Publication, TraceQuery, WorldSize};
 pub use audit::{AUDIT_LOOKED_AT_MAX, AuditPage, AuditQuery};
-pub use batch::{Append, Batch, Body, Claim, CommitError, Refusal, StreamHead};
+pub use batch::{Append, Batch, Body, Claim, CommitError, Refusal, Require, StreamHead};
 pub use clock::{Clock, ManualClock, Sources, SteadyClock, SystemClock};
 pub use costs::{CostBy, CostKey, CostQuery, CostRow, CostSum, CostSums, PurgedCosts, wall_ms};
 pub use lifeline::{Lifeline, WeakLifeline};
@@ -34,12 +35,13 @@ pub use objects::{
     ObjectError, ObjectErrorKind, ObjectInfo, ObjectStore, ObjectUpload, ObjectVersion, PutObject,
     UploadPart,
 };
-pub use observer::RunObserver;
 pub use provider::{Dispatch, EffectId, ProviderSink, QuoteFor, RoomFor};
 pub use stats::{StatsBy, StatsQuery, StatsRow, StatsSums};
+pub use steps::{HeardSteps, Steps};
 pub use store::{
-    History, HistoryItem, HistoryRecord, ID_PREFIX_RUNS_MAX, Lease, OpenAsk, RunPage, RunPlace,
-    RunQuery, SealedRecord, Store, StoreError, StoreErrorKind, StoreSize,
+    CoreLease, History, HistoryItem, HistoryRecord, ID_PREFIX_RUNS_MAX, Lease, LeaseView, OpenAsk,
+    RewoundShard, RunPage, RunPlace, RunQuery, SealedRecord, ShardOwner, Store, StoreError,
+    StoreErrorKind, StoreSize,
 };
-pub use trouble::{Trouble, TroubleOver};
+pub use trouble::{SharedTrouble, Trouble, TroubleOver};
 pub use verify::verified;

@@ -63,6 +63,8 @@ impl Dispatch {
         let spec = &self.spec;
         match (&spec.idempotency_key, &spec.parent) {
             (Some(key), None) => Some(key),
+            // The key of a step stands for it in the whole Wharf, whichever try it is.
+            (Some(key), Some(_)) if spec.step.is_some() => Some(key),
             (None, _) if spec.side_effect_free && self.approval.is_none() => None,
             _ => Some(self.run.run.as_str()),
         }

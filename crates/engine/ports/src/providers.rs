@@ -13,6 +13,7 @@ use wharf_vocab::{
     SeriesRange, Timestamp, ToolId,
 };
 
+use crate::Steps;
 use crate::launcher::{FenceReport, LogLine};
 use crate::logins::LoginControl;
 
@@ -92,11 +93,13 @@ pub struct NewFolder {
     pub path: PathBuf,
     /// The namespace of tools whose manifest names none.
     pub namespace: Option<String>,
+    /// Where it is told what is done meanwhile.
+    pub steps: Steps,
 }
 
 impl From<PathBuf> for NewFolder {
     fn from(path: PathBuf) -> Self {
-        Self { path, namespace: None }
+        Self { path, ..Self::default() }
     }
 }
 

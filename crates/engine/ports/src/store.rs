@@ -32,8 +32,16 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
         ttl_ms: u64,
     ) -> BoxFuture<'static, Result<Vec<Lease>, StoreError>>;
 
-    /// Prolongs all leases that `node` holds.
-    fn renew(&self, node: NodeId, ttl_ms: u64) -> BoxFuture<'static, Result<(), StoreError>>;
+    /// Prolongs all leases that `node` holds, and tells who holds which.
+    fn renew(&self, node: NodeId, ttl_ms: u64)
+    -> BoxFuture<'static, Result<LeaseView, StoreError>>;
+
+    /// Shards that turned out to have lost something which this store had reported as committed,
+    /// as they may when a standby takes over; each is told once. What is remembered of them is
+    /// wrong.
+    fn take_rewound(&self) -> Vec<RewoundShard> {
+        Vec::new()
+    }
 
     /// The entries of one stream, without progress.
     fn load(&self, stream: StreamId) -> BoxFuture<'static, Result<Option<History>, StoreError>>;
@@ -46,6 +54,20 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
         kind: StreamKind,
         shards: Vec<ShardId>,
     ) -> BoxFuture<'static, Result<Vec<(StreamId, History)>, StoreError>>;
+
+    /// Some streams of a kind that are not open, up to so many.
+    fn closed(
+        &self,
+        kind: StreamKind,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<StreamId>, StoreError>>;
+
+    /// The open runs whose parents belong to these shards, in whatever shards they are themselves:
+    /// the parent of each and the run, in no particular order.
+    fn open_children(
+        &self,
+        parents: Vec<ShardId>,
+    ) -> BoxFuture<'static, Result<Vec<(RunKey, RunKey)>, StoreError>>;
 
     /// Entries and progress of one stream behind `after`, in order; at most about `limit` of
     /// them, and never a part of what was committed together.
@@ -153,6 +175,19 @@ pub struct StoreSize {
     pub log_bytes: u64,
 }
 
+/// A shard of which less is stored than was reported as committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RewoundShard {
+    /// The shard.
+    pub shard: ShardId,
+    /// The last commit that was reported.
+    pub reported: CommitNo,
+    /// The last that is there.
+    pub found: CommitNo,
+    /// Records of the audit that are gone with it.
+    pub records_lost: u64,
+}
+
 /// A lease on a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
@@ -162,6 +197,42 @@ pub struct Lease {
     pub epoch: Epoch,
     /// The number of the last batch committed in the shard.
     pub last: CommitNo,
+}
+
+/// Who may write which shard, as a renewal found it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeaseView {
+    /// The shards that anybody ever held, each with the core that held it last, in their order.
+    pub owners: Vec<ShardOwner>,
+    /// The cores that ever prolonged their leases, as far as the store is shared.
+    pub cores: Vec<CoreLease>,
+    /// When the store did it, by its own clock.
+    pub at: Timestamp,
+    /// Whether nobody else can reach the store for as long as it is open, so that no lease passes
+    /// on meanwhile, however late it is prolonged.
+    pub alone: bool,
+}
+
+/// Until when a core's leases last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CoreLease {
+    /// The core.
+    pub node: NodeId,
+    /// Until when, by the store's clock.
+    pub until: Timestamp,
+}
+
+/// The core that held a shard last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardOwner {
+    /// The shard.
+    pub shard: ShardId,
+    /// The core.
+    pub node: NodeId,
+    /// The epoch in which it holds it.
+    pub epoch: Epoch,
+    /// Until when, by the store's clock.
+    pub until: Timestamp,
 }
 
 /// What a stream holds, without progress.
@@ -214,6 +285,8 @@ pub struct RunQuery {
     pub id_prefix: Option<String>,
     /// Only those that have cost more than was held for them.
     pub over_hold: bool,
+    /// Only those that have cost something.
+    pub paid: bool,
     /// Only those that did not succeed with this code; `*` at its end stands for whatever follows.
     pub error: Option<String>,
     /// Only those whose error says this, whatever the case of its letters.
@@ -251,6 +324,7 @@ impl RunQuery {
                 .as_ref()
                 .is_none_or(|it| run.key.run.as_str().starts_with(it.as_str()))
             && (!self.over_hold || run.over_hold)
+            && (!self.paid || run.cost_micro > 0)
             && self.wants_error(run.error.as_ref())
             && self.wants_text(run)
             && self.since.is_none_or(|since| run.created_at >= since)

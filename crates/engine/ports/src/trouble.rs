@@ -1,7 +1,10 @@
 //! Trouble that goes on, as the log tells of it: at once, then how often once a minute, and when it
 //! is over.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// How often a trouble that goes on is told.
 const EVERY: Duration = Duration::from_secs(60);
@@ -17,6 +20,22 @@ struct Since {
     last: Instant,
     failed: u64,
     untold: u64,
+}
+
+/// A trouble that many meet at once, and that is told for all of them together.
+#[derive(Debug, Clone, Default)]
+pub struct SharedTrouble(Arc<Mutex<Trouble>>);
+
+impl SharedTrouble {
+    /// It failed for one of them; see [`Trouble::failed`].
+    pub fn failed(&self) -> Option<u64> {
+        self.0.lock().failed()
+    }
+
+    /// It worked for one of them, while it may fail for others; see [`Trouble::calm`].
+    pub fn calm(&self) -> Option<TroubleOver> {
+        self.0.lock().calm()
+    }
 }
 
 /// A trouble that is over.

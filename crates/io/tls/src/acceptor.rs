@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use crate::certificate::Stamps;
 use crate::{CertFiles, Certificate, Error};
 
 pub use tokio_rustls::server::TlsStream;
@@ -20,14 +21,17 @@ const LOOK: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub struct Acceptor {
     files: CertFiles,
+    /// The files as they were before they were read first.
+    opened: Stamps,
     current: Arc<RwLock<Arc<Certificate>>>,
 }
 
 impl Acceptor {
     /// Reads the files.
     pub fn open(files: CertFiles) -> Result<Self, Error> {
+        let opened = files.stamps();
         let current = Arc::new(files.read()?);
-        Ok(Self { files, current: Arc::new(RwLock::new(current)) })
+        Ok(Self { files, opened, current: Arc::new(RwLock::new(current)) })
     }
 
     /// The certificate as it is now.
@@ -56,7 +60,7 @@ impl Acceptor {
 
     /// The same, looking so often.
     pub async fn follow_every(&self, period: Duration, before: impl Fn(&Certificate)) {
-        let mut seen = self.files.stamps();
+        let mut seen = self.opened;
         let mut looks = interval(period);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {

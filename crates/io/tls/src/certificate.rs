@@ -24,6 +24,10 @@ pub struct CertFiles {
     pub key: PathBuf,
 }
 
+/// What changes when one of both files is replaced or written; `None` for one that cannot be
+/// looked at.
+pub(crate) type Stamps = [Option<(u64, u64, i64, i64)>; 2];
+
 /// A certificate that can be used now, with its key.
 #[derive(Debug)]
 pub struct Certificate {
@@ -54,8 +58,7 @@ impl CertFiles {
         Ok(Certificate { config, chain, names, until })
     }
 
-    /// What changes when a file is replaced or written; `None` for one that cannot be looked at.
-    pub(crate) fn stamps(&self) -> [Option<(u64, u64, i64, i64)>; 2] {
+    pub(crate) fn stamps(&self) -> Stamps {
         [&self.cert, &self.key].map(|path| {
             let facts = fs::metadata(path).ok()?;
             Some((facts.ino(), facts.len(), facts.mtime(), facts.mtime_nsec()))

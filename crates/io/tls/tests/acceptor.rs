@@ -232,6 +232,25 @@ async fn new_files_are_taken_on_while_connections_go_on_and_worse_ones_are_not()
 }
 
 #[tokio::test]
+async fn files_that_changed_before_somebody_followed_them_are_taken_on() {
+    let files = Files::new();
+    files.write(&usual());
+    let pair = Pair::of(&files).await;
+    let new = usual();
+    files.write(&new);
+    let acceptor = pair.acceptor.clone();
+    let period = Duration::from_millis(20);
+    let following = tokio::spawn(async move { acceptor.follow_every(period, |_| ()).await });
+    let taken = async {
+        while pair.connect(&new.der).await.is_none() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, taken).await.expect("the new certificate is taken on");
+    following.abort();
+}
+
+#[tokio::test]
 async fn a_handshake_that_takes_too_long_is_ended() {
     let files = Files::new();
     files.write(&usual());

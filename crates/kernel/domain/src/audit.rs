@@ -5,7 +5,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wharf_vocab::{AskId, GrantId, Object, ProviderId, RunKey, SeatId, SecretName, WorldId};
+use wharf_vocab::{
+    AskId, FlowId, GrantId, Object, ProviderId, ReceiverId, RunKey, ScheduleId, SeatId, SecretName,
+    ShardId, TriggerId, WorldId,
+};
 
 use crate::provider::ProviderType;
 pub use wharf_vocab::Severity;
@@ -82,11 +85,18 @@ events! {
     ASK_RAISED = "ask.raised";
     CONSOLE_SIGNED_IN = "console.signed_in";
     CONSOLE_SIGNED_OUT = "console.signed_out";
+    FLOW_ADDED = "flow.added";
+    FLOW_REMOVED = "flow.removed";
+    FLOW_RETRIED_UNSAFE = "flow.retried_unsafe";
     GRANT_KEYS_ROTATED = "grant.keys_rotated";
     GRANT_MADE = "grant.made";
     GRANT_REVOKED = "grant.revoked";
     OPERATOR_ACK_CONFLICT = "operator.ack_conflict";
     OPERATOR_LATE_USAGE = "operator.late_usage";
+    RECEIVER_ADDED = "receiver.added";
+    RECEIVER_PAUSED = "receiver.paused";
+    RECEIVER_REMOVED = "receiver.removed";
+    RECEIVER_RESUMED = "receiver.resumed";
     RUN_CANCEL_REQUESTED = "run.cancel_requested";
     RUN_CHILDREN_ALLOWED = "run.children_allowed";
     RUN_COST_CAPPED = "run.cost_capped";
@@ -96,15 +106,24 @@ events! {
     RUN_PURGE_ADVANCED = "run.purge_advanced";
     RUN_PURGE_ENDED = "run.purge_ended";
     RUN_PURGE_CANCELED = "run.purge_canceled";
+    SCHEDULE_ADDED = "schedule.added";
+    SCHEDULE_PAUSED = "schedule.paused";
+    SCHEDULE_REMOVED = "schedule.removed";
+    SCHEDULE_RESUMED = "schedule.resumed";
     SEAT_CLOSED = "seat.closed";
     SEAT_CREATED = "seat.created";
     SEAT_TOOLS_OFFERED = "seat.tools_offered";
     SECRET_REMOVED = "secret.removed";
     SECRET_SET = "secret.set";
     SECURITY_DENIED = "security.denied";
+    STORE_REWOUND = "store.rewound";
     TOOL_CALL_COMPLETED = "tool.call_completed";
     TOOL_CALL_ROUTED = "tool.call_routed";
     TOOL_FREE_BUT_COST = "tool.free_but_cost";
+    TRIGGER_ADDED = "trigger.added";
+    TRIGGER_PAUSED = "trigger.paused";
+    TRIGGER_REMOVED = "trigger.removed";
+    TRIGGER_RESUMED = "trigger.resumed";
     WORLD_CHANGED = "world.changed";
     WORLD_COLLECTED = "world.collected";
     WORLD_CORRECTED = "world.corrected";
@@ -201,6 +220,11 @@ impl Subject {
         Self(format!("{}:{id}", provider.as_str()).into())
     }
 
+    /// A slice of all that is stored.
+    pub fn shard(id: ShardId) -> Self {
+        Self(format!("shard:{id}").into())
+    }
+
     /// A way in, by its pattern and never by what was asked for.
     pub fn route(route: &str) -> Self {
         Self(format!("route:{route}").into())
@@ -222,8 +246,12 @@ subjects! {
     AskId = "ask";
     WorldId = "world";
     GrantId = "grant";
+    FlowId = "flow";
     SeatId = "seat";
     SecretName = "secret";
+    ScheduleId = "schedule";
+    ReceiverId = "receiver";
+    TriggerId = "trigger";
 }
 
 /// One record of the audit.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_with_macros::skip_serializing_none;
-use wharf_vocab::{AccountId, Digest, GrantId, IdError, ProviderId, SeatId, Verb};
+use wharf_vocab::{AccountId, Digest, GrantId, IdError, ProviderId, SeatId, ToolId, Verb, WorldId};
 
-use crate::Seat;
 use crate::grant::{Narrowing, Rights};
 use crate::permission::ToolPattern;
+use crate::{Receiver, Schedule, Seat, Trigger};
 
 /// Who asks for something: the bearer of a grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +99,34 @@ impl Caller {
         Self { kind: CallerKind::Seat, person, ..caller }
     }
 
+    /// A schedule: what its maker may do, as far as its own tool in its own world needs it, paid
+    /// from the same account.
+    pub fn schedule(schedule: &Schedule) -> Self {
+        let spec = &schedule.spec;
+        let grant = grant_named("schedule", schedule.id.as_str());
+        let narrowing = starting(&spec.tool, &spec.world, &spec.allow);
+        let caller = Self::below(&schedule.by, schedule.by.links(), grant, &narrowing);
+        Self { account: schedule.account.clone(), ..caller }
+    }
+
+    /// A trigger: the same for what somebody outside starts by calling its hook.
+    pub fn trigger(trigger: &Trigger) -> Self {
+        let spec = &trigger.spec;
+        let grant = grant_named("trigger", trigger.id.as_str());
+        let narrowing = starting(&spec.tool, &spec.world, &spec.allow);
+        let caller = Self::below(&trigger.by, trigger.by.links(), grant, &narrowing);
+        Self { account: trigger.account.clone(), ..caller }
+    }
+
+    /// A receiver of notifications: it may know what its maker may, and do nothing.
+    pub fn receiver(receiver: &Receiver) -> Self {
+        let verbs = Some([Verb::Read].into_iter().collect());
+        let worlds = receiver.spec.world.clone().map(|world| [world].into_iter().collect());
+        let narrowing = Narrowing { verbs, worlds, ..Narrowing::default() };
+        let grant = grant_named("receiver", receiver.id.as_str());
+        Self::below(&receiver.by, receiver.by.links(), grant, &narrowing)
+    }
+
     /// Somebody with a part of the rights of `above`, whose chain begins with `links`.
     fn below(
         above: &CallerRef,
@@ -178,6 +206,17 @@ impl Caller {
             root: self.root.clone(),
             rights: (!everything).then(|| Arc::clone(&self.rights)),
         }
+    }
+}
+
+/// What is left to something that starts runs of one tool in one world by itself.
+fn starting(tool: &ToolId, world: &WorldId, allow: &[ToolPattern]) -> Narrowing {
+    let own = ToolPattern::parse(tool.as_str()).ok();
+    Narrowing {
+        verbs: Some([Verb::Run, Verb::Read].into_iter().collect()),
+        worlds: Some([world.clone()].into_iter().collect()),
+        tools: Some(own.into_iter().chain(allow.iter().cloned()).collect()),
+        until: None,
     }
 }
 

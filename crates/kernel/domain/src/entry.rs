@@ -1,8 +1,11 @@
 //! One entry of any stream.
 
+use crate::flow::FlowEntry;
 use crate::run::Created;
+use crate::trigger::FiringEntry;
 use crate::{
-    AskEntry, GrantEntry, NoticeEntry, ProviderEntry, RunEntry, RunSpec, SeatEntry, WorldEntry,
+    AskEntry, GrantEntry, NoticeEntry, NotificationEntry, ProviderEntry, ReceiverEntry, RunEntry,
+    RunSpec, ScheduleEntry, SeatEntry, TriggerEntry, WorldEntry,
 };
 
 /// One entry of any stream.
@@ -22,6 +25,18 @@ pub enum Entry {
     Grant(GrantEntry),
     /// Of a notice.
     Notice(NoticeEntry),
+    /// Of a schedule.
+    Schedule(ScheduleEntry),
+    /// Of a receiver of notifications.
+    Receiver(Box<ReceiverEntry>),
+    /// Of a notification.
+    Notification(NotificationEntry),
+    /// Of a trigger.
+    Trigger(TriggerEntry),
+    /// Of a run that a trigger owes.
+    Firing(FiringEntry),
+    /// Of a flow: a version of its document.
+    Flow(FlowEntry),
 }
 
 impl Entry {

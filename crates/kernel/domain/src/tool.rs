@@ -31,6 +31,9 @@ pub struct ToolDef {
     pub idempotency: bool,
     /// Whether an attempt survives a restart of the core and can be taken up again.
     pub reattach: bool,
+    /// Whether its code finds its steps again, so that any attempt that fails may be repeated.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub durable: bool,
     /// Longest running time of an attempt.
     pub timeout_ms: Option<u64>,
     /// The most an attempt costs, as far as its author knows. What is held is that, the world's
@@ -100,6 +103,7 @@ impl ToolDef {
             mock: false,
             idempotency: false,
             reattach: false,
+            durable: false,
             timeout_ms: None,
             max_cost_micro: None,
             free: false,
@@ -157,6 +161,11 @@ pub enum Availability {
     Up,
     /// Not yet, or not at the moment; runs wait for it.
     Coming,
+    /// It has gone and may come back; runs wait for it, for a while.
+    Away {
+        /// Who is away, and for how long runs wait.
+        reason: String,
+    },
     /// It is connected but does not answer as it should.
     Unhealthy,
     /// It cannot, and will not by itself.

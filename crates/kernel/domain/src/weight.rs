@@ -5,6 +5,8 @@ use serde_json::Value;
 use wharf_vocab::Object;
 
 use crate::provider::McpOrigin;
+use crate::run::flow::{FlowRunEntry, StepEnd};
+use crate::run::steps::{StepEntry, StepLog};
 use crate::run::{Addresses, NewAsk, RunEntry};
 use crate::scope::Bindings;
 use crate::{
@@ -45,7 +47,9 @@ impl RunSpec {
         let here = if self.inputs.away().is_some() { 0 } else { self.inputs.bytes() };
         let context = self.context.ui.as_ref().map_or(0, memory_weight);
         let paths: usize = self.context.paths().map(str::len).sum();
+        let cited = self.flow.as_ref().and_then(|flow| flow.cites.as_ref());
         here + memory_weight(&self.outputs)
+            + cited.map_or(0, |cited| cited.weight())
             + context
             + paths as u64
             + self.bindings.weight()
@@ -76,7 +80,15 @@ impl Run {
         let outcome = self.outcome.as_ref().map_or(0, Outcome::weight);
         let notes = self.active.iter().flat_map(|active| active.notes.values());
         let notes: u64 = notes.map(value_weight).sum();
-        RUN_BYTES + self.spec.weight() + asks + publishing + outcome + notes
+        let steps = self.steps.as_ref().map_or(0, |steps| steps.weight());
+        RUN_BYTES + self.spec.weight() + asks + publishing + outcome + notes + steps
+    }
+}
+
+impl StepLog {
+    /// About how many bytes it takes in memory.
+    pub fn weight(&self) -> u64 {
+        self.len() as u64 * ENTRY_BYTES + self.values_bytes()
     }
 }
 
@@ -179,6 +191,25 @@ impl RunEntry {
             Self::AttemptNoted(noted) => noted.value.as_ref().map_or(0, value_weight),
             Self::Publishing(begun) => memory_weight(&begun.outputs),
             Self::Ended(ended) => ended.outcome.weight(),
+            Self::Flow(entry) => entry.weight(),
+            Self::Step(entry) => match &**entry {
+                StepEntry::Kept(kept) => value_weight(&kept.value),
+                StepEntry::Asked(_) | StepEntry::Answered(_) => 0,
+            },
+            _ => 0,
+        }
+    }
+}
+
+impl FlowRunEntry {
+    fn weight(&self) -> u64 {
+        match self {
+            Self::StepFinished(finished) => match &finished.end {
+                StepEnd::Succeeded { outputs } => memory_weight(outputs),
+                _ => ENTRY_BYTES,
+            },
+            Self::Evaluated(evaluated) => value_weight(&evaluated.value),
+            Self::Signaled(signaled) => value_weight(&signaled.value),
             _ => 0,
         }
     }

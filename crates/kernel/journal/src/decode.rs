@@ -1,11 +1,16 @@
 //! Reads rows, whatever version wrote them.
 
+use std::borrow::Cow;
+
 use serde::de::DeserializeOwned;
-use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
+use wharf_domain::flow::FlowEntry;
+use wharf_domain::run::flow::FlowRunEntry;
+use wharf_domain::run::steps::StepEntry;
+use wharf_domain::trigger::FiringEntry;
 use wharf_domain::{
-    AskEntry, Entry, GrantEntry, NoticeEntry, Progress, ProviderEntry, RunEntry, SeatEntry,
-    WorldEntry,
+    AskEntry, Entry, GrantEntry, NoticeEntry, NotificationEntry, Progress, ProviderEntry,
+    ReceiverEntry, RunEntry, ScheduleEntry, SeatEntry, TriggerEntry, WorldEntry,
 };
 
 use crate::shape::{
@@ -29,25 +34,17 @@ fn decode_with(versions: &Versions, row: &[u8]) -> Result<Vec<Entry>, Error> {
     pieces(versions, row)?.into_iter().map(entry).collect()
 }
 
-/// One thing of a row, brought up to the newest version of its kind.
+/// One thing of a row, brought up to the newest version of its kind. It is text in every case: what
+/// is read from two forms is compiled twice.
 struct RowPiece<'a> {
     kind: Kind,
-    data: EntryData<'a>,
-}
-
-/// Data of the newest version is read straight from the row.
-enum EntryData<'a> {
-    Newest(&'a RawValue),
-    Upcast(Value),
+    data: Cow<'a, RawValue>,
 }
 
 impl RowPiece<'_> {
     fn read<T: DeserializeOwned>(self) -> Result<T, Error> {
-        let read = match self.data {
-            EntryData::Newest(raw) => serde_json::from_str(raw.get()),
-            EntryData::Upcast(value) => serde_json::from_value(value),
-        };
-        read.map_err(|source| Error::Shape { kind: self.kind, source })
+        serde_json::from_str(self.data.get())
+            .map_err(|source| Error::Shape { kind: self.kind, source })
     }
 }
 
@@ -59,13 +56,13 @@ fn pieces<'a>(versions: &Versions, row: &'a [u8]) -> Result<Vec<RowPiece<'a>>, E
         let kind = Kind::parse(name).ok_or_else(|| Error::UnknownKind { kind: name.to_owned() })?;
         let newest = (versions.newest)(kind);
         let data = if version == newest {
-            EntryData::Newest(raw)
+            Cow::Borrowed(raw)
         } else if version > newest {
             return Err(Error::FutureVersion { kind, version });
         } else {
-            let old =
-                serde_json::from_str(raw.get()).map_err(|source| Error::Shape { kind, source })?;
-            EntryData::Upcast(versions.up(kind, version, old)?)
+            let shape = |source| Error::Shape { kind, source };
+            let old = serde_json::from_str(raw.get()).map_err(shape)?;
+            Cow::Owned(to_raw_value(&versions.up(kind, version, old)?).map_err(shape)?)
         };
         pieces.push(RowPiece { kind, data });
     }
@@ -87,6 +84,16 @@ fn entry(piece: RowPiece<'_>) -> Result<Entry, Error> {
         Kind::RunCancelRequested => Entry::Run(RunEntry::CancelRequested(piece.read()?)),
         Kind::RunPublishing => Entry::Run(RunEntry::Publishing(piece.read()?)),
         Kind::RunEnded => Entry::Run(RunEntry::Ended(piece.read()?)),
+        Kind::RunFlowBegan => flow_run(FlowRunEntry::Began(piece.read()?)),
+        Kind::RunStepStarted => flow_run(FlowRunEntry::StepStarted(piece.read()?)),
+        Kind::RunStepFinished => flow_run(FlowRunEntry::StepFinished(piece.read()?)),
+        Kind::RunEvaluated => flow_run(FlowRunEntry::Evaluated(piece.read()?)),
+        Kind::RunWoke => flow_run(FlowRunEntry::Woke(piece.read()?)),
+        Kind::RunSignaled => flow_run(FlowRunEntry::Signaled(piece.read()?)),
+        Kind::RunFlowExpired => flow_run(FlowRunEntry::Expired(piece.read()?)),
+        Kind::RunStepAsked => step(StepEntry::Asked(piece.read()?)),
+        Kind::RunStepAnswered => step(StepEntry::Answered(piece.read()?)),
+        Kind::RunLocalKept => step(StepEntry::Kept(piece.read()?)),
         Kind::AskRaised => Entry::Ask(AskEntry::Raised(piece.read()?)),
         Kind::AskResolved => {
             let Resolved { resolution, by } = piece.read()?;
@@ -132,6 +139,30 @@ fn entry(piece: RowPiece<'_>) -> Result<Entry, Error> {
         Kind::ConsoleSeen => Entry::Grant(GrantEntry::Seen(piece.read()?)),
         Kind::NoticeOwed => Entry::Notice(NoticeEntry::Owed(piece.read()?)),
         Kind::NoticeOver => Entry::Notice(NoticeEntry::Over(piece.read()?)),
+        Kind::ScheduleAdded => Entry::Schedule(ScheduleEntry::Added(Box::new(piece.read()?))),
+        Kind::ScheduleFired => Entry::Schedule(ScheduleEntry::Fired(piece.read()?)),
+        Kind::ScheduleSettled => Entry::Schedule(ScheduleEntry::Settled(piece.read()?)),
+        Kind::SchedulePaused => Entry::Schedule(ScheduleEntry::Paused(piece.read()?)),
+        Kind::ScheduleResumed => Entry::Schedule(ScheduleEntry::Resumed(piece.read()?)),
+        Kind::ScheduleRemoved => Entry::Schedule(ScheduleEntry::Removed(piece.read()?)),
+        Kind::ReceiverAdded => receiver(ReceiverEntry::Added(Box::new(piece.read()?))),
+        Kind::ReceiverPaused => receiver(ReceiverEntry::Paused(piece.read()?)),
+        Kind::ReceiverResumed => receiver(ReceiverEntry::Resumed(piece.read()?)),
+        Kind::ReceiverTold => receiver(ReceiverEntry::Told(piece.read()?)),
+        Kind::ReceiverRemoved => receiver(ReceiverEntry::Removed(piece.read()?)),
+        Kind::NotificationOwed => {
+            Entry::Notification(NotificationEntry::Owed(Box::new(piece.read()?)))
+        }
+        Kind::NotificationOver => Entry::Notification(NotificationEntry::Over(piece.read()?)),
+        Kind::TriggerAdded => Entry::Trigger(TriggerEntry::Added(Box::new(piece.read()?))),
+        Kind::TriggerFired => Entry::Trigger(TriggerEntry::Fired(piece.read()?)),
+        Kind::TriggerPaused => Entry::Trigger(TriggerEntry::Paused(piece.read()?)),
+        Kind::TriggerResumed => Entry::Trigger(TriggerEntry::Resumed(piece.read()?)),
+        Kind::TriggerRemoved => Entry::Trigger(TriggerEntry::Removed(piece.read()?)),
+        Kind::FiringOwed => Entry::Firing(FiringEntry::Owed(Box::new(piece.read()?))),
+        Kind::FiringOver => Entry::Firing(FiringEntry::Over(piece.read()?)),
+        Kind::FlowAdded => Entry::Flow(FlowEntry::Added(piece.read()?)),
+        Kind::FlowRemoved => Entry::Flow(FlowEntry::Removed(piece.read()?)),
         kind @ (Kind::ProgressText
         | Kind::ProgressLog
         | Kind::ProgressPartial
@@ -139,6 +170,18 @@ fn entry(piece: RowPiece<'_>) -> Result<Entry, Error> {
         | Kind::ProgressGap
         | Kind::ProgressWithheld) => return Err(Error::Misplaced { kind, row: "entries" }),
     })
+}
+
+fn flow_run(entry: FlowRunEntry) -> Entry {
+    Entry::Run(RunEntry::Flow(Box::new(entry)))
+}
+
+fn step(entry: StepEntry) -> Entry {
+    Entry::Run(RunEntry::Step(Box::new(entry)))
+}
+
+fn receiver(entry: ReceiverEntry) -> Entry {
+    Entry::Receiver(Box::new(entry))
 }
 
 fn agent(entry: ProviderEntry) -> Entry {

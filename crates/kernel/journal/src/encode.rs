@@ -1,9 +1,13 @@
 //! Writes rows. This is on the way of every commit, so data goes straight to bytes.
 
 use serde::Serialize;
+use wharf_domain::flow::FlowEntry;
+use wharf_domain::run::flow::FlowRunEntry;
+use wharf_domain::run::steps::StepEntry;
+use wharf_domain::trigger::FiringEntry;
 use wharf_domain::{
-    AskEntry, Entry, GrantEntry, NoticeEntry, Progress, ProviderEntry, RunEntry, SeatEntry,
-    WorldEntry,
+    AskEntry, Entry, GrantEntry, NoticeEntry, NotificationEntry, Progress, ProviderEntry,
+    ReceiverEntry, RunEntry, ScheduleEntry, SeatEntry, TriggerEntry, WorldEntry,
 };
 
 use crate::Kind;
@@ -27,6 +31,13 @@ pub fn encode(entries: &[Entry]) -> Vec<u8> {
             Entry::Seat(entry) => seat(&mut row, entry),
             Entry::Grant(entry) => grant(&mut row, entry),
             Entry::Notice(entry) => notice(&mut row, entry),
+            Entry::Schedule(entry) => schedule(&mut row, entry),
+            Entry::Receiver(entry) => receiver(&mut row, entry),
+            Entry::Notification(entry) => notification(&mut row, entry),
+            Entry::Trigger(entry) => trigger(&mut row, entry),
+            Entry::Firing(FiringEntry::Owed(entry)) => row.push(Kind::FiringOwed, entry),
+            Entry::Firing(FiringEntry::Over(entry)) => row.push(Kind::FiringOver, entry),
+            Entry::Flow(entry) => flow(&mut row, entry),
         }
     }
     row.done()
@@ -71,6 +82,24 @@ fn run(row: &mut RowWriter, entry: &RunEntry) {
         RunEntry::CancelRequested(data) => row.push(Kind::RunCancelRequested, data),
         RunEntry::Publishing(data) => row.push(Kind::RunPublishing, data),
         RunEntry::Ended(data) => row.push(Kind::RunEnded, data),
+        RunEntry::Flow(entry) => flow_run(row, entry),
+        RunEntry::Step(entry) => match &**entry {
+            StepEntry::Asked(data) => row.push(Kind::RunStepAsked, data),
+            StepEntry::Answered(data) => row.push(Kind::RunStepAnswered, data),
+            StepEntry::Kept(data) => row.push(Kind::RunLocalKept, data),
+        },
+    }
+}
+
+fn flow_run(row: &mut RowWriter, entry: &FlowRunEntry) {
+    match entry {
+        FlowRunEntry::Began(data) => row.push(Kind::RunFlowBegan, data),
+        FlowRunEntry::StepStarted(data) => row.push(Kind::RunStepStarted, data),
+        FlowRunEntry::StepFinished(data) => row.push(Kind::RunStepFinished, data),
+        FlowRunEntry::Evaluated(data) => row.push(Kind::RunEvaluated, data),
+        FlowRunEntry::Woke(data) => row.push(Kind::RunWoke, data),
+        FlowRunEntry::Signaled(data) => row.push(Kind::RunSignaled, data),
+        FlowRunEntry::Expired(data) => row.push(Kind::RunFlowExpired, data),
     }
 }
 
@@ -140,6 +169,51 @@ fn notice(row: &mut RowWriter, entry: &NoticeEntry) {
     match entry {
         NoticeEntry::Owed(entry) => row.push(Kind::NoticeOwed, entry),
         NoticeEntry::Over(entry) => row.push(Kind::NoticeOver, entry),
+    }
+}
+
+fn flow(row: &mut RowWriter, entry: &FlowEntry) {
+    match entry {
+        FlowEntry::Added(entry) => row.push(Kind::FlowAdded, entry),
+        FlowEntry::Removed(entry) => row.push(Kind::FlowRemoved, entry),
+    }
+}
+
+fn schedule(row: &mut RowWriter, entry: &ScheduleEntry) {
+    match entry {
+        ScheduleEntry::Added(entry) => row.push(Kind::ScheduleAdded, entry),
+        ScheduleEntry::Fired(entry) => row.push(Kind::ScheduleFired, entry),
+        ScheduleEntry::Settled(entry) => row.push(Kind::ScheduleSettled, entry),
+        ScheduleEntry::Paused(entry) => row.push(Kind::SchedulePaused, entry),
+        ScheduleEntry::Resumed(entry) => row.push(Kind::ScheduleResumed, entry),
+        ScheduleEntry::Removed(entry) => row.push(Kind::ScheduleRemoved, entry),
+    }
+}
+
+fn receiver(row: &mut RowWriter, entry: &ReceiverEntry) {
+    match entry {
+        ReceiverEntry::Added(entry) => row.push(Kind::ReceiverAdded, entry),
+        ReceiverEntry::Paused(entry) => row.push(Kind::ReceiverPaused, entry),
+        ReceiverEntry::Resumed(entry) => row.push(Kind::ReceiverResumed, entry),
+        ReceiverEntry::Told(entry) => row.push(Kind::ReceiverTold, entry),
+        ReceiverEntry::Removed(entry) => row.push(Kind::ReceiverRemoved, entry),
+    }
+}
+
+fn notification(row: &mut RowWriter, entry: &NotificationEntry) {
+    match entry {
+        NotificationEntry::Owed(entry) => row.push(Kind::NotificationOwed, entry),
+        NotificationEntry::Over(entry) => row.push(Kind::NotificationOver, entry),
+    }
+}
+
+fn trigger(row: &mut RowWriter, entry: &TriggerEntry) {
+    match entry {
+        TriggerEntry::Added(entry) => row.push(Kind::TriggerAdded, entry),
+        TriggerEntry::Fired(entry) => row.push(Kind::TriggerFired, entry),
+        TriggerEntry::Paused(entry) => row.push(Kind::TriggerPaused, entry),
+        TriggerEntry::Resumed(entry) => row.push(Kind::TriggerResumed, entry),
+        TriggerEntry::Removed(entry) => row.push(Kind::TriggerRemoved, entry),
     }
 }
 

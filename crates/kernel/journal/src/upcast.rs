@@ -28,6 +28,7 @@ pub(crate) const VERSIONS: Versions = Versions {
         // Limits, isolation, pinned files and terms joined; what is absent has a default.
         Upcast { kind: Kind::AgentAdded, from: 1, up: |data| data },
         Upcast { kind: Kind::AgentApproved, from: 1, up: |data| data },
+        Upcast { kind: Kind::TriggerAdded, from: 1, up: hook_of_trigger },
     ],
 };
 
@@ -40,6 +41,18 @@ fn gate_of_run(mut created: Value) -> Value {
         spec.insert("gate".to_owned(), json!({ "audience": "person", "reason": reason }));
     }
     created
+}
+
+/// Triggers had a hook each, before they started runs on anything else.
+fn hook_of_trigger(mut added: Value) -> Value {
+    if let Some(spec) = added.get_mut("spec").and_then(Value::as_object_mut) {
+        let mut hook = serde_json::Map::new();
+        for (old, new) in [("hook", "id"), ("proof", "proof"), ("secret", "secret")] {
+            hook.extend(spec.remove(old).map(|value| (new.to_owned(), value)));
+        }
+        spec.insert("on".to_owned(), json!({ "hook": hook }));
+    }
+    added
 }
 
 impl Versions {

@@ -10,9 +10,12 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use wharf_domain::flow::Flow;
+use wharf_domain::run::steps::{CallState, StepLog, StepMark};
+use wharf_domain::trigger::OwedFiring;
 use wharf_domain::{
-    Ask, AskEntry, Audience, Entry, Grant, Notice, Provider, ProviderKind, Run, RunEntry, Seat,
-    World,
+    Ask, AskEntry, Audience, Entry, Grant, Notice, Notification, Provider, ProviderKind, Receiver,
+    Run, RunEntry, Schedule, Seat, Trigger, World,
 };
 use wharf_journal::{Kind, decode, decode_progress, encode, encode_progress};
 use wharf_vocab::{StreamId, Timestamp};
@@ -267,6 +270,86 @@ fn replay(stream: &StreamId, entries: Vec<(Timestamp, Entry)>) -> Value {
             let seat = seat.expect("a seat");
             json!({"id": seat.id, "desc": seat.desc, "token": seat.token, "open": seat.is_open()})
         }
+        StreamId::Flow(id) => {
+            let flow = entries.iter().fold(None, |flow, (at, entry)| match entry {
+                Entry::Flow(entry) => Some(Flow::apply(flow, id, *at, entry).expect("follows")),
+                other => panic!("{other:?} in a flow"),
+            });
+            let flow = flow.expect("a flow");
+            let versions: Vec<_> = flow.versions.values().collect();
+            let versions = versions.iter().map(|version| {
+                json!({
+                    "number": version.number, "hash": version.hash, "pins": *version.pins,
+                    "added_at": version.added_at, "document": *version.document,
+                })
+            });
+            json!({"id": flow.id, "last": flow.last, "versions": versions.collect::<Vec<_>>()})
+        }
+        StreamId::Schedule(id) => {
+            let schedule = entries.iter().fold(None, |schedule, (at, entry)| match entry {
+                Entry::Schedule(entry) => {
+                    Some(Schedule::apply(schedule, id, *at, entry).expect("follows"))
+                }
+                other => panic!("{other:?} in a schedule"),
+            });
+            let schedule = schedule.expect("a schedule");
+            json!({
+                "id": schedule.id, "made_at": schedule.made_at, "spec": schedule.spec,
+                "cursor": schedule.cursor, "fired": schedule.fired, "due": schedule.due.len(),
+                "last_run": schedule.last_run, "removed": schedule.removed,
+                "paused": schedule.paused.as_ref().map(|pause| pause.cause.as_str()),
+                "account": schedule.account,
+                "last": schedule.last.as_ref().map(|it| (it.n, it.state, it.missed)),
+            })
+        }
+        StreamId::Receiver(id) => {
+            let receiver = entries.iter().fold(None, |receiver, (at, entry)| match entry {
+                Entry::Receiver(entry) => {
+                    Some(Receiver::apply(receiver, id, *at, entry).expect("follows"))
+                }
+                other => panic!("{other:?} in a receiver"),
+            });
+            let receiver = receiver.expect("a receiver");
+            json!({
+                "id": receiver.id, "made_at": receiver.made_at, "spec": receiver.spec,
+                "paused": receiver.paused, "sent": receiver.sent, "parked": receiver.parked,
+                "last": receiver.last, "removed": receiver.removed,
+            })
+        }
+        StreamId::Trigger(id) => {
+            let trigger = entries.iter().fold(None, |trigger, (at, entry)| match entry {
+                Entry::Trigger(entry) => {
+                    Some(Trigger::apply(trigger, id, *at, entry).expect("follows"))
+                }
+                other => panic!("{other:?} in a trigger"),
+            });
+            let trigger = trigger.expect("a trigger");
+            json!({
+                "id": trigger.id, "made_at": trigger.made_at, "spec": trigger.spec,
+                "account": trigger.account, "paused": trigger.paused.is_some(),
+                "fired": trigger.fired, "removed": trigger.removed,
+            })
+        }
+        StreamId::Firing(_) => {
+            let entries: Vec<_> = entries
+                .into_iter()
+                .map(|(_, entry)| match entry {
+                    Entry::Firing(entry) => entry,
+                    other => panic!("{other:?} in a firing"),
+                })
+                .collect();
+            json!({"owed": OwedFiring::replay(&entries)})
+        }
+        StreamId::Notification(_) => {
+            let entries: Vec<_> = entries
+                .into_iter()
+                .map(|(_, entry)| match entry {
+                    Entry::Notification(entry) => entry,
+                    other => panic!("{other:?} in a notification"),
+                })
+                .collect();
+            json!({"owed": Notification::replay(&entries)})
+        }
         StreamId::Notice(_) => {
             let entries: Vec<_> = entries
                 .into_iter()
@@ -288,6 +371,13 @@ fn run_summary(run: &Run) -> Value {
         .collect();
     json!({
         "summary": run.summary(),
+        "flow": run.flow.as_ref().map(|flow| json!({
+            "cost_micro": flow.cost_micro(),
+            "vars": flow.vars(),
+            "started": flow.steps_started(),
+            "signals": flow.signals_waiting(),
+            "ended": flow.has_ended(),
+        })),
         "inputs": run.spec.inputs,
         "outcome": run.outcome,
         "asks": asks,
@@ -309,6 +399,25 @@ fn run_summary(run: &Run) -> Value {
         "phase": format!("{:?}", run.phase()),
         "mcp": run.spec.mcp,
         "notes": run.active.as_ref().map(|active| &active.notes),
+        "steps": run.steps.as_deref().map(steps_summary),
+    })
+}
+
+fn steps_summary(log: &StepLog) -> Value {
+    let marks = || log.all().map(|(step, mark)| (step.to_string(), mark));
+    let refused = marks().filter(|(_, mark)| match mark {
+        StepMark::Call(call) => matches!(call.state, CallState::Refused(_)),
+        StepMark::Local(_) => false,
+    });
+    let values = marks().filter_map(|(step, mark)| match mark {
+        StepMark::Local(value) => Some((step, value.clone())),
+        StepMark::Call(_) => None,
+    });
+    json!({
+        "known": marks().map(|(step, _)| step).collect::<Vec<_>>(),
+        "open": log.open_runs().collect::<Vec<_>>(),
+        "refused": refused.map(|(step, _)| step).collect::<Vec<_>>(),
+        "values": values.collect::<serde_json::Map<_, _>>(),
     })
 }
 

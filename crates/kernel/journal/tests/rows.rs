@@ -15,6 +15,7 @@ fn started(attempt: u32) -> Entry {
         attempt,
         attempt_id: AttemptId::new("a-1").expect("valid"),
         hold: None,
+        place: None,
     }))
 }
 

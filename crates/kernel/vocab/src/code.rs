@@ -62,13 +62,67 @@ codes! {
     RunModeUnsupported = "run.mode_unsupported", 422, false;
     /// The run is still going, so it cannot be removed.
     RunStillOpen = "run.still_open", 409, true;
+    /// Another run that is open needs the run, so it cannot be removed.
+    RunStillNeeded = "run.still_needed", 409, true;
     /// Some values of a run that is to be run again were not kept whole.
     RunInputsStripped = "run.inputs_stripped", 422, false;
     /// The values of a run that is to be run again were not kept.
     RunValuesNotKept = "run.values_not_kept", 422, false;
 
+    /// There is no such flow, or no such version of it.
+    FlowNotFound = "flow.not_found", 404, false;
+    /// The document of a flow is not right.
+    FlowInvalid = "flow.invalid", 422, false;
+    /// The version of a flow has open runs, so it is not removed.
+    FlowInUse = "flow.in_use", 409, true;
+    /// An expression of a flow gave nothing that can be used.
+    FlowExpression = "flow.expression", 422, false;
+    /// An expression of a flow takes more work or room than it may.
+    FlowExpressionLimit = "flow.expression_limit", 422, false;
+    /// A flow or a value in it is larger than it may be.
+    FlowLimit = "flow.limit", 422, false;
+    /// A tool of a pinned flow is not defined as it was when the flow was added.
+    FlowToolChanged = "flow.tool_changed", 409, false;
+    /// The flow has lived as long as it may.
+    FlowDeadline = "flow.deadline", 504, false;
+    /// What a step did could not be undone.
+    FlowCompensationFailed = "flow.compensation_failed", 502, false;
+    /// A message that a flow waited for did not come in time.
+    FlowSignalExpired = "flow.signal_expired", 408, false;
+    /// The flow waits for no message of this name.
+    FlowSignalUnknown = "flow.signal_unknown", 404, false;
+    /// Too many messages wait for the flow.
+    FlowSignalLimit = "flow.signal_limit", 429, true;
+    /// The flow is over or about to end.
+    FlowOver = "flow.over", 409, false;
+    /// An address with a secret part is not kept for steps to come.
+    FlowAddressNotDurable = "flow.address_not_durable", 422, false;
+
+    /// Durable code asked for another step than it did before.
+    StepDiverged = "step.diverged", 409, false;
+    /// A step of this name is under way in the same call.
+    StepInUse = "step.in_use", 409, false;
+
     /// There is no such order to remove runs.
     PurgeNotFound = "purge.not_found", 404, false;
+
+    /// There is no such schedule.
+    ScheduleNotFound = "schedule.not_found", 404, false;
+    /// A schedule has this name already.
+    ScheduleExists = "schedule.exists", 409, false;
+
+    /// There is no such trigger, or no such hook.
+    TriggerNotFound = "trigger.not_found", 404, false;
+    /// A trigger has this name already.
+    TriggerExists = "trigger.exists", 409, false;
+    /// The trigger starts nothing for now.
+    TriggerPaused = "trigger.paused", 409, true;
+    /// There is no such receiver of notifications.
+    ReceiverNotFound = "receiver.not_found", 404, false;
+    /// A receiver of notifications has this name already.
+    ReceiverExists = "receiver.exists", 409, false;
+    /// The address of a receiver of notifications cannot be used.
+    ReceiverAddress = "receiver.address", 422, false;
 
     /// There is no such world.
     WorldNotFound = "world.not_found", 404, false;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::fnv1a;
-use crate::limits::{ID_BYTES_MAX, SHARDS};
+use crate::limits::{FLOW_NAME_BYTES_MAX, ID_BYTES_MAX, SHARDS};
 use crate::text_enum;
 
 /// Why a string is not an id.
@@ -104,7 +104,8 @@ string_id!(
     WorldId, "a world id", is_id
 );
 string_id!(
-    /// An attempt's id; the agent wire calls it `call_id`.
+    /// An attempt's id; the agent wire calls it `call_id`. Its first two characters are the hex
+    /// number of the shard that owns its run, but for attempts of older versions.
     AttemptId, "an attempt id", is_id
 );
 string_id!(
@@ -123,6 +124,34 @@ string_id!(
 string_id!(
     /// A seat's id.
     SeatId, "a seat id", is_id
+);
+string_id!(
+    /// A flow's name.
+    FlowId, "a flow's name", |text| {
+        let is_letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b);
+        (1..=FLOW_NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_letter)
+    }
+);
+string_id!(
+    /// A trigger's name.
+    TriggerId, "a trigger's name", is_id
+);
+string_id!(
+    /// The name of a receiver of notifications.
+    ReceiverId, "a receiver's name", is_id
+);
+string_id!(
+    /// A notification's id. Its first two characters are the hex number of the shard that owns it.
+    NotificationId, "a notification's id", |text| is_id(text) && shard_prefix(text).is_some()
+);
+string_id!(
+    /// The id of a run that a trigger owes. Its first two characters are the hex number of the
+    /// shard that owns it.
+    FiringId, "a firing's id", |text| is_id(text) && shard_prefix(text).is_some()
+);
+string_id!(
+    /// A schedule's name.
+    ScheduleId, "a schedule's name", is_id
 );
 string_id!(
     /// A grant's id; never the token itself.
@@ -182,11 +211,27 @@ impl ToolId {
     /// its own, which has the tool's name.
     #[must_use]
     pub fn provider(&self) -> ProviderId {
-        if self.is_reference() {
+        if self.is_reference() && !self.is_flow() {
             return ProviderId(Arc::clone(&self.0));
         }
         let provider = self.as_str().split_once('/').map_or("", |(provider, _)| provider);
         ProviderId(provider.into())
+    }
+
+    /// Whether it is a flow, which the core itself carries out.
+    #[must_use]
+    pub fn is_flow(&self) -> bool {
+        self.as_str().starts_with("flow/")
+    }
+
+    /// The name of the flow and the version that is asked for, if it is a flow.
+    #[must_use]
+    pub fn flow(&self) -> Option<(FlowId, Option<u32>)> {
+        let rest = self.as_str().strip_prefix("flow/")?;
+        match rest.split_once('@') {
+            Some((name, version)) => Some((FlowId::new(name).ok()?, Some(version.parse().ok()?))),
+            None => Some((FlowId::new(rest).ok()?, None)),
+        }
     }
 
     /// Whether it is the reference of a tool with a server of its own.
@@ -213,6 +258,53 @@ impl AskId {
     #[must_use]
     pub fn shard(&self) -> ShardId {
         ShardId(shard_prefix(self.as_str()).unwrap_or(0))
+    }
+}
+
+impl NotificationId {
+    /// Makes the id of a notification that belongs to `shard` from unique text.
+    #[must_use]
+    pub fn in_shard(shard: ShardId, unique: &str) -> Self {
+        Self(format!("{:02x}{unique}", shard.0).into())
+    }
+
+    /// The shard that owns the notification.
+    #[must_use]
+    pub fn shard(&self) -> ShardId {
+        ShardId(shard_prefix(self.as_str()).unwrap_or(0))
+    }
+}
+
+impl FiringId {
+    /// Makes the id of a firing that belongs to `shard` from unique text.
+    #[must_use]
+    pub fn in_shard(shard: ShardId, unique: &str) -> Self {
+        Self(format!("{:02x}{unique}", shard.0).into())
+    }
+
+    /// The shard that owns the firing.
+    #[must_use]
+    pub fn shard(&self) -> ShardId {
+        ShardId(shard_prefix(self.as_str()).unwrap_or(0))
+    }
+}
+
+impl AttemptId {
+    /// What stands between the shard and the unique text; ids of older versions have none there.
+    const AFTER_SHARD: char = '-';
+
+    /// Makes the id of an attempt of a run in `shard` from unique text.
+    #[must_use]
+    pub fn in_shard(shard: ShardId, unique: &str) -> Self {
+        Self(format!("{:02x}{}{unique}", shard.0, Self::AFTER_SHARD).into())
+    }
+
+    /// The shard of the run, so that whatever names the attempt can be sent where it belongs;
+    /// `None` for an attempt that an older version began.
+    #[must_use]
+    pub fn shard(&self) -> Option<ShardId> {
+        let (shard, _) = self.split_once(Self::AFTER_SHARD)?;
+        (shard.len() == 2).then(|| shard_prefix(shard).map(ShardId)).flatten()
     }
 }
 
@@ -286,6 +378,18 @@ text_enum! {
         Grant = "grant",
         /// One notice.
         Notice = "notice",
+        /// One schedule.
+        Schedule = "schedule",
+        /// One receiver of notifications.
+        Receiver = "receiver",
+        /// One notification.
+        Notification = "notification",
+        /// One trigger.
+        Trigger = "trigger",
+        /// A run that a trigger owes.
+        Firing = "firing",
+        /// One flow.
+        Flow = "flow",
     }
 }
 
@@ -308,6 +412,18 @@ pub enum StreamId {
     /// What a seat is to be told after it let an attempt pass, by the approval it gave; it lives
     /// in the shard of the run.
     Notice(AskId),
+    /// One schedule.
+    Schedule(ScheduleId),
+    /// One receiver of notifications.
+    Receiver(ReceiverId),
+    /// One notification; it lives in the shard of what it tells.
+    Notification(NotificationId),
+    /// One trigger.
+    Trigger(TriggerId),
+    /// A run that a trigger owes; it lives in the shard of what made it.
+    Firing(FiringId),
+    /// One flow: the versions of its document.
+    Flow(FlowId),
 }
 
 impl StreamId {
@@ -322,6 +438,12 @@ impl StreamId {
             Self::Seat(_) => StreamKind::Seat,
             Self::Grant(_) => StreamKind::Grant,
             Self::Notice(_) => StreamKind::Notice,
+            Self::Schedule(_) => StreamKind::Schedule,
+            Self::Receiver(_) => StreamKind::Receiver,
+            Self::Notification(_) => StreamKind::Notification,
+            Self::Trigger(_) => StreamKind::Trigger,
+            Self::Firing(_) => StreamKind::Firing,
+            Self::Flow(_) => StreamKind::Flow,
         }
     }
 
@@ -336,6 +458,12 @@ impl StreamId {
             Self::Seat(id) => id.to_string(),
             Self::Grant(id) => id.to_string(),
             Self::Notice(id) => id.to_string(),
+            Self::Schedule(id) => id.to_string(),
+            Self::Receiver(id) => id.to_string(),
+            Self::Notification(id) => id.to_string(),
+            Self::Trigger(id) => id.to_string(),
+            Self::Firing(id) => id.to_string(),
+            Self::Flow(id) => id.to_string(),
         }
     }
 
@@ -352,6 +480,12 @@ impl StreamId {
             StreamKind::Seat => Ok(Self::Seat(SeatId::new(key)?)),
             StreamKind::Grant => Ok(Self::Grant(GrantId::new(key)?)),
             StreamKind::Notice => Ok(Self::Notice(AskId::new(key)?)),
+            StreamKind::Schedule => Ok(Self::Schedule(ScheduleId::new(key)?)),
+            StreamKind::Receiver => Ok(Self::Receiver(ReceiverId::new(key)?)),
+            StreamKind::Notification => Ok(Self::Notification(NotificationId::new(key)?)),
+            StreamKind::Trigger => Ok(Self::Trigger(TriggerId::new(key)?)),
+            StreamKind::Firing => Ok(Self::Firing(FiringId::new(key)?)),
+            StreamKind::Flow => Ok(Self::Flow(FlowId::new(key)?)),
         }
     }
 
@@ -360,6 +494,8 @@ impl StreamId {
     pub fn shard(&self) -> ShardId {
         match self {
             Self::Ask(id) | Self::Notice(id) => id.shard(),
+            Self::Notification(id) => id.shard(),
+            Self::Firing(id) => id.shard(),
             _ => {
                 let hash = fnv1a(&[self.kind().as_str().as_bytes(), self.key().as_bytes()]);
                 ShardId::from_hash(hash)
@@ -434,6 +570,27 @@ counter!(
     /// The rising number of what a shard commits; refused batches leave holes.
     CommitNo
 );
+counter!(
+    /// Which life of a core it is: each start begins another.
+    Incarnation
+);
+
+/// Where attempts are handed to their providers: one life of one core. What a place was given is
+/// gone with it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Place {
+    /// The core.
+    pub node: NodeId,
+    /// Its life.
+    pub incarnation: Incarnation,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{:x}", self.node, self.incarnation.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -488,6 +645,16 @@ mod tests {
             assert_eq!(back.shard(), stream.shard());
         }
         assert_eq!(AskId::in_shard(ShardId(0xc3), "x").shard(), ShardId(0xc3));
+    }
+
+    #[test]
+    fn s002_an_attempt_names_the_shard_of_its_run() {
+        let attempt = AttemptId::in_shard(ShardId(0x0c), "0190-x");
+        assert_eq!(attempt.shard(), Some(ShardId(0x0c)));
+        assert_eq!(AttemptId::new(attempt.as_str()), Ok(attempt));
+        for older in ["0190a1b2-7c1f-7000-8000-000000000000", "call-1", "0c", "0c1-x", "zz-x"] {
+            assert_eq!(AttemptId::new(older).expect("an id").shard(), None, "{older}");
+        }
     }
 
     #[test]

@@ -16,14 +16,19 @@ use tree::{Misfit, Node};
 
 /// Reads a body that must be an object, the JSON form of `T`.
 pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
-    check_depth(bytes)?;
+    read_to(bytes, JSON_DEPTH_MAX)
+}
+
+/// The same for a body that may be nested as deep as this.
+pub fn read_to<T: DeserializeOwned>(bytes: &[u8], depth_max: usize) -> Result<T, Fault> {
+    check_depth(bytes, depth_max)?;
     let node: Node = serde_json::from_slice(bytes).map_err(|error| no_json(&error))?;
     read_node(node, BODY)
 }
 
 /// Reads a body that may be any JSON.
 pub fn value(bytes: &[u8]) -> Result<Value, Fault> {
-    check_depth(bytes)?;
+    check_depth(bytes, JSON_DEPTH_MAX)?;
     serde_json::from_slice(bytes).map_err(|error| no_json(&error))
 }
 
@@ -62,9 +67,9 @@ const BODY: &str = "The body";
 const PATH_SHOWN_BYTES_MAX: usize = 120;
 
 /// Refuses nesting that would cost too much to read, before anything is built of it.
-fn check_depth(bytes: &[u8]) -> Result<(), Fault> {
-    if is_deeper(bytes, JSON_DEPTH_MAX) {
-        let message = format!("The body is nested more than {JSON_DEPTH_MAX} levels deep.");
+fn check_depth(bytes: &[u8], max: usize) -> Result<(), Fault> {
+    if is_deeper(bytes, max) {
+        let message = format!("The body is nested more than {max} levels deep.");
         return Err(Fault::new(Code::RequestTooDeep, message));
     }
     Ok(())

@@ -3,6 +3,7 @@
 //! Nothing here decides anything, reads a clock or touches a socket. A word exists once, in this
 //! crate, and is spelled the same in code, API, CLI and console.
 
+mod automation;
 mod b3;
 mod code;
 mod digest;
@@ -15,17 +16,22 @@ mod openapi;
 pub mod quantity;
 mod series;
 mod status;
+mod step;
 mod time;
 mod zone;
 
+pub use automation::{
+    CatchUp, FiringState, HookProof, NotificationState, NotifyFormat, NotifyInclude, NotifyOn,
+    Overlap, ReceiverState, ScheduleState, TriggerState,
+};
 pub use b3::{B3, B3Error};
 pub use code::Code;
 pub use digest::Digest;
 pub use fault::{Fault, FaultCode, shown};
 pub use ids::{
-    AccountId, AskId, AttemptId, CommitNo, Epoch, GrantId, HoldId, IdError, LaunchId, NodeId,
-    ProviderId, RunId, RunKey, SeatId, SecretName, Seq, ShardId, StreamId, StreamKind, ToolId,
-    WorldId,
+    AccountId, AskId, AttemptId, CommitNo, Epoch, FiringId, FlowId, GrantId, HoldId, IdError,
+    Incarnation, LaunchId, NodeId, NotificationId, Place, ProviderId, ReceiverId, RunId, RunKey,
+    ScheduleId, SeatId, SecretName, Seq, ShardId, StreamId, StreamKind, ToolId, TriggerId, WorldId,
 };
 pub use series::SeriesRange;
 pub use status::{
@@ -34,6 +40,7 @@ pub use status::{
     NoAnswer, ProviderState, Publish, PurgeState, Resource, Retain, RunStatus, SandboxLevel,
     ServerKind, Severity, TokenKind, TokenState, ToolState, UnknownCost, Verb, Verdict, WaitKind,
 };
+pub use step::{StepName, StepNameError};
 pub use time::{Backoff, DateTime, Rfc3339Error, Timestamp, rfc3339_ms};
 pub use zone::Zone;
 

@@ -125,6 +125,11 @@ pub const COMMIT_RETRY_MS: u64 = 250;
 
 /// Life of a lease on a shard.
 pub const LEASE_MS: u64 = 30_000;
+/// How long a core acts under its leases, counted from before it asked for them to be prolonged:
+/// less than they last, so that it has stopped before anybody else may begin.
+pub const LEASE_SAFE_MS: u64 = 25_000;
+/// How long a core waits before it tries again to prolong its leases.
+pub const LEASE_RETRY_MS: u64 = 1_000;
 /// Events a watcher may be behind before it reads from the store again.
 pub const WATCH_QUEUE_MAX: usize = 256;
 /// Finished runs of durability `memory` that are kept to be looked at.
@@ -219,6 +224,26 @@ pub const GRANT_WORLDS_MAX: usize = 4_096;
 pub const TOKENS_MAX: usize = 65_536;
 /// Tokens made with one token and those made from it.
 pub const GRANT_TOKENS_MAX: usize = 4_096;
+/// Triggers that are there at once.
+pub const TRIGGERS_MAX: usize = 4_096;
+/// Triggers made with one token and those made from it.
+pub const GRANT_TRIGGERS_MAX: usize = 1_024;
+/// Receivers of notifications that are there at once.
+pub const RECEIVERS_MAX: usize = 64;
+/// Notifications that one receiver is owed at once; further ones are given up.
+pub const NOTIFICATIONS_OWED_MAX: usize = 500;
+/// How long a delivery of a hook is known, so that one that comes again gets the same run.
+pub const DELIVERY_KNOWN_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
+/// Triggers that may stand behind a run; what would be deeper starts nothing.
+pub const TRIGGER_DEPTH_MAX: u32 = 16;
+/// Runs that one trigger starts within a minute because of files and runs; then it is paused.
+pub const TRIGGER_FIRINGS_A_MINUTE_MAX: usize = 60;
+/// Runs that a trigger owes; then it is paused.
+pub const TRIGGER_FIRINGS_OWED_MAX: usize = 1_000;
+/// Schedules that are there at once.
+pub const SCHEDULES_MAX: usize = 65_536;
+/// Schedules made with one token and those made from it.
+pub const GRANT_SCHEDULES_MAX: usize = 16_384;
 /// Browsers that are signed in at the console at once.
 pub const CONSOLE_SESSIONS_MAX: usize = 1_024;
 /// Browsers that are signed in with one token; another one ends the one that is used the least.
@@ -229,3 +254,64 @@ pub const GRANT_SEATS_MAX: usize = 256;
 pub const GRANT_OPERATIVES_MAX: usize = 128;
 /// How often it is looked whether the token of an open connection is still good.
 pub const RECHECK_MS: u64 = 1_000;
+
+/// Longest name of a flow.
+pub const FLOW_NAME_BYTES_MAX: usize = 64;
+/// Largest document of a flow, as JSON text.
+pub const FLOW_BYTES_MAX: usize = 1024 * 1024;
+/// Steps of one document.
+pub const FLOW_STEPS_MAX: usize = 1_000;
+/// Versions of one flow.
+pub const FLOW_VERSIONS_MAX: usize = 256;
+/// Flows that are there at once.
+pub const FLOWS_MAX: usize = 4_096;
+/// What all documents of flows may take together, as JSON text.
+pub const FLOWS_KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// How deep steps may stand in each other.
+pub const FLOW_DEPTH_MAX: usize = 32;
+/// Deepest nesting of the JSON of a document.
+pub const FLOW_JSON_DEPTH_MAX: usize = 120;
+/// Steps that one run of a flow may do.
+pub const FLOW_RUN_STEPS_MAX: u64 = 10_000;
+/// Most steps that a run does at last once it is to stop, beside those that undo something.
+pub const FLOW_LAST_STEPS_MAX: u64 = 1_000;
+/// What a run takes over from another one, when it is run again from a step.
+pub const FLOW_CITED_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Most messages that a run takes in all.
+pub const FLOW_SIGNALS_MAX: usize = 10_000;
+/// Items that one step may go through.
+pub const FLOW_ITEMS_MAX: usize = 10_000;
+/// Items that are worked on at once when a step does not say.
+pub const FLOW_CONCURRENCY_DEFAULT: u32 = 16;
+/// Items that are worked on at once at most.
+pub const FLOW_CONCURRENCY_MAX: u32 = 256;
+/// Asks that one run of a flow may raise in its whole life.
+pub const FLOW_ASKS_MAX: usize = 1_000;
+/// What the variables of one run of a flow may take, as JSON text.
+pub const FLOW_VARS_BYTES_MAX: usize = 256 * 1024;
+/// Times that one call may be tried.
+pub const FLOW_TRIES_MAX: u32 = 20;
+/// Longest life of a run of a flow, and longest time that one step may wait: a year.
+pub const FLOW_DEADLINE_MAX_MS: u64 = 366 * 24 * 60 * 60 * 1000;
+/// How long a flow that is canceled may work on when its document does not say.
+pub const FLOW_CLOSING_DEFAULT_MS: u64 = 5 * 60 * 1000;
+/// How long it may work on at most.
+pub const FLOW_CLOSING_MAX_MS: u64 = 60 * 60 * 1000;
+/// Operations that evaluating one step's expressions may take.
+pub const EXPRESSION_OPERATIONS_MAX: u64 = 100_000;
+/// Largest result of one step's expressions, as JSON text.
+pub const EXPRESSION_RESULT_BYTES_MAX: usize = 1024 * 1024;
+/// Longest text of one expression.
+pub const EXPRESSION_BYTES_MAX: usize = 16 * 1024;
+/// Longest name of a step of durable code.
+pub const STEP_NAME_BYTES_MAX: usize = 128;
+/// Steps and kept values that one durable run may have.
+pub const DURABLE_STEPS_MAX: usize = 10_000;
+/// What the kept values of one durable run may take in memory.
+pub const DURABLE_VALUES_BYTES_MAX: u64 = 1024 * 1024;
+/// Attempts of a durable run in a row that may fail without a newly finished step.
+pub const DURABLE_FAILURES_MAX: u32 = 5;
+/// Signals that may wait for one run.
+pub const RUN_SIGNALS_WAITING_MAX: usize = 100;
+/// Largest value of a signal, as JSON text.
+pub const SIGNAL_BYTES_MAX: usize = 64 * 1024;

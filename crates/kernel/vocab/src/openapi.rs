@@ -5,11 +5,13 @@ use utoipa::openapi::{ObjectBuilder, RefOr, Schema, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::{
-    AskId, DateTime, GrantId, LaunchId, ProviderId, RunId, SeatId, SecretName, ToolId, WorldId,
+    AskId, DateTime, FlowId, GrantId, LaunchId, NotificationId, ProviderId, ReceiverId, RunId,
+    ScheduleId, SeatId, SecretName, ToolId, TriggerId, WorldId,
 };
 
 /// Most ids.
 const ID: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$";
+const FLOW: &str = "^[a-z0-9_-]{1,64}$";
 const ASK: &str = "^[0-9A-Fa-f]{2}[A-Za-z0-9._-]{0,126}$";
 const PROVIDER: &str =
     "^([A-Za-z0-9][A-Za-z0-9._-]{0,127}|[a-z0-9_-]{1,128}/[a-z0-9_-]{1,128}@[0-9]{1,9})$";
@@ -42,7 +44,12 @@ ids! {
     ProviderId, PROVIDER, "The id of a provider of tools: an agent, an operative or a tool server.";
     LaunchId, ID, "The id of one start of a provider's process.";
     SeatId, ID, "The id of an operator's seat.";
+    ScheduleId, ID, "The name of a schedule.";
+    TriggerId, ID, "The name of a trigger.";
+    ReceiverId, ID, "The name of a receiver of notifications.";
+    NotificationId, ASK, "The id of a notification.";
     GrantId, ID, "The id of a token; never the token itself.";
+    FlowId, FLOW, "The name of a flow.";
     SecretName, ID, "The name of a secret; never the secret itself.";
 }
 

@@ -77,6 +77,7 @@ macro_rules! choices {
         impl utoipa::ToSchema for $name {}
     )+};
 }
+pub(crate) use choices;
 
 choices! {
     /// Where a run stands.
@@ -133,6 +134,8 @@ choices! {
         Operate = "operate",
         /// Offer tools as an operative, under names that the grant's tools cover.
         Serve = "serve",
+        /// Add and remove flows, and run documents that come with a request.
+        WriteFlow = "flow:write",
         /// Read metrics, and nothing else.
         Metrics = "metrics",
         /// Change worlds, agents, tokens and secrets, and read the audit.

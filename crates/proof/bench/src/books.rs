@@ -81,6 +81,7 @@ impl Bank {
             at: Timestamp(no),
             appends: Vec::new(),
             claims: Vec::new(),
+            requires: Vec::new(),
             ledger,
             audit: Vec::new(),
             artifacts,

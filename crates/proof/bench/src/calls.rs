@@ -14,7 +14,7 @@ use crate::{Scale, core, raw};
 
 /// Rows that SQLite writes for an ordinary run: journal, stream and audit, twice each.
 const ROWS_PER_RUN: f64 = 6.0;
-const CALLERS: usize = 64;
+pub(crate) const CALLERS: usize = 64;
 const MEMORY_CALLERS: usize = 32;
 const LONG: Duration = Duration::from_secs(60);
 
@@ -50,7 +50,7 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
 }
 
 /// The middle of so many calls, and the processor time of each.
-async fn one_caller(
+pub(crate) async fn one_caller(
     handle: &Handle,
     count: usize,
     durability: Durability,
@@ -67,7 +67,7 @@ async fn one_caller(
 }
 
 /// Calls a second, and the processor time of each.
-async fn many_callers(
+pub(crate) async fn many_callers(
     handle: &Handle,
     count: usize,
     callers: usize,

@@ -41,6 +41,7 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
     let name = format!("processor time per socket and second, {readers} sockets, own frames");
     report.floor(&name, other.per_socket(readers, alone.cpu_us), "µs");
     let told = round(scale.readers, QUERY).await?;
+    let mute = round_beside(scale.readers / 10, scale.readers / 10, QUERY).await?;
     let name = format!("runs/s that were reached with {} sockets", scale.readers);
     report.figure(&name, told.rate, "runs/s", Some((alone.rate, "unwatched")), "1,000");
     let name = format!("from commit to a page, p50 of {} sockets", scale.readers);
@@ -48,6 +49,10 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
     let name = format!("processor time per socket and second, {} sockets", scale.readers);
     let of = Some((other.per_socket(readers, alone.cpu_us), "own frames"));
     report.figure(&name, told.per_socket(scale.readers, alone.cpu_us), "µs", of, "");
+    let name = format!("runs/s with {readers} sockets and {readers} more that are not read");
+    report.figure(&name, mute.rate, "runs/s", Some((alone.rate, "unwatched")), "1,000");
+    let name = format!("from commit to a page, p50 of {readers} sockets beside them");
+    report.figure(&name, mute.late_us / 1e3, "ms", None, "frames are 250 ms apart");
     Ok(())
 }
 
@@ -69,8 +74,17 @@ impl Round {
 }
 
 async fn round(readers: usize, query: &'static str) -> anyhow::Result<Round> {
+    round_beside(0, readers, query).await
+}
+
+/// A round with sockets that ask for everything and read nothing of it.
+async fn round_beside(mute: usize, readers: usize, query: &'static str) -> anyhow::Result<Round> {
     let dir = core::scratch()?;
     let core = core::start(&dir).await?;
+    let mut unread = Vec::new();
+    for _ in 0..mute {
+        unread.push(subscribed(&core, query).await?);
+    }
     let mut tasks = Vec::new();
     for _ in 0..readers {
         let socket = subscribed(&core, query).await?;
@@ -90,6 +104,7 @@ async fn round(readers: usize, query: &'static str) -> anyhow::Result<Round> {
         late.push(seen.saturating_duration_since(ended));
     }
     let (took, cpu_us) = (begun.elapsed(), cpu_us()? - cpu);
+    drop(unread);
     core.stop().await?;
     Ok(Round { rate, late_us: median_us(late), cpu_us, took })
 }

@@ -2,15 +2,17 @@
 //!
 //! A few hundred runs are real; the others are copies of their rows under other names, so that a
 //! million of them take minutes instead of hours. What is asked goes over HTTP, as the console asks
-//! it.
+//! it, while further runs go on.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use wharf_domain::{Caller, WorldSettings};
-use wharf_engine::Handle;
+use wharf_engine::{Handle, NewRun};
 use wharf_server::Core;
 use wharf_store_sqlite::migrations;
 use wharf_vocab::WorldId;
@@ -23,6 +25,16 @@ use crate::{Scale, core};
 const REAL: usize = 400;
 /// How often each question is asked.
 const TIMES: usize = 200;
+/// How many runs a second go on meanwhile.
+const RATE: u64 = 100;
+/// The run that the copies of some runs name as their parent.
+const PARENT: &str = "default/bench-parent";
+/// One real run in so many has that parent.
+const CHILDREN: usize = 40;
+/// What some runs are part of.
+const BATCH: &str = "bench-batch";
+/// One real run in so many is part of it.
+const BATCHED: usize = 20;
 /// The last schema without sums of runs by the hour, which the copied rows would be missing in.
 const BEFORE_SUMS: u32 = 8;
 const LONG: Duration = Duration::from_secs(60);
@@ -45,11 +57,16 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
     let mut client = Client::connect(core.http_addr(), core.owner_token()).await?;
     let health = asked(&mut client, "/healthz").await?;
     report.floor("GET /healthz p50, 1 caller", health.p50_ms, "ms");
-    for (name, path) in questions(&core, &mut client).await? {
+    let questions = questions(&core, &mut client).await?;
+    let over = Arc::new(AtomicBool::new(false));
+    let others = tokio::spawn(go_on(core.handle().clone(), Arc::clone(&over)));
+    for (name, path) in questions {
         let took = asked(&mut client, &path).await?;
         report.figure(&format!("{name} p50"), took.p50_ms, "ms", None, "");
         report.figure(&format!("{name} p99"), took.p99_ms, "ms", None, "10 ms");
     }
+    over.store(true, Ordering::Relaxed);
+    others.await??;
     core.stop().await?;
     Ok(())
 }
@@ -60,7 +77,7 @@ async fn questions(core: &Core, client: &mut Client) -> anyhow::Result<Vec<(Stri
     let cursor = page["next_cursor"].as_str().context("there is no second page")?.to_owned();
     let id = page["items"][7]["run_id"].as_str().context("no run")?.to_owned();
     let beginning = id.get(..id.len().min(8)).unwrap_or(&id).to_owned();
-    ensure!(core.handle().runs().open_count() == 0, "nothing is under way");
+    ensure!(core.handle().run_lists().open_count() == 0, "nothing is under way");
     let at = |name: &str, path: String| (name.to_owned(), path);
     Ok(vec![
         at("list: newest 200", "/v1/runs?limit=200".to_owned()),
@@ -74,6 +91,9 @@ async fn questions(core: &Core, client: &mut Client) -> anyhow::Result<Vec<(Stri
         at("list: no failures", "/v1/runs?limit=200&tool=wharf/echo&status=failed".to_owned()),
         at("list: one world", "/v1/runs?limit=200&world=lab".to_owned()),
         at("list: one caller", "/v1/runs?limit=200&caller=owner".to_owned()),
+        at("list: one parent", format!("/v1/runs?limit=200&parent={PARENT}")),
+        at("list: one correlation id", format!("/v1/runs?limit=200&correlation_id={BATCH}")),
+        at("list: over their hold", "/v1/runs?limit=200&over_hold=true".to_owned()),
         at("list: the last hour", "/v1/runs?limit=200&since=1h".to_owned()),
         at("list: beginning of an id", format!("/v1/runs?limit=200&id_prefix={beginning}")),
         at("count: all", "/v1/runs/count".to_owned()),
@@ -87,8 +107,17 @@ async fn questions(core: &Core, client: &mut Client) -> anyhow::Result<Vec<(Stri
             "/v1/runs/count?world=lab&since=7d&status=succeeded".to_owned(),
         ),
         at("count: a caller's last hour", "/v1/runs/count?caller=owner&since=1h".to_owned()),
+        at("count: one parent", format!("/v1/runs/count?parent={PARENT}")),
+        at("count: one correlation id", format!("/v1/runs/count?correlation_id={BATCH}")),
+        at("count: over their hold", "/v1/runs/count?over_hold=true".to_owned()),
+        at("accounts, and how long they last", "/v1/accounts".to_owned()),
         at("search", format!("/v1/search?q={beginning}")),
         at("stats: an hour by minutes", "/v1/stats/runs?since=1h&step=1m&by=status".to_owned()),
+        at(
+            "stats: an hour by minutes and tool",
+            "/v1/stats/runs?since=1h&step=1m&by=tool".to_owned(),
+        ),
+        at("stats: a day by minutes", "/v1/stats/runs?since=24h&step=1m&by=status".to_owned()),
         at("stats: a day by hours", "/v1/stats/runs?since=24h&step=1h&by=status".to_owned()),
         at("costs: today by tool", "/v1/costs?by=tool&since=24h".to_owned()),
         at("costs: thirty days by day", "/v1/costs?by=day&since=30d".to_owned()),
@@ -124,18 +153,38 @@ async fn body(client: &mut Client, path: &str) -> anyhow::Result<Value> {
 /// Runs of several tools and worlds, some of which failed or cost something.
 async fn real_runs(handle: &Handle) -> anyhow::Result<()> {
     let lab = WorldId::new("lab")?;
-    handle.worlds().create(&Caller::owner(), lab.clone(), WorldSettings::default()).await?;
+    let settings = WorldSettings { limit_micro: Some(u64::MAX / 2), ..WorldSettings::default() };
+    handle.worlds().create(&Caller::owner(), lab, settings).await?;
     for n in 0..REAL {
-        let new = match n % 8 {
-            0 => core::request("wharf/fail", json!({"message": "as it should"}))?,
-            1 | 2 => core::request("wharf/sleep", json!({"ms": 0, "cost_micro": 10 + n}))?,
-            3 => core::request("wharf/count", json!({"n": 1, "delay_ms": 0}))?,
-            _ => core::request("wharf/echo", json!({"text": "hello"}))?,
-        };
-        let world = if n % 3 == 0 { lab.clone() } else { new.world.clone() };
-        let new = wharf_engine::NewRun { world, ..new };
-        let run = handle.runs().create(&Caller::owner(), new).await?.run;
-        handle.runs().wait(&run.key, LONG).await?;
+        one_run(handle, n).await?;
+    }
+    Ok(())
+}
+
+async fn one_run(handle: &Handle, n: usize) -> anyhow::Result<()> {
+    let new = match n % 8 {
+        0 => core::request("wharf/fail", json!({"message": "as it should"}))?,
+        1 | 2 => core::request("wharf/sleep", json!({"ms": 0, "cost_micro": 10 + n}))?,
+        3 => core::request("wharf/count", json!({"n": 1, "delay_ms": 0}))?,
+        _ => core::request("wharf/echo", json!({"text": "hello"}))?,
+    };
+    let world = if n.is_multiple_of(3) { WorldId::new("lab")? } else { new.world.clone() };
+    let correlation_id = n.is_multiple_of(BATCHED).then(|| BATCH.to_owned());
+    let new = NewRun { world, correlation_id, ..new };
+    let run = handle.runs().create(&Caller::owner(), new).await?.run;
+    handle.runs().wait(&run.key, LONG).await?;
+    Ok(())
+}
+
+/// Starts runs at an even pace, one after the other, until it is over.
+async fn go_on(handle: Handle, over: Arc<AtomicBool>) -> anyhow::Result<()> {
+    let mut beat = tokio::time::interval(Duration::from_millis(1_000 / RATE));
+    for n in 0.. {
+        beat.tick().await;
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
+        one_run(&handle, n).await?;
     }
     Ok(())
 }
@@ -152,12 +201,18 @@ fn fill(database: &std::path::Path, wanted: usize) -> anyhow::Result<usize> {
                created_at - ?2, cost_micro, wall_ms, caller, called_by, parent, correlation,
                over_hold
         FROM streams WHERE kind = 'run' AND id <= ?3 ORDER BY id";
+    const CHILD: &str = "
+        UPDATE streams SET parent = ?1,
+            summary = json_set(summary, '$.parent', json_object(
+                'world', substr(?1, 1, instr(?1, '/') - 1), 'run', substr(?1, instr(?1, '/') + 1)))
+        WHERE kind = 'run' AND id % ?2 = 0 AND id <= ?3";
     const MONTH_MS: usize = 30 * 86_400_000;
     let mut store = Connection::open(database)?;
     store.pragma_update(None, "synchronous", "OFF")?;
     let last: i64 = store.query_row("SELECT max(id) FROM streams", [], |row| row.get(0))?;
     let rounds = wanted.div_ceil(REAL).max(1);
     let copies = store.transaction()?;
+    copies.execute(CHILD, params![PARENT, i64::try_from(CHILDREN)?, last])?;
     for n in 1..rounds {
         // The oldest copies come first, as if time had passed.
         let ago = i64::try_from(MONTH_MS / rounds * (rounds - n))?;

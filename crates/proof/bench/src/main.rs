@@ -27,6 +27,7 @@ mod report;
 mod rounds;
 mod sdk;
 mod served_files;
+mod stores;
 mod toolserver;
 mod turns;
 mod watch;
@@ -145,7 +146,8 @@ its ratio and the interval that holds the true one with a confidence of 95 %.
 
   --quick            little of everything, once
   --only PART        one part alone: raw, calls, http, agents, fence, books, watch, changes, lists,
-                     idle, toolserver, operators, mcp, sdk, files, process; may be said several times
+                     idle, toolserver, operators, mcp, sdk, files, process, stores; may be said several
+                     times
   --rounds N         so many rounds of each part that is short enough; 10, or 1 with --quick
   --pin CORES        use these processors only: 0 or 0,1
   --json FILE        where the figures go; target/bench.json

@@ -1,35 +1,48 @@
 //! The tables of `docs/benchmarks.md`, written from what was measured.
 //!
-//! A table stands between `<!-- bench: PART -->` and `<!-- /bench -->`; everything else on the page is
-//! written by people and stays. A part that was not measured keeps its table.
+//! The table of a part stands between two lines that no reader is shown; everything else on the page
+//! is written by people and stays. A part that was not measured keeps its table.
 
 use std::path::Path;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use serde_json::Value;
 
 use crate::report::{Figure, shown};
 use crate::rounds::Measured;
 
-const END: &str = "<!-- /bench -->";
+/// Checks that a page has a place for each of these parts, before hours go into measuring them.
+pub(crate) fn check(page: &Path, parts: &[&str]) -> anyhow::Result<()> {
+    let text = read(page)?;
+    for part in parts {
+        replaced(&text, part, "").with_context(|| no_place(page, part))?;
+    }
+    Ok(())
+}
 
 pub(crate) fn write(page: &Path, json: &Value, all: &[Measured]) -> anyhow::Result<()> {
-    let name = page.display();
-    let mut text =
-        std::fs::read_to_string(page).with_context(|| format!("failed to read {name}"))?;
+    let mut text = read(page)?;
     for measured in all {
         text = replaced(&text, measured.part, &table(json, measured))
-            .with_context(|| format!("{name} has no place for the part {}", measured.part))?;
+            .with_context(|| no_place(page, measured.part))?;
     }
-    std::fs::write(page, text).with_context(|| format!("failed to write {name}"))
+    std::fs::write(page, text).with_context(|| format!("failed to write {}", page.display()))
+}
+
+fn read(page: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(page).with_context(|| format!("failed to read {}", page.display()))
+}
+
+fn no_place(page: &Path, part: &str) -> String {
+    format!("{} has no place for the part {part}", page.display())
 }
 
 fn replaced(text: &str, part: &str, table: &str) -> anyhow::Result<String> {
-    let begin = format!("<!-- bench: {part} -->");
+    let begin = format!("[bench {part}: begin]: # \"written by make bench\"");
+    let end = format!("[bench {part}: end]: # \"what make bench writes ends here\"");
     let (before, rest) = text.split_once(&begin).with_context(|| format!("{begin} is missing"))?;
-    let (old, after) = rest.split_once(END).with_context(|| format!("{END} is missing"))?;
-    ensure!(!old.contains("<!-- bench:"), "{END} is missing behind {begin}");
-    Ok(format!("{before}{begin}\n{table}{END}{after}"))
+    let (_, after) = rest.split_once(&end).with_context(|| format!("{end} is missing after it"))?;
+    Ok(format!("{before}{begin}\n\n{table}\n{end}{after}"))
 }
 
 fn table(json: &Value, measured: &Measured) -> String {
@@ -76,17 +89,33 @@ fn row(figure: &Figure) -> String {
 mod tests {
     use super::*;
 
+    fn place(part: &str, table: &str) -> String {
+        format!(
+            "[bench {part}: begin]: # \"written by make bench\"\n\n{table}\n\
+             [bench {part}: end]: # \"what make bench writes ends here\"\n"
+        )
+    }
+
     #[test]
     fn a_table_takes_the_place_of_the_one_before_and_nothing_else_changes() {
-        let page = "a\n<!-- bench: raw -->\nold\n<!-- /bench -->\nb\n<!-- bench: http -->\nx\n<!-- /bench -->\n";
-        let new = replaced(page, "raw", "new\n").expect("a place for the table");
-        assert_eq!(
-            new,
-            "a\n<!-- bench: raw -->\nnew\n<!-- /bench -->\nb\n<!-- bench: http -->\nx\n<!-- /bench -->\n"
-        );
-        assert!(replaced(page, "calls", "new\n").is_err(), "a part without a place");
-        let open = "<!-- bench: raw -->\n<!-- bench: http -->\n<!-- /bench -->\n";
+        let page = format!("a\n{}b\n{}", place("raw", "old\n"), place("http", "x\n"));
+        let new = replaced(&page, "raw", "new\n").expect("a place for the table");
+        assert_eq!(new, format!("a\n{}b\n{}", place("raw", "new\n"), place("http", "x\n")));
+        assert!(replaced(&page, "calls", "new\n").is_err(), "a part without a place");
+        let open = "[bench raw: begin]: # \"written by make bench\"\n";
         assert!(replaced(open, "raw", "new\n").is_err(), "a table without an end");
+    }
+
+    #[test]
+    fn the_page_in_the_docs_has_a_place_for_each_part() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/benchmarks.md");
+        let parts = crate::parts::PARTS.each_ref().map(|part| part.name);
+        check(&page, &parts).expect("a place for each part");
+        let text = read(&page).expect("the page");
+        let places = text.lines().filter(|line| line.ends_with("# \"written by make bench\""));
+        assert_eq!(places.count(), parts.len(), "a place is there twice or for no part");
+        let missing = check(&page, &["raw", "nothing"]).expect_err("no such part");
+        assert!(missing.to_string().contains("no place for the part nothing"), "{missing}");
     }
 
     #[test]

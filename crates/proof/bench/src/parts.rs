@@ -3,7 +3,7 @@
 use crate::report::Report;
 use crate::{
     Scale, agents, bombs, books, calls, changes, fence, files, http, idle, lists, mcp, operators,
-    process, raw, sdk, served_files, toolserver, watch,
+    process, raw, sdk, served_files, stores, toolserver, watch,
 };
 
 /// A part of the benchmark.
@@ -17,7 +17,7 @@ const fn part(name: &'static str, in_rounds: bool) -> Part {
     Part { name, in_rounds }
 }
 
-pub(crate) const PARTS: [Part; 16] = [
+pub(crate) const PARTS: [Part; 17] = [
     part("raw", true),
     part("calls", true),
     part("http", true),
@@ -34,6 +34,7 @@ pub(crate) const PARTS: [Part; 16] = [
     part("sdk", true),
     part("files", true),
     part("process", false),
+    part("stores", true),
 ];
 
 /// Measures one part here and now.
@@ -72,6 +73,7 @@ async fn with_runtime(part: &str, scale: Scale, report: &mut Report) -> anyhow::
         "toolserver" => toolserver::measure(scale, report).await,
         "operators" => operators::measure(scale, report).await,
         "mcp" => mcp::measure(scale, report).await,
+        "stores" => stores::measure(scale, report).await,
         other => anyhow::bail!("there is no part {other}"),
     }
 }

@@ -51,6 +51,10 @@ pub(crate) struct Measured {
 }
 
 pub(crate) fn measure(plan: &Plan) -> anyhow::Result<()> {
+    if let Some(page) = &plan.page {
+        let parts: Vec<_> = plan.parts.iter().map(|part| part.name).collect();
+        crate::page::check(page, &parts)?;
+    }
     let before = machine()?;
     let mut all = Vec::new();
     for part in &plan.parts {

@@ -83,7 +83,12 @@ async fn load(
         took.sort_unstable();
         let slow = took.get(took.len() * 99 / 100).copied().unwrap_or_default();
         let what = format!("{name} runs, {callers} at once");
-        report.figure(&what, rate, "runs/s", of, "");
+        let goal = match (name, callers) {
+            ("warm", 1) => "≥ 200",
+            ("warm", _) => "≥ 400",
+            _ => "",
+        };
+        report.figure(&what, rate, "runs/s", of, goal);
         report.figure(&format!("  {what}, p50"), median_us(took) / 1e3, "ms", None, "");
         report.figure(&format!("  {what}, p99"), slow.as_secs_f64() * 1e3, "ms", None, "");
     }

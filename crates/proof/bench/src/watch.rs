@@ -46,7 +46,7 @@ async fn counted(handle: &Handle, readers: usize) -> anyhow::Result<Duration> {
 }
 
 async fn read(handle: Handle, key: RunKey) -> anyhow::Result<String> {
-    let mut watch = handle.runs().watch(&key, Seq(0)).await?;
+    let mut watch = handle.run_events().watch(&key, Seq(0)).await?;
     let mut text = String::new();
     let mut ended = false;
     while let Some(event) = watch.next().await {

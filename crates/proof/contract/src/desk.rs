@@ -54,6 +54,7 @@ impl Desk {
             at: Timestamp(1_000 + no),
             appends: Vec::new(),
             claims: Vec::new(),
+            requires: Vec::new(),
             ledger: Vec::new(),
             audit: Vec::new(),
             artifacts: Vec::new(),
@@ -296,6 +297,8 @@ pub fn summary(key: &RunKey, status: RunStatus) -> RunSummary {
 /// A run is accepted.
 pub fn created(key: &RunKey) -> Entry {
     let spec = RunSpec {
+        flow: None,
+        step: None,
         tool: tool("wharf/echo"),
         tool_hash: Digest::of(&[b"tool"]),
         inputs: Object::new().into(),
@@ -311,6 +314,7 @@ pub fn created(key: &RunKey) -> Entry {
         digest: Digest::of(&[key.run.as_str().as_bytes()]),
         parent: None,
         depth: 0,
+        trigger_depth: 0,
         continues: None,
         idempotency_key: None,
         correlation_id: None,
@@ -333,6 +337,7 @@ pub fn created(key: &RunKey) -> Entry {
         traceparent: None,
         tracestate: None,
         reattach: false,
+        durable: false,
     };
     Entry::Run(RunEntry::Created(run::Created { key: key.clone(), spec: Arc::new(spec) }))
 }
@@ -343,6 +348,7 @@ pub fn started(attempt: u32) -> Entry {
         attempt,
         attempt_id: AttemptId::new(format!("a-{attempt}")).expect("valid"),
         hold: None,
+        place: None,
     }))
 }
 

@@ -94,3 +94,28 @@ pub async fn a_lease_tells_the_last_commit(subject: Subject) {
     let lease = last().await;
     assert_eq!(lease.last, CommitNo(7), "neither a late number nor a refused one counts");
 }
+
+/// Whoever prolongs its leases learns who holds which shard, and in which epoch.
+pub async fn s025_a_renewal_tells_who_holds_which_shard(subject: Subject) {
+    let store = subject.store.clone();
+    let (one, two) = (ShardId(1), ShardId(2));
+    let holders = async |name: &str| {
+        let view = store.renew(node(name), TTL_MS).await.expect("works");
+        let held = view.owners.into_iter().map(|it| (it.shard, it.node, it.epoch, it.until));
+        held.collect::<Vec<_>>()
+    };
+    assert_eq!(holders("a").await, [], "nobody holds anything");
+    store.acquire(node("a"), vec![one, two], TTL_MS).await.expect("free");
+    let first = holders("a").await;
+    let names: Vec<_> = first.iter().map(|it| (it.0, it.1.clone(), it.2)).collect();
+    assert_eq!(names, [(one, node("a"), Epoch(1)), (two, node("a"), Epoch(1))]);
+    (subject.pass_ms)(1_000).await;
+    let later = holders("a").await;
+    assert!(later[0].3.ms_since(first[0].3) >= 1_000, "{later:?} after {first:?}");
+    (subject.pass_ms)(TTL_MS + 1).await;
+    store.acquire(node("b"), vec![two], TTL_MS).await.expect("expired");
+    for name in ["a", "b"] {
+        let names: Vec<_> = holders(name).await.into_iter().map(|it| (it.0, it.1, it.2)).collect();
+        assert_eq!(names, [(one, node("a"), Epoch(1)), (two, node("b"), Epoch(2))], "to {name}");
+    }
+}

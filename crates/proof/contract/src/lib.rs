@@ -18,6 +18,7 @@ mod money;
 pub mod objects;
 mod purge;
 mod reads;
+mod uses;
 mod withheld;
 
 use std::any::Any;
@@ -59,7 +60,7 @@ pub use kept::{
 pub use leases::{
     a_lease_passes_on_only_when_free_expired_or_own, a_lease_tells_the_last_commit,
     an_expired_lease_that_nobody_took_still_writes, other_epochs_are_fenced,
-    renewing_keeps_only_what_is_held,
+    renewing_keeps_only_what_is_held, s025_a_renewal_tells_who_holds_which_shard,
 };
 pub use lineage::{
     t040_a_refused_batch_indexes_nothing, t040_every_path_there_can_be_is_kept,
@@ -88,6 +89,14 @@ pub use purge::{
 pub use reads::{
     history_is_read_in_pages_that_split_no_commit, history_shows_entries_and_progress_in_order,
     loading_leaves_progress_out, open_streams_are_loaded_by_kind_and_shard,
+    s029_open_children_are_found_by_the_shards_of_their_parents,
+    streams_of_every_kind_are_kept_found_and_removed,
+};
+pub use uses::{
+    s020_a_file_is_either_read_or_removed, s020_a_file_is_not_free_until_its_users_are_over,
+    s020_a_refused_batch_uses_nothing_and_a_repeat_is_told_first,
+    s020_a_run_is_made_only_if_its_files_are_there,
+    s020_files_are_looked_at_in_the_order_of_batches,
 };
 pub use withheld::values_go_with_the_end_of_their_run;
 
@@ -158,6 +167,7 @@ macro_rules! store_contract {
             an_expired_lease_that_nobody_took_still_writes
             other_epochs_are_fenced
             renewing_keeps_only_what_is_held
+            s025_a_renewal_tells_who_holds_which_shard
             large_inputs_are_left_out_of_what_recovery_loads
             only_the_newest_offer_of_an_agent_is_kept_whole
             t041_costs_are_summed_by_tool_world_agent_and_day
@@ -203,6 +213,13 @@ macro_rules! store_contract {
             history_shows_entries_and_progress_in_order
             loading_leaves_progress_out
             open_streams_are_loaded_by_kind_and_shard
+            s029_open_children_are_found_by_the_shards_of_their_parents
+            s020_a_run_is_made_only_if_its_files_are_there
+            s020_a_file_is_not_free_until_its_users_are_over
+            s020_files_are_looked_at_in_the_order_of_batches
+            s020_a_refused_batch_uses_nothing_and_a_repeat_is_told_first
+            s020_a_file_is_either_read_or_removed
+            streams_of_every_kind_are_kept_found_and_removed
         }
     };
     ($make:path => $($case:ident)+) => {

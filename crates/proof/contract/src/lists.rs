@@ -251,6 +251,7 @@ pub async fn c011_runs_are_narrowed_as_the_console_does(subject: Subject) {
             summary.parent = (n > 5).then(|| run_key("even", "r-00"));
             summary.correlation_id = (n % 4 == 0).then(|| "batch".to_owned());
             summary.over_hold = n == 2;
+            summary.cost_micro = if n % 5 == 2 { u64::MAX - 1 } else { 0 };
             if n % 5 == 4 {
                 let code = if n == 4 { Code::ToolTimeout } else { Code::ToolFailed };
                 summary.status = RunStatus::Failed;
@@ -271,6 +272,10 @@ pub async fn c011_runs_are_narrowed_as_the_console_does(subject: Subject) {
         (RunQuery { parent: Some(run_key("odd", "r-00")), ..all() }, ""),
         (RunQuery { correlation_id: Some("batch".to_owned()), ..all() }, "08 04 00"),
         (RunQuery { over_hold: true, ..all() }, "02"),
+        (RunQuery { paid: true, ..all() }, "07 02"),
+        (RunQuery { paid: true, world: even.clone(), ..all() }, "02"),
+        (RunQuery { paid: true, caller: Some(grant("g-2")), ..all() }, "07 02"),
+        (RunQuery { paid: true, caller: Some(grant("g-1")), ..all() }, ""),
         (RunQuery { statuses, ..all() }, "09 04 03 02 01 00"),
         (RunQuery { error: Some("tool.timeout".to_owned()), ..all() }, "04"),
         (RunQuery { error: Some("tool.*".to_owned()), ..all() }, "09 04"),

@@ -7,6 +7,7 @@ use wharf_vocab::{AskId, RunStatus, Seq, ShardId, StreamId, StreamKind};
 use super::Subject;
 use super::desk::{Desk, append, append_progress, created, ended, key, started, text};
 use wharf_ports::HistoryItem::{Entry, Progress};
+use wharf_ports::{Append, StreamHead};
 
 /// One run with progress between its entries: 2 entries, 2 pieces, 1 entry, then 1 piece and the
 /// end in one commit.
@@ -115,4 +116,79 @@ pub async fn open_streams_are_loaded_by_kind_and_shard(subject: Subject) {
         assert_eq!(stored.entries.len(), 2, "without progress");
         assert_eq!(stored.seq.0, if id == runs[4].stream() { 3 } else { 2 });
     }
+}
+
+/// Whatever a stream is of: it is made, goes on, is found while it is open, and afterwards among
+/// those that are closed, from where it is removed.
+pub async fn streams_of_every_kind_are_kept_found_and_removed(subject: Subject) {
+    let desk = Desk::open(subject).await;
+    let named = |kind: &StreamKind, name: &str| {
+        let key = match kind {
+            StreamKind::Run => format!("default/{name}"),
+            StreamKind::Ask
+            | StreamKind::Notice
+            | StreamKind::Notification
+            | StreamKind::Firing => format!("07{name}"),
+            _ => name.to_owned(),
+        };
+        StreamId::parse(kind.as_str(), &key).expect("a name")
+    };
+    let entries = desk.creates(&key("r")).appends.remove(0);
+    let put = async |stream: &StreamId, expected: u64, open: bool| {
+        let mut batch = desk.batch(stream.shard());
+        let head = StreamHead::new(open, None);
+        let (stream, expected) = (stream.clone(), Seq(expected));
+        batch.appends.push(Append { stream, expected, head, ..entries.clone() });
+        desk.put(batch).await;
+    };
+    for kind in StreamKind::ALL {
+        let [stays, goes] = ["stays", "goes"].map(|name| named(kind, name));
+        put(&stays, 0, true).await;
+        put(&goes, 0, true).await;
+        put(&goes, 2, false).await;
+    }
+    let all: Vec<_> = ShardId::all().collect();
+    for kind in StreamKind::ALL {
+        let [stays, goes] = ["stays", "goes"].map(|name| named(kind, name));
+        let open = desk.store().load_open(*kind, all.clone()).await.expect("readable");
+        let [(found, stored)] = open.as_slice() else { panic!("{kind:?}: {open:?}") };
+        assert_eq!((found, stored.seq, stored.entries.len()), (&stays, Seq(2), 2));
+        let whole = desk.store().load(goes.clone()).await.expect("readable");
+        assert_eq!(whole.expect("there").seq, Seq(4));
+        let closed = desk.store().closed(*kind, 9).await.expect("readable");
+        assert_eq!(closed, [goes]);
+        assert_eq!(desk.store().purge(closed).await, Ok(1));
+        assert_eq!(desk.store().closed(*kind, 9).await, Ok(Vec::new()));
+    }
+}
+
+/// Whoever takes a parent over finds its children, wherever they are.
+pub async fn s029_open_children_are_found_by_the_shards_of_their_parents(subject: Subject) {
+    let desk = Desk::open(subject).await;
+    let parents = [key("parent-1"), key("parent-2")];
+    let children: Vec<_> = (0..6).map(|n| key(&format!("child-{n}"))).collect();
+    let of = |at: usize| &parents[at % 2];
+    desk.accept(&parents).await;
+    for (at, child) in children.iter().enumerate() {
+        let mut batch = desk.creates(child);
+        for append in &mut batch.appends {
+            let run = append.head.run.as_mut().expect("a run");
+            run.parent = Some(of(at).clone());
+        }
+        desk.put(batch).await;
+    }
+    desk.put(desk.ends(&children[2], 2)).await;
+
+    let found = async |shards: Vec<ShardId>| {
+        let found = desk.store().open_children(shards).await.expect("readable");
+        found.into_iter().collect::<BTreeSet<_>>()
+    };
+    let pairs = (0..6).filter(|at| *at != 2).map(|at| (of(at).clone(), children[at].clone()));
+    let pairs: BTreeSet<_> = pairs.collect();
+    assert_eq!(found(ShardId::all().collect()).await, pairs, "the ended one is not among them");
+    let first = parents[0].shard();
+    assert_ne!(first, parents[1].shard(), "the parents are in two shards");
+    let firsts = pairs.iter().filter(|(parent, _)| *parent == parents[0]).cloned().collect();
+    assert_eq!(found(vec![first]).await, firsts);
+    assert_eq!(found(Vec::new()).await, BTreeSet::new());
 }

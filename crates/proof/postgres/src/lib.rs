@@ -32,6 +32,8 @@ pub struct PostgresServer {
     folder: PathBuf,
     tls: bool,
     port: Option<u16>,
+    /// Whether it waits for the disk. What tests lose with their machine is lost anyway.
+    durable: bool,
     guard: Mutex<Option<Guard>>,
     databases: AtomicU64,
 }
@@ -48,7 +50,9 @@ struct Guard {
 pub fn shared() -> Option<&'static PostgresServer> {
     static SHARED: LazyLock<Option<PostgresServer>> = LazyLock::new(|| {
         let binaries = binaries()?;
-        Some(PostgresServer::start(binaries, None, None).expect("a PostgreSQL server starts"))
+        Some(
+            PostgresServer::start(binaries, None, None, false).expect("a PostgreSQL server starts"),
+        )
     });
     if SHARED.is_none() {
         wharf_skips::skip("PostgreSQL 15 or newer is not installed");
@@ -58,21 +62,26 @@ pub fn shared() -> Option<&'static PostgresServer> {
 
 /// A server of one's own, over its socket.
 pub fn own() -> Option<PostgresServer> {
-    start(None, None)
+    start(None, None, false)
+}
+
+/// A server of one's own that waits for the disk, to be measured.
+pub fn durable() -> Option<PostgresServer> {
+    start(None, None, true)
 }
 
 /// A server of one's own that also listens on a loopback port, where it speaks TLS with this
 /// certificate and key (both PEM).
 pub fn own_with_tls(port: u16, certificate: &str, key: &str) -> Option<PostgresServer> {
-    start(Some(port), Some((certificate, key)))
+    start(Some(port), Some((certificate, key)), false)
 }
 
-fn start(port: Option<u16>, tls: Option<(&str, &str)>) -> Option<PostgresServer> {
+fn start(port: Option<u16>, tls: Option<(&str, &str)>, durable: bool) -> Option<PostgresServer> {
     let Some(binaries) = binaries() else {
         wharf_skips::skip("PostgreSQL 15 or newer is not installed");
         return None;
     };
-    Some(PostgresServer::start(binaries, port, tls).expect("a PostgreSQL server starts"))
+    Some(PostgresServer::start(binaries, port, tls, durable).expect("a PostgreSQL server starts"))
 }
 
 /// Where the programs of the newest version are.
@@ -99,8 +108,26 @@ fn bin(version: u32) -> PathBuf {
     Path::new(DEBIAN).join(version.to_string()).join("bin")
 }
 
+/// The processes that a process has started.
+fn children_of(parent: i32) -> Vec<i32> {
+    let is_child = |pid: &i32| {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // The name before it stands in brackets and may hold anything.
+        let after = text.rsplit_once(')').map_or("", |(_, after)| after);
+        after.split_whitespace().nth(1).and_then(|it| it.parse().ok()) == Some(parent)
+    };
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(is_child).collect()
+}
+
 impl PostgresServer {
-    fn start(binaries: PathBuf, port: Option<u16>, tls: Option<(&str, &str)>) -> io::Result<Self> {
+    fn start(
+        binaries: PathBuf,
+        port: Option<u16>,
+        tls: Option<(&str, &str)>,
+        durable: bool,
+    ) -> io::Result<Self> {
         // The name of a socket may not be long, so the folder is not below a test's own.
         let folder = tempfile::Builder::new().prefix("wpg").tempdir_in("/tmp")?.keep();
         if let Some(user) = postgres_user() {
@@ -111,6 +138,7 @@ impl PostgresServer {
             folder,
             tls: tls.is_some(),
             port,
+            durable,
             guard: Mutex::new(None),
             databases: AtomicU64::new(0),
         };
@@ -141,7 +169,6 @@ impl PostgresServer {
     fn begin(&self) -> io::Result<()> {
         let port = self.port.unwrap_or(5432).to_string();
         let listen = if self.port.is_some() { "127.0.0.1" } else { "" };
-        // What tests lose with their machine is lost anyway, so nothing waits for the disk.
         let mut command = self.as_its_user(Path::new("/bin/sh"));
         command.args([
             "-c",
@@ -151,7 +178,8 @@ impl PostgresServer {
         ]);
         command.arg(&self.folder).arg(self.binaries.join("postgres")).arg("-D").arg(self.data());
         command.arg("-k").arg(&self.folder).args(["-p", &port]);
-        for option in ["fsync=off", "max_connections=200", "log_min_messages=warning"] {
+        let fsync = if self.durable { "fsync=on" } else { "fsync=off" };
+        for option in [fsync, "max_connections=200", "log_min_messages=warning"] {
             command.args(["-c", option]);
         }
         command.arg("-c").arg(format!("listen_addresses={listen}"));
@@ -239,12 +267,31 @@ impl PostgresServer {
         text.lines().next()?.trim().parse().ok()
     }
 
+    /// The processes of the server and of all its connections.
+    pub fn pids(&self) -> Vec<i32> {
+        let server = self.pid();
+        server.into_iter().chain(server.into_iter().flat_map(children_of)).collect()
+    }
+
     /// Kills one process of the server, or the server itself, without a word.
     pub fn kill(&self, pid: i32) {
         if let Some(pid) = rustix::process::Pid::from_raw(pid) {
             // It may be gone already.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
+    }
+
+    /// Kills the server with all its processes at once, as if the machine had gone, and starts it
+    /// again.
+    ///
+    /// # Panics
+    ///
+    /// If it does not answer within a minute.
+    pub fn kill_and_start_again(&self) {
+        // The first is the server itself, which then starts no more.
+        self.pids().into_iter().for_each(|pid| self.kill(pid));
+        self.stop();
+        self.start_again();
     }
 
     /// Stops the server, breaking off what is under way.

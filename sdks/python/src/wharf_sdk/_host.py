@@ -12,10 +12,8 @@ import os
 import shutil
 import sys
 import tempfile
-import urllib.error
-import urllib.request
 from pathlib import Path
-from typing import Any, Iterable, Optional, cast
+from typing import Any, BinaryIO, Iterable, Optional, cast
 
 from . import _trace
 from .fault import Fault
@@ -68,11 +66,11 @@ class DirectHost(Host):
         number, path = tempfile.mkstemp(dir=self.scratch(), prefix="input-")
         try:
             with os.fdopen(number, "wb") as file:
-                with urllib.request.urlopen(reference, timeout=SILENCE_SECONDS_MAX) as source:
+                with _open(reference) as source:
                     shutil.copyfileobj(source, file, PIECE_BYTES)
-        except urllib.error.HTTPError as error:
-            raise _refused(error.code, "The file of the input `%s`" % key) from None
-        except OSError:  # Its text may hold the address, which nobody should see.
+        except OSError as error:  # Its text may hold the address, which nobody should see.
+            if (status := _status(error)) is not None:
+                raise _refused(status, "The file of the input `%s`" % key) from None
             raise Fault(
                 "storage.unavailable", "The file of the input `%s` cannot be read." % key, True
             ) from None
@@ -84,19 +82,10 @@ class DirectHost(Host):
                 _replace(Path(destination), source)
                 return
             with open(source, "rb") as file:
-                request = urllib.request.Request(
-                    destination,
-                    data=cast(Any, file),
-                    method="PUT",
-                    headers={
-                        "Content-Type": "application/octet-stream",
-                        "Content-Length": str(os.fstat(file.fileno()).st_size),
-                    },
-                )
-                urllib.request.urlopen(request, timeout=SILENCE_SECONDS_MAX).close()
-        except urllib.error.HTTPError as error:
-            raise _refused(error.code, "The output `%s`" % key) from None
-        except OSError:
+                _open(destination, file).close()
+        except OSError as error:
+            if (status := _status(error)) is not None:
+                raise _refused(status, "The output `%s`" % key) from None
             raise Fault(
                 "storage.unavailable", "The output `%s` cannot be written." % key, True
             ) from None
@@ -111,6 +100,25 @@ class DirectHost(Host):
         if self._scratch is not None:
             self._scratch.cleanup()
             self._scratch = None
+
+
+def _open(address: str, sent: Optional[BinaryIO] = None) -> BinaryIO:
+    """Asks for an address, or sends a file there."""
+    # A worker never comes here, and is spared what a third of its imports would be.
+    from urllib import request
+
+    asked = request.Request(address)
+    if sent is not None:
+        size = os.fstat(sent.fileno()).st_size
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
+        asked = request.Request(address, data=cast(Any, sent), method="PUT", headers=headers)
+    return cast(BinaryIO, request.urlopen(asked, timeout=SILENCE_SECONDS_MAX))
+
+
+def _status(error: OSError) -> Optional[int]:
+    """What a server answered, if it was that which went wrong."""
+    status = getattr(error, "code", None)
+    return status if isinstance(status, int) else None
 
 
 def _replace(path: Path, source: Path) -> None:

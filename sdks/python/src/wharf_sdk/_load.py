@@ -6,8 +6,9 @@ import importlib
 import importlib.util
 import os
 import sys
+from importlib import machinery
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 from . import _trace
@@ -110,6 +111,7 @@ def _import(path: Path) -> ModuleType:
     """Imports by path, under a name by which other modules can import it too."""
     folder = path.parent
     name = path.stem
+    _compile_anew(folder)
     if (folder / "__init__.py").is_file() or folder.name == "protocol":
         sys.path.insert(1, str(folder.parent))
         sys.path.insert(2, str(folder))
@@ -119,13 +121,50 @@ def _import(path: Path) -> ModuleType:
         sys.path.insert(1, str(folder))
         if name in sys.modules or name in getattr(sys, "stdlib_module_names", ()):
             name = "wharf_handler_" + name
-    spec = importlib.util.spec_from_file_location(name, path)
+    loader = _Source(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     if spec is None or spec.loader is None:
         raise ImportError("not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+class _Source(machinery.SourceFileLoader):
+    """Compiles a file each time it is imported.
+
+    What lies in `__pycache__` is no part of what was approved, so it is not what runs.
+    """
+
+    def get_code(self, fullname: str) -> Optional[CodeType]:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
+def _compile_anew(folder: Path) -> None:
+    """Has all modules of a handler's folder compiled from their source.
+
+    What is installed elsewhere, or in a virtual environment that lies in the folder, was compiled
+    when it was installed, and starts as fast as ever.
+    """
+    own, above = os.path.join(str(folder), ""), str(folder.parent)
+    installed = os.path.join(sys.prefix, "")
+    finder = machinery.FileFinder.path_hook(
+        (machinery.ExtensionFileLoader, machinery.EXTENSION_SUFFIXES),
+        (_Source, machinery.SOURCE_SUFFIXES),
+        (machinery.SourcelessFileLoader, machinery.BYTECODE_SUFFIXES),
+    )
+
+    def find(path: str) -> Any:
+        is_own = path == above or os.path.join(path, "").startswith(own)
+        if not is_own or (installed.startswith(own) and path.startswith(installed)):
+            raise ImportError("not of the handler's folder", path=path)
+        return finder(path)
+
+    sys.path_hooks.insert(0, find)
+    for path in [path for path in sys.path_importer_cache if path.startswith(above)]:
+        del sys.path_importer_cache[path]
 
 
 def _explain(path: Path, error: BaseException) -> str:

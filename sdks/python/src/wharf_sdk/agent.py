@@ -28,6 +28,7 @@ from typing import (
     List,
     Mapping,
     Optional,
+    Tuple,
     TypeVar,
     Union,
     overload,
@@ -41,6 +42,7 @@ from .fault import Canceled, Fault
 from .files import File, Written
 from .function import Function
 from .schema import Schema
+from .steps import DurableContext, Steps, call_step, keep_value
 
 __all__ = ["Agent", "Answer", "Call"]
 
@@ -60,13 +62,15 @@ class Answer:
     text: str = ""
 
 
-class Call(Context):
-    """A call of an agent's tool: a `Context` that can also ask people and call other tools."""
+class Call(Context, DurableContext):
+    """A call of an agent's tool: a `Context` that can also ask people and call other tools. That
+    of a durable tool can do steps."""
 
     def __init__(self, raw: wharf_agent.Call) -> None:
         self._files = DirectHost()
         super().__init__(raw.id, raw.mode, 1, raw.outputs, self._files)
-        self._raw = raw
+        self.traceparent = raw.message.get("traceparent")
+        self._raw, self._steps = raw, Steps()
 
     @property
     def input(self) -> Dict[str, Any]:
@@ -167,6 +171,14 @@ class Call(Context):
         """Removes files that were brought here for the call."""
         self._files.close()
 
+    def _do(self, name: str, n: int, tool_id: str, given: Mapping[str, Any]) -> Dict[str, Any]:
+        with _our_words():
+            return call_step(self._raw, name, n, tool_id, given)
+
+    def _kept(self, name: str, n: int, value: Tuple[Any, ...] = ()) -> Tuple[bool, Any]:
+        with _our_words():
+            return keep_value(self._raw, name, n, value)
+
     def _show(self, outputs: Mapping[str, Any]) -> None:
         with _our_words():
             self._raw.partial(**outputs)
@@ -212,6 +224,7 @@ class Agent:
         mock: bool = False,
         tags: Iterable[str] = (),
         free: bool = False,
+        durable: bool = False,
         output_schema: Optional[Schema] = None,
         stream: str = "text",
     ) -> Callable[[Work], Work]: ...
@@ -226,6 +239,7 @@ class Agent:
         mock: bool = False,
         tags: Iterable[str] = (),
         free: bool = False,
+        durable: bool = False,
         output_schema: Optional[Schema] = None,
         stream: str = "text",
     ) -> Union[Work, Callable[[Work], Work]]:
@@ -234,7 +248,9 @@ class Agent:
         Say `side_effects=False` of a tool that does not act on the world: the core may then try
         it again by itself. Say `mock=True` of one that can pretend: it is then called in mode
         `mock` too, and acts on nothing (`call.is_mock`). Say `free=True` of one that never costs
-        anything: it is called even where no money is left. `tags` group tools for display.
+        anything: it is called even where no money is left. Say `durable=True` of one whose work is
+        done in steps (`cx.step`, `cx.local`): a call that fails is then repeated whatever the
+        reason, and finds its steps again. `tags` group tools for display.
         `stream` names the output that yielded text belongs to.
         """
 
@@ -253,6 +269,7 @@ class Agent:
                 mock=mock,
                 tags=tags,
                 free=free,
+                durable=durable,
             )
             made.input_schema = function.input_schema()
             made.output_schema = output_schema or function.output_schema() or {"type": "object"}

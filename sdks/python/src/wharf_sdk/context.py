@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, Iterable, Mapping, Union
+from typing import Any, Dict, Iterable, Mapping, Optional, Union
 
 from ._host import Host
 from .encoding import to_json
@@ -30,6 +30,10 @@ class Context:
     mode: str
     attempt: int
     outputs: Mapping[str, str]
+    # Where the run stands in its trace, as W3C Trace Context writes it; for calls to others, as the
+    # headers of these names. Absent where nobody traces.
+    traceparent: Optional[str] = None
+    tracestate: Optional[str] = None
 
     def __init__(
         self, run_id: str, mode: str, attempt: int, outputs: Mapping[str, str], host: Host

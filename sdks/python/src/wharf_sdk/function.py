@@ -6,9 +6,9 @@ module knows nothing of any wire; tool servers and agents both run functions wit
 
 from __future__ import annotations
 
-import asyncio
 import collections.abc
 import dataclasses
+import importlib
 import inspect
 import json
 import os
@@ -96,6 +96,10 @@ class Function:
             self._take(parameter, hints.get(name, NOTHING), said.get(name, ""))
         self.returns = hints.get("return", NOTHING)
         self.is_stream = inspect.isgeneratorfunction(work) or inspect.isasyncgenfunction(work)
+        self.is_async = inspect.iscoroutinefunction(work) or inspect.isasyncgenfunction(work)
+        if self.is_async:
+            # Once, and not in each run; a third of what is imported, so others are spared it.
+            importlib.import_module("asyncio")
         self.input_schema()
 
     def _take(self, parameter: inspect.Parameter, hint: Any, said: str) -> None:
@@ -106,7 +110,7 @@ class Function:
             raise TypeError("%s: inputs have names, so `%s` cannot be one." % (self.name, name))
         elif isinstance(hint, type) and issubclass(hint, Context):
             self.context_name = name
-        elif hint is NOTHING and name in ("context", "call") and not self.context_name:
+        elif hint is NOTHING and name in ("context", "call", "cx") and not self.context_name:
             self.context_name = name
         else:
             self.parameters[name] = self._parameter(parameter, hint, said)
@@ -172,7 +176,9 @@ class Function:
 
     def run(self, given: Mapping[str, Any], context: Context) -> Dict[str, Any]:
         """Runs the function to its end and gives its outputs, by name."""
-        if inspect.iscoroutinefunction(self.work) or inspect.isasyncgenfunction(self.work):
+        if self.is_async:
+            import asyncio
+
             last = asyncio.run(self._watched(given, context))
         else:
             last = self.work(**given)
@@ -197,6 +203,8 @@ class Function:
 
     async def _watched(self, given: Mapping[str, Any], context: Context) -> Any:
         """Runs an async function, and cancels it when its run is called off."""
+        import asyncio
+
         task = asyncio.ensure_future(self._awaited(given, context))
         try:
             while not task.done():

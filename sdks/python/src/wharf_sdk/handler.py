@@ -140,6 +140,8 @@ class ToolContext(Context):
             dict(payload.get("outputs") or {}),
             _host.installed(),
         )
+        self.traceparent = payload.get("traceparent")
+        self.tracestate = payload.get("tracestate")
         self._emit = emit if emit is not None else _nobody
         self._ctrl = ctrl if ctrl is not None else threading.Event()
         self._pace = Pace(PROGRESS_BURST, PROGRESS_PER_SECOND)

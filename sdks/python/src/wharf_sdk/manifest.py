@@ -1,7 +1,8 @@
 """`python3 -m wharf_sdk.manifest handler.py`: a `wharf.tool.toml` to begin with.
 
-What the handler says of itself (description, inputs, outputs) is filled in; the rest stands there
-with a comment, to be decided.
+It has what the code does not say, each with a comment, to be decided. What the code says (inputs,
+outputs, description, mock mode) is read when the tool is added and stands nowhere else, unless
+`--schemas` asks for it: a server that runs elsewhere is described by its manifest alone.
 """
 
 from __future__ import annotations
@@ -46,30 +47,35 @@ def _suggestion(text: str) -> str:
     return "%s@%s" % ("/".join((["example"] + words)[-2:]), version if version.isdigit() else "1")
 
 
-def skeleton(tool: Tool, reference: str, handler: str, function: Optional[str] = None) -> str:
-    """The text of a manifest."""
+def skeleton(reference: str, handler: str, function: Optional[str] = None) -> List[str]:
+    """The lines of a manifest."""
     lines = [
         "ref = %s" % _value(reference),
-        "description = %s" % _value(tool.description or tool.name),
         "handler = %s" % _value(handler),
         "timeout_s = 600",
         "# The most a run costs, in millionths of a dollar; or free = true if it never costs anything.",
         "# max_cost_micro = 1000",
         "# Whether a run acts on the world; one that does not may be tried again.",
         "side_effects = true",
-        "# Whether the handler looks at the mode and can pretend.",
-        "mock = %s" % _value(tool.mock),
         "# Secrets it reads from WHARF_SECRETS_DIR, and what else it may do.",
         "secrets = []",
         "permissions = []",
     ]
     if function is not None:
-        lines.insert(3, "function = %s" % _value(function))
-    lines += _table("input_schema", tool.schema())
+        lines.insert(2, "function = %s" % _value(function))
+    return lines
+
+
+def described(tool: Tool) -> List[str]:
+    """The lines that say what the code says."""
+    lines = [
+        "description = %s" % _value(tool.description or tool.name),
+        "# Whether the handler looks at the mode and can pretend.",
+        "mock = %s" % _value(tool.mock),
+        *_table("input_schema", tool.schema()),
+    ]
     outputs = tool.output_schema()
-    if outputs is not None:
-        lines += _table("output_schema", outputs)
-    return "\n".join(lines) + "\n"
+    return lines if outputs is None else lines + _table("output_schema", outputs)
 
 
 def _table(name: str, table: Mapping[str, Any]) -> List[str]:
@@ -110,6 +116,9 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         "--ref", type=_reference, help="the tool's reference, such as acme/shout@1"
     )
     parser.add_argument("--function", help="the tool of a file that has several")
+    parser.add_argument(
+        "--schemas", action="store_true", help="say also what the code says, for a tool elsewhere"
+    )
     given = parser.parse_args(arguments)
     try:
         tool = load(given.handler, given.function)
@@ -117,7 +126,10 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         raise SystemExit("error: " + error.problem) from None
     name = tool.name if tool.name != "entry" else given.handler.resolve().parent.name
     reference = given.ref or "example/%s@1" % re.sub(r"[^a-z0-9_-]+", "-", name.lower())
-    sys.stdout.write(skeleton(tool, reference, given.handler.name, given.function))
+    lines = skeleton(reference, given.handler.name, given.function)
+    if given.schemas:
+        lines += described(tool)
+    sys.stdout.write("\n".join(lines) + "\n")
     return 0
 
 

@@ -32,7 +32,7 @@ CALLS_REMEMBERED_MAX = 10_000
 KEYS_KEPT_SECONDS = 600
 KEYS_MAX = 100_000
 FETCH_SECONDS_MAX = 30
-CAPABILITIES = ("tools", "streaming", "cancellation", "invoke", "ask", "notify")
+CAPABILITIES = ("tools", "streaming", "cancellation", "invoke", "ask", "notify", "steps")
 ECHOED = ("request_id", "correlation_id", "causation_id", "traceparent")
 
 Json = Dict[str, Any]
@@ -76,11 +76,13 @@ class Tool:
         mock: bool = False,
         tags: Iterable[str] = (),
         free: bool = False,
+        durable: bool = False,
     ) -> None:
         self.name, self.work, self.description = name, work, description
         self.side_effects, self.requires_directive = side_effects, requires_directive
-        # Whether it can pretend (it is called in mode `mock` too), and never costs anything.
-        self.capabilities, self.tags = ["mock"] * mock + ["free"] * free, list(tags)
+        # It can pretend (it is called in mode `mock` too), is free, finds its steps again.
+        self.capabilities = ["mock"] * mock + ["free"] * free + ["durable"] * durable
+        self.tags = list(tags)
         self.input_schema: Json = {"type": "object", "properties": dict(inputs)}
         self.input_schema["required"] = list(required)
         self.output_schema: Json = {"type": "object", "properties": dict(outputs or {})}
@@ -96,10 +98,8 @@ class Tool:
             "capabilities": ["streaming", "cancellation"] + self.capabilities,
             "requires_directive": self.requires_directive,
         }
-        if self.tags:
-            definition["tags"] = self.tags
-        if self.side_effects is not None:
-            definition["side_effects"] = self.side_effects
+        definition.update({"tags": self.tags} if self.tags else {})
+        definition.update({} if self.side_effects is None else {"side_effects": self.side_effects})
         return definition
 
 
@@ -309,10 +309,8 @@ class Call:
         number = str(uuid.uuid4())
         payload: Json = {"invoke_id": number, "tool_id": tool_id, "input": dict(given)}
         payload["parent_call_id"] = self.id
-        if timeout is not None:
-            payload["timeout_ms"] = int(timeout * 1000)
-        if idempotency_key is not None:
-            payload["idempotency_key"] = idempotency_key
+        payload.update({} if timeout is None else {"timeout_ms": int(timeout * 1000)})
+        payload.update({} if idempotency_key is None else {"idempotency_key": idempotency_key})
         news = self._ask("invoke", number, "agent.tool.invoke", payload)
         try:
             while True:
@@ -337,8 +335,7 @@ class Call:
         number = str(uuid.uuid4())
         payload: Json = {"ask_id": number, "call_id": self.id, "title": title}
         payload["schema"] = dict(schema)
-        if within is not None:
-            payload["deadline_ms"] = int(within * 1000)
+        payload.update({} if within is None else {"deadline_ms": int(within * 1000)})
         news = self._ask("ask", number, "agent.question.ask", payload)
         try:
             kind, said = news.get()
@@ -543,6 +540,9 @@ class Session:
             self._tell(payload.get("invoke_id"), kind, payload)
         elif kind == "core.question.answer":
             self._tell(payload.get("ask_id"), kind, payload)
+        elif kind == "core.step.kept":
+            number = json.dumps([payload.get("call_id"), payload.get("step")], sort_keys=True)
+            self._tell(number, kind, payload)
         elif kind == "core.ping":
             self.connection.send("agent.pong", {}, answers=message)
         elif kind == "core.goodbye":

@@ -1,12 +1,13 @@
 /** A WebSocket client for Node, as small as the package needs it. */
 
 import { createHash, randomBytes } from "node:crypto";
-import { request as httpRequest, type IncomingMessage } from "node:http";
+import { request as httpRequest, type ClientRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { Socket } from "node:net";
 
 import { Fault } from "../fault.js";
 import type { WebSocketLike } from "../links/websocket.js";
+import type { Trust } from "./trust.js";
 import { BINARY, CLOSE, closeBody, encode, FrameError, FrameReader, PING, PONG, TEXT } from "./frames.js";
 
 const MAGIC = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -28,12 +29,13 @@ export class NodeWebSocket implements WebSocketLike {
   onerror: WebSocketLike["onerror"] = null;
   readonly #reader = new FrameReader(false, MESSAGE_BYTES_MAX);
   readonly #abort: () => void;
+  #request: ClientRequest | undefined;
   #socket: Socket | undefined;
   #broken = false;
   #code = 1006;
   #reason = "";
 
-  constructor(url: string, protocols: string[] = []) {
+  constructor(url: string, protocols: string[] = [], trust?: Trust) {
     const address = new URL(url);
     const secure = address.protocol === "wss:" || address.protocol === "https:";
     const key = randomBytes(16).toString("base64");
@@ -45,9 +47,24 @@ export class NodeWebSocket implements WebSocketLike {
     };
     if (protocols.length > 0) headers["sec-websocket-protocol"] = protocols.join(", ");
     address.protocol = secure ? "https:" : "http:";
-    const request = (secure ? httpsRequest : httpRequest)(address, { headers });
-    this.#abort = () => request.destroy();
-    request.on("error", (error) => this.#fail(error));
+    this.#abort = () => this.#request?.destroy();
+    if (!trust || !secure) {
+      this.#ask((secure ? httpsRequest : httpRequest)(address, { headers }), key, protocols);
+      return;
+    }
+    trust.connect(address).then(
+      (socket) => {
+        if (this.readyState !== CONNECTING) return socket.destroy();
+        return this.#ask(httpsRequest(address, { headers, createConnection: () => socket }), key, protocols);
+      },
+      (error: Error) => this.#fail(error),
+    );
+  }
+
+  /** Sends the handshake and takes its answer. */
+  #ask(request: ClientRequest, key: string, protocols: string[]): void {
+    this.#request = request;
+    request.on("error", (error) => this.#fail(unopened(error)));
     request.on("response", (response) => void this.#refused(response));
     request.on("upgrade", (response, socket, head) => {
       const proof = createHash("sha1").update(key + MAGIC).digest("base64");
@@ -151,6 +168,10 @@ export class NodeWebSocket implements WebSocketLike {
     this.readyState = CLOSED;
     this.onclose?.({ code: this.#code, reason: this.#reason });
   }
+}
+
+function unopened(error: Error): Fault {
+  return new Fault("transport.lost", `The connection could not be opened: ${error.message}.`, { retryable: true });
 }
 
 function faultOf(status: number, text: string): Fault {

@@ -9,6 +9,7 @@ import { join } from "node:path";
 export interface OwnCore {
   url: string;
   token: string;
+  home: string;
 }
 
 /** Starts a core with these arguments in a home of its own, and ends it afterwards. */
@@ -16,7 +17,7 @@ export async function ownCore(program: string, args: string[], body: (core: OwnC
   const home = await mkdtemp(join(tmpdir(), "wharf-home-"));
   const core = spawn(program, ["up", "--home", home, "--listen", "127.0.0.1:0", ...args], { stdio: "ignore" });
   try {
-    await body(await ready(join(home, "run")));
+    await body({ ...(await ready(join(home, "run"))), home });
   } finally {
     core.kill();
     await once(core, "exit");
@@ -24,7 +25,7 @@ export async function ownCore(program: string, args: string[], body: (core: OwnC
   }
 }
 
-async function ready(folder: string): Promise<OwnCore> {
+async function ready(folder: string): Promise<Omit<OwnCore, "home">> {
   for (;;) {
     try {
       const { http } = JSON.parse(await readFile(join(folder, "core.json"), "utf8"));

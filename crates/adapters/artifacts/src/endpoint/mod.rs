@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use wharf_ports::AddressGate;
+use wharf_ports::{AddressGate, Trouble, TroubleOver};
 use wharf_tls::Acceptor;
 
 pub use options::EndpointOptions;
@@ -124,6 +124,7 @@ impl Endpoint {
         let requests = Requests::new(self.service, Arc::clone(&options), tasks.clone());
         let conn = Conn { requests, tls: self.tls, options, stop: stop.clone(), cut };
         let conn = Arc::new(conn);
+        let mut trouble = Trouble::default();
         loop {
             // Whoever comes when there are enough connections waits to be accepted.
             let accepted = async {
@@ -136,6 +137,9 @@ impl Endpoint {
             };
             match accepted {
                 Ok((stream, _)) => {
+                    if let Some(TroubleOver { failed, seconds }) = trouble.calm() {
+                        tracing::info!(failed, seconds, "the artifact store is reached again");
+                    }
                     let conn = Arc::clone(&conn);
                     tasks.spawn(async move {
                         conn.serve(stream).await;
@@ -143,7 +147,10 @@ impl Endpoint {
                     });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "failed to accept a connection to the artifact store");
+                    if let Some(failed) = trouble.failed() {
+                        let what = "failed to accept a connection to the artifact store";
+                        tracing::warn!(%error, failed, "{what}");
+                    }
                     // Too many open files do not become fewer by trying again at once.
                     tokio::time::sleep(conn.accept_pause()).await;
                 }

@@ -10,6 +10,7 @@ mod head;
 mod layout;
 mod list;
 mod objects;
+mod parts;
 mod read;
 mod sweep;
 mod uploads;

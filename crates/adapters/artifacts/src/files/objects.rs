@@ -71,7 +71,9 @@ impl FileObjects {
         if !allowed(&put.key) {
             return Ok(None);
         }
-        let draft = FileDraft::new(&self.layout.tmp, Some(blake3::Hasher::new()));
+        let scratch = Scratch::new(&self.layout.tmp);
+        let scratch = scratch.map_err(|error| trouble("write an object", &error))?;
+        let draft = FileDraft::new(scratch, Some(blake3::Hasher::new()));
         let most = put.bytes.unwrap_or(FILE_BYTES_MAX);
         let (draft, last) = write::receive(draft, body, most).await?;
         blocking(move || {
@@ -80,7 +82,7 @@ impl FileObjects {
             let b3 = written.b3().ok_or_else(|| mismatch("nothing was hashed"))?;
             check_bytes(put.bytes, written.bytes)?;
             check_hash(put.b3.as_ref(), &b3)?;
-            let SyncedFile { scratch, bytes, .. } = written;
+            let SyncedFile { place: scratch, bytes, .. } = written;
             let label = Label { key: put.key, media_type: put.media_type, bytes, b3 };
             // Much time may have passed since it was asked before.
             if !allowed(&label.key) {

@@ -1,9 +1,13 @@
 //! Uploads in parts, which outlive a restart.
+//!
+//! Parts that come in order lie one behind the other in one file, which becomes the object as it
+//! is. Any other part is a file of its own until the end. What a part's name says counts: the one
+//! file may be longer, by what was written of a part that never arrived.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -13,9 +17,11 @@ use wharf_vocab::{B3, Timestamp};
 use super::disk::{self, Scratch, trouble};
 use super::head;
 use super::objects::Label;
-use super::write::{self, FileDraft};
+use super::parts::{PartDraft, StoredPart, WHOLE};
+use super::write::{self, FileDraft, SyncedFile};
 use super::{FileObjects, blocking, now};
 use crate::error::{check_bytes, check_hash, check_part, mismatch, not_found};
+use crate::rolling::RollingUpload;
 use crate::{random_hex, rolling};
 
 /// The file that says what an upload becomes. No part has such a name.
@@ -69,29 +75,44 @@ impl FileObjects {
         check_part(number)?;
         let this = Arc::clone(&self);
         let upload = blocking(move || this.open_upload(&upload).map(|_| upload)).await?;
-        let draft = FileDraft::new(&self.layout.tmp, self.rolling.before(&upload.id, number));
+        let place = match self.rolling.turn(&upload.id, number) {
+            Some(turn) => PartDraft::behind(&self.layout.uploads.join(&upload.id), turn),
+            None => PartDraft::apart(&self.layout.tmp)?,
+        };
+        let draft = FileDraft::new(place, self.rolling.before(&upload.id, number));
         let (draft, last) = write::receive(draft, body, bytes).await?;
         blocking(move || {
             let written = draft.finish(&last);
             let written = written.map_err(|error| trouble("write a part", &error))?;
             check_bytes(Some(bytes), written.bytes)?;
-            let (folder, _) = self.open_upload(&upload)?;
-            let before = self.stored_parts(&upload)?.remove(&number);
-            let before = before.as_ref().map(|part| part.tag.as_str());
-            let keep = || {
-                let tag = head::version(now(), before)?;
-                written.scratch.move_to(&folder.join(file_name(number, &tag)))?;
-                disk::sync_folder(&folder)?;
-                if let Some(before) = before {
-                    disk::remove_file(&folder.join(file_name(number, before)))?;
-                }
-                Ok(UploadPart { number, bytes, tag })
-            };
-            let part = keep().map_err(|error: io::Error| trouble("keep a part", &error))?;
-            self.rolling.after(&upload.id, &part, written.hasher);
-            Ok(part)
+            self.keep_part(&upload, number, written)
         })
         .await
+    }
+
+    /// Gives a part that is safe on the disk its name.
+    fn keep_part(
+        &self,
+        upload: &ObjectUpload,
+        number: u32,
+        written: SyncedFile<PartDraft>,
+    ) -> Result<UploadPart, ObjectError> {
+        let (folder, _) = self.open_upload(upload)?;
+        let before = self.stored_parts(upload)?.remove(&number);
+        let SyncedFile { place, bytes, hasher } = written;
+        let keep = || {
+            let tag = head::version(now(), before.as_ref().map(|part| part.part.tag.as_str()))?;
+            let part = UploadPart { number, bytes, tag };
+            let turn = place.keep(&folder, &part)?;
+            disk::sync_folder(&folder)?;
+            if let Some(before) = before {
+                disk::remove_file(&folder.join(before.file_name()))?;
+            }
+            Ok((part, turn))
+        };
+        let (part, turn) = keep().map_err(|error: io::Error| trouble("keep a part", &error))?;
+        self.rolling.after(&upload.id, &part, hasher, turn.is_some());
+        Ok(part)
     }
 
     /// The parts that have arrived, by number; none if there is no such upload.
@@ -103,7 +124,8 @@ impl FileObjects {
             if self.about(&upload)?.is_none() {
                 return Ok(None);
             }
-            Ok(Some(self.stored_parts(&upload)?.into_values().collect()))
+            let parts = self.stored_parts(&upload)?.into_values();
+            Ok(Some(parts.map(|stored| stored.part).collect()))
         })
         .await
     }
@@ -116,15 +138,16 @@ impl FileObjects {
     ) -> Result<ObjectInfo, ObjectError> {
         blocking(move || {
             let (_, about) = self.open_upload(&upload)?;
+            // From now on nobody begins to write behind the parts that there are.
+            let followed = self.rolling.end(&upload.id);
             let parts: Vec<_> = self.stored_parts(&upload)?.into_values().collect();
             if parts.is_empty() {
                 return Err(mismatch("no part has arrived"));
             }
-            let known = self.rolling.whole(&upload.id, &parts);
-            let joined = self.join(&upload, &parts, known);
+            let joined = self.join(&upload, &parts, followed.as_ref());
             let (scratch, b3) = joined.map_err(|error| trouble("put parts together", &error))?;
             check_hash(expected.as_ref(), &b3)?;
-            let bytes = parts.iter().map(|part| part.bytes).sum();
+            let bytes = parts.iter().map(|stored| stored.part.bytes).sum();
             let label = Label { key: about.key, media_type: about.media_type, bytes, b3 };
             let info = self.publish(label, scratch)?;
             self.remove_upload(&upload.id)?;
@@ -152,7 +175,7 @@ impl FileObjects {
             if about.begun_at < before {
                 let upload = ObjectUpload { key: about.key, id };
                 let parts = self.stored_parts(&upload)?;
-                freed += parts.values().map(|part| part.bytes).sum::<u64>();
+                freed += parts.values().map(|stored| stored.part.bytes).sum::<u64>();
                 self.remove_upload(&upload.id)?;
             }
         }
@@ -186,22 +209,20 @@ impl FileObjects {
     fn stored_parts(
         &self,
         upload: &ObjectUpload,
-    ) -> Result<BTreeMap<u32, UploadPart>, ObjectError> {
+    ) -> Result<BTreeMap<u32, StoredPart>, ObjectError> {
         let folder = self.layout.uploads.join(&upload.id);
         let read = || {
             let mut names = disk::names(&folder)?;
             names.sort();
             let mut parts = BTreeMap::new();
             for name in names {
-                let Some((number, tag)) = name.split_once('-') else { continue };
-                let Ok(number) = number.parse() else { continue };
-                let bytes = match fs::metadata(folder.join(&name)) {
-                    Ok(found) => found.len(),
+                match StoredPart::read(&folder, &name) {
+                    Ok(Some(stored)) => drop(parts.insert(stored.part.number, stored)),
+                    Ok(None) => {}
                     // Its successor has just come.
-                    Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
                     Err(error) => return Err(error),
-                };
-                parts.insert(number, UploadPart { number, bytes, tag: tag.to_owned() });
+                }
             }
             Ok(parts)
         };
@@ -212,33 +233,64 @@ impl FileObjects {
     fn join(
         &self,
         upload: &ObjectUpload,
-        parts: &[UploadPart],
-        known: Option<B3>,
+        parts: &[StoredPart],
+        followed: Option<&RollingUpload>,
     ) -> io::Result<(Scratch, B3)> {
         let folder = self.layout.uploads.join(&upload.id);
+        let tags = parts.iter().map(|stored| stored.part.tag.as_str());
+        let known = followed.and_then(|followed| followed.hash_of(tags));
+        let at_rest = followed.is_some_and(RollingUpload::is_at_rest);
+        if let Some(b3) = known.clone().filter(|_| at_rest)
+            && let Some(scratch) = self.share_whole(&folder, parts)?
+        {
+            return Ok((scratch, b3));
+        }
         let scratch = Scratch::new(&self.layout.tmp)?;
         let mut whole = scratch.create()?;
         let mut hasher = blake3::Hasher::new();
-        for part in parts {
-            let mut file = File::open(folder.join(file_name(part.number, &part.tag)))?;
+        for stored in parts {
+            let mut bytes = stored.open(&folder)?;
+            let before = hasher.count();
             if known.is_none() {
                 let mut piece = vec![0; PIECE_BYTES];
                 loop {
-                    let read = file.read(&mut piece)?;
+                    let read = bytes.read(&mut piece)?;
                     if read == 0 {
                         break;
                     }
                     hasher.update(&piece[..read]);
                     whole.write_all(&piece[..read])?;
                 }
+                stored.check(hasher.count() - before)?;
             } else {
                 // The kernel moves the bytes, and some file systems only note that they are shared.
-                io::copy(&mut file, &mut whole)?;
+                stored.check(io::copy(&mut bytes, &mut whole)?)?;
             }
         }
         whole.sync_data()?;
         let b3 = known.unwrap_or_else(|| rolling::hash(&hasher));
         Ok((scratch, b3))
+    }
+
+    /// A second name for the one file that all parts lie in; none if there is no such file, or the
+    /// disk knows no second names. Nobody may be writing to it, now or later.
+    fn share_whole(&self, folder: &Path, parts: &[StoredPart]) -> io::Result<Option<Scratch>> {
+        let mut end = 0;
+        for stored in parts {
+            if stored.offset != Some(end) {
+                return Ok(None);
+            }
+            end += stored.part.bytes;
+        }
+        let path = folder.join(WHOLE);
+        let file = File::options().write(true).open(&path)?;
+        if file.metadata()?.len() != end {
+            // The beginning of a part that never arrived.
+            file.set_len(end)?;
+            file.sync_data()?;
+        }
+        let scratch = Scratch::new(&self.layout.tmp)?;
+        Ok(fs::hard_link(&path, scratch.path()).is_ok().then_some(scratch))
     }
 
     fn remove_upload(&self, id: &str) -> Result<(), ObjectError> {
@@ -252,9 +304,4 @@ impl FileObjects {
         };
         remove().map_err(|error: io::Error| trouble("remove an upload", &error))
     }
-}
-
-/// The file of a part. Names of one number sort by age.
-fn file_name(number: u32, tag: &str) -> String {
-    format!("{number:05}-{tag}")
 }

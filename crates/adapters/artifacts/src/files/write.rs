@@ -3,10 +3,12 @@
 //! While one lot of pieces is written and hashed on a thread for blocking work, the next one is
 //! gathered. No thread waits for a slow sender, and no more than two lots are in memory. What was
 //! written is flushed while more comes, so that there is little left to wait for in the end.
+//!
+//! Whoever holds the place of a file holds it until nothing can be written there any more, also
+//! when nobody waits for the file any longer.
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -24,34 +26,46 @@ const LOT_BYTES: usize = 512 * 1024;
 /// How many pieces are gathered before they are written.
 const LOT_PIECES: usize = 4_096;
 /// How much is written before it is flushed.
-const FLUSH_BYTES: u64 = 32 * 1024 * 1024;
+const FLUSH_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Where a file is written.
+pub(crate) trait Place: Send + 'static {
+    /// Opens the file so that the next byte that is written is its first.
+    fn open(&self) -> io::Result<File>;
+}
+
+impl Place for Scratch {
+    fn open(&self) -> io::Result<File> {
+        self.create()
+    }
+}
 
 /// A file that is being written.
 #[derive(Debug)]
-pub(crate) struct FileDraft {
-    tmp: PathBuf,
-    open: Option<(File, Scratch)>,
+pub(crate) struct FileDraft<P> {
+    file: Option<File>,
     hasher: Option<blake3::Hasher>,
     bytes: u64,
     /// How many of them have been flushed, or are on their way.
     flushed: u64,
+    place: P,
 }
 
-/// A file that is safe on the disk but not yet in its place.
+/// A file that is safe on the disk but may not yet have its name.
 #[derive(Debug)]
-pub(crate) struct SyncedFile {
+pub(crate) struct SyncedFile<P> {
     /// Where it is.
-    pub(crate) scratch: Scratch,
+    pub(crate) place: P,
     /// How many bytes it has.
     pub(crate) bytes: u64,
     /// The state of the hash behind them.
     pub(crate) hasher: Option<blake3::Hasher>,
 }
 
-impl FileDraft {
+impl<P: Place> FileDraft<P> {
     /// A draft with this state of the hash before its first byte; without one nothing is hashed.
-    pub(crate) fn new(tmp: &Path, hasher: Option<blake3::Hasher>) -> Self {
-        Self { tmp: tmp.to_owned(), open: None, hasher, bytes: 0, flushed: 0 }
+    pub(crate) fn new(place: P, hasher: Option<blake3::Hasher>) -> Self {
+        Self { file: None, hasher, bytes: 0, flushed: 0, place }
     }
 
     /// Writes some pieces more.
@@ -70,11 +84,10 @@ impl FileDraft {
     }
 
     /// Writes the last pieces and sees to it that all of them survive a crash.
-    pub(crate) fn finish(mut self, pieces: &[Bytes]) -> io::Result<SyncedFile> {
+    pub(crate) fn finish(mut self, pieces: &[Bytes]) -> io::Result<SyncedFile<P>> {
         self.write(pieces)?;
         self.file()?.sync_data()?;
-        let (_, scratch) = self.open.take().ok_or(io::ErrorKind::NotFound)?;
-        Ok(SyncedFile { scratch, bytes: self.bytes, hasher: self.hasher })
+        Ok(SyncedFile { place: self.place, bytes: self.bytes, hasher: self.hasher })
     }
 
     /// A second handle to a file that has enough to be flushed.
@@ -87,15 +100,14 @@ impl FileDraft {
     }
 
     fn file(&mut self) -> io::Result<&mut File> {
-        if self.open.is_none() {
-            let scratch = Scratch::new(&self.tmp)?;
-            self.open = Some((scratch.create()?, scratch));
+        if self.file.is_none() {
+            self.file = Some(self.place.open()?);
         }
-        self.open.as_mut().map(|(file, _)| file).ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.file.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 
-impl SyncedFile {
+impl<P> SyncedFile<P> {
     /// The hash of a file that was hashed from its first byte.
     pub(crate) fn b3(&self) -> Option<B3> {
         self.hasher.as_ref().map(rolling::hash)
@@ -103,13 +115,13 @@ impl SyncedFile {
 }
 
 /// Takes a body of at most `most` bytes. All but its last pieces, which come back, are written.
-pub(crate) async fn receive(
-    draft: FileDraft,
+pub(crate) async fn receive<P: Place>(
+    draft: FileDraft<P>,
     mut body: ByteStream,
     most: u64,
-) -> Result<(FileDraft, Vec<Bytes>), ObjectError> {
+) -> Result<(FileDraft<P>, Vec<Bytes>), ObjectError> {
     let mut here = Some(draft);
-    let mut writing: Option<JoinHandle<io::Result<FileDraft>>> = None;
+    let mut writing: Option<JoinHandle<io::Result<FileDraft<P>>>> = None;
     let mut flushing: Option<JoinHandle<io::Result<()>>> = None;
     let mut left = most;
     loop {

@@ -76,7 +76,7 @@ pub(super) async fn put_part(
     } else {
         stream_part(&shared, &upload, (number, bytes), &body).await?
     };
-    shared.rolling.after(&upload.id, &part, body.hasher());
+    shared.rolling.after(&upload.id, &part, body.hasher(), false);
     shared.replaced.note(&upload.id, &part, &earlier);
     Ok(part)
 }

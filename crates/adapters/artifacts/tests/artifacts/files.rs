@@ -75,6 +75,63 @@ async fn objects_and_uploads_outlive_a_restart() {
 }
 
 #[tokio::test]
+async fn parts_in_order_become_the_object_without_a_copy() {
+    let home = tempfile::tempdir().expect("a folder");
+    let files = FileObjects::open(home.path()).expect("opens");
+    let key = "w/film".to_owned();
+    let id = Arc::clone(&files).begin_upload(key.clone(), "video/mp4".to_owned()).await;
+    let upload = ObjectUpload { key, id: id.expect("begun") };
+    let part = |number, bytes: &'static [u8]| {
+        let (files, upload) = (Arc::clone(&files), upload.clone());
+        let length = bytes.len() as u64;
+        async move { files.put_part(upload, number, length, body(bytes)).await }
+    };
+    part(1, b"one").await.expect("taken");
+    let broken = ObjectError::new(ObjectErrorKind::Interrupted, "broken off");
+    let pieces = [Ok("a longer beginning".into()), Err(broken)];
+    let pieces = stream::iter(pieces).boxed();
+    let refused = Arc::clone(&files).put_part(upload.clone(), 2, 30, pieces).await;
+    assert_eq!(refused.expect_err("broken off").kind, ObjectErrorKind::Interrupted);
+    let whole = home.path().join("uploads").join(&upload.id).join("whole");
+    assert_eq!(fs::metadata(&whole).expect("there").len(), 3, "nothing of it is left");
+    part(2, b"two").await.expect("taken");
+    let written = fs::metadata(&whole).expect("there").ino();
+    let info = Arc::clone(&files).complete_upload(upload, None).await.expect("completed");
+    assert_eq!(info.b3.expect("hashed").as_str(), blake3::hash(b"onetwo").to_hex().as_str());
+    assert_eq!(get(&files, "w/film").await.as_deref(), Some(b"onetwo".as_slice()));
+    let found = all_files(&home.path().join("worlds"));
+    let inodes: Vec<u64> = found.iter().map(|it| fs::metadata(it).expect("there").ino()).collect();
+    assert!(inodes.contains(&written), "it is the very file: {found:?}");
+}
+
+#[tokio::test]
+async fn parts_that_are_not_all_in_order_make_the_same_object() {
+    let home = tempfile::tempdir().expect("a folder");
+    let files = FileObjects::open(home.path()).expect("opens");
+    // Numbers in the order in which they are sent; the last of each number counts.
+    let orders = [[1, 3, 2, 4], [2, 1, 3, 4], [1, 2, 1, 3], [1, 2, 3, 2]];
+    for (case, order) in orders.iter().enumerate() {
+        let key = format!("w/film-{case}");
+        let id = Arc::clone(&files).begin_upload(key.clone(), String::new()).await;
+        let upload = ObjectUpload { key: key.clone(), id: id.expect("begun") };
+        let mut newest = std::collections::BTreeMap::new();
+        for (sent, number) in order.iter().enumerate() {
+            let bytes = format!("{number} sent as {sent};").repeat(sent + 1);
+            let length = bytes.len() as u64;
+            let part = Arc::clone(&files);
+            let part = part.put_part(upload.clone(), *number, length, body(bytes.as_bytes())).await;
+            part.expect("taken");
+            newest.insert(*number, bytes);
+        }
+        let expected: String = newest.into_values().collect();
+        let info = Arc::clone(&files).complete_upload(upload, None).await.expect("completed");
+        let b3 = blake3::hash(expected.as_bytes()).to_hex();
+        assert_eq!(info.b3.expect("hashed").as_str(), b3.as_str(), "{order:?}");
+        assert_eq!(get(&files, &key).await, Some(expected.into_bytes()), "{order:?}");
+    }
+}
+
+#[tokio::test]
 async fn others_can_neither_read_nor_enter() {
     let home = tempfile::tempdir().expect("a folder");
     let root = home.path().join("objects");
@@ -84,7 +141,7 @@ async fn others_can_neither_read_nor_enter() {
     let upload = ObjectUpload { key: "w/x".to_owned(), id: id.expect("begun") };
     Arc::clone(&files).put_part(upload, 1, 1, body(b"x")).await.expect("taken");
     let found = all_files(&root);
-    assert_eq!(found.len(), 4, "{found:?}");
+    assert_eq!(found.len(), 5, "{found:?}");
     for path in found {
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
         assert_eq!(mode(&path), 0o600, "{}", path.display());
@@ -301,10 +358,10 @@ async fn fills_a_small_disk() {
     let bytes = large.len() as u64;
     let refused = Arc::clone(&files).put_part(upload.clone(), 1, bytes, body(&large)).await;
     assert_eq!(refused.expect_err("no room").kind, ObjectErrorKind::Full);
-    // Parts that fit, of which the whole does not.
+    // A part in a file of its own, of which there is no room for a copy.
     let half = &large[..4 * 1024 * 1024];
     let bytes = half.len() as u64;
-    Arc::clone(&files).put_part(upload.clone(), 1, bytes, body(half)).await.expect("taken");
+    Arc::clone(&files).put_part(upload.clone(), 2, bytes, body(half)).await.expect("taken");
     let refused = Arc::clone(&files).complete_upload(upload.clone(), None).await;
     assert_eq!(refused.expect_err("no room").kind, ObjectErrorKind::Full);
     assert_eq!(

@@ -30,22 +30,24 @@ const PARTS_IF: [(&str, &str); 2] = [("conf", "lib/modules"), ("jre", "jre/lib/r
 /// More links than this on one way are a loop.
 const LINKS_MAX: usize = 40;
 
-/// Files and folders that must be readable for the program to begin, as far as they are found.
-/// What is not found is left for the kernel to complain about.
+/// Files and folders that must be readable for the program to begin, and for those that it starts,
+/// as far as they are found. What is not found is left for the kernel to complain about.
 pub(super) fn needed(order: &Order, cwd: &Path, is_shown: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let mut paths = Vec::new();
-    let mut next = find(&order.program, order, cwd);
-    for depth in 0..INTERPRETERS_MAX {
-        let Some(program) = next.filter(|program| is_program(program)) else { break };
-        let Ok(real) = program.canonicalize() else { break };
-        let is_open =
-            is_shown(&real) || SYSTEM.iter().chain(&STORES).any(|dir| real.starts_with(dir));
-        // A script of somebody else's may hold anything; only the owner can name one.
-        if depth > 0 && !is_open && !is_machine_code(&real) {
-            break;
+    for program in [&order.program].into_iter().chain(&order.starts) {
+        let mut next = find(program, order, cwd);
+        for depth in 0..INTERPRETERS_MAX {
+            let Some(program) = next.filter(|program| is_program(program)) else { break };
+            let Ok(real) = program.canonicalize() else { break };
+            let is_open =
+                is_shown(&real) || SYSTEM.iter().chain(&STORES).any(|dir| real.starts_with(dir));
+            // A script of somebody else's may hold anything; only the owner can name one.
+            if depth > 0 && !is_open && !is_machine_code(&real) {
+                break;
+            }
+            add(&program, &real, order, &mut paths);
+            next = interpreter(&program, order, cwd, &mut paths);
         }
-        add(&program, &real, order, &mut paths);
-        next = interpreter(&program, order, cwd, &mut paths);
     }
     paths
 }

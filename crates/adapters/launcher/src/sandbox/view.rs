@@ -17,7 +17,7 @@ use wharf_vocab::SandboxLevel;
 
 use super::programs;
 use super::{ARTIFACTS_DIR, SECRETS_DIR};
-use crate::shim::message::{AtStep, Order, StartFailure, Step};
+use crate::shim::message::{AtStep, Order, StartFailure, StartStep};
 
 /// What the system itself brings; under `standard` all of it is there to read.
 const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
@@ -71,37 +71,37 @@ impl View {
         let mut view = Self { hidden: real_and_named(&fence.hidden), ..Self::default() };
         let strict = fence.level == SandboxLevel::Strict;
         let system = if strict { &LIBRARIES[..] } else { &SYSTEM[..] };
-        view.show_all(system.iter().map(Path::new), Grant::Read).at(Step::Files)?;
+        view.show_all(system.iter().map(Path::new), Grant::Read).at(StartStep::Files)?;
         if !strict || fence.egress.is_some() {
-            view.show_all(CERTIFICATES.iter().map(Path::new), Grant::Read).at(Step::Files)?;
+            view.show_all(CERTIFICATES.iter().map(Path::new), Grant::Read).at(StartStep::Files)?;
         }
         if !strict {
-            view.show_all([Path::new("/etc/alternatives")], Grant::Read).at(Step::Files)?;
+            view.show_all([Path::new("/etc/alternatives")], Grant::Read).at(StartStep::Files)?;
         }
-        view.show_own(&order.cwd, Grant::Read).at(Step::Cwd)?;
+        view.show_own(&order.cwd, Grant::Read).at(StartStep::Cwd)?;
         for path in &order.private_dirs {
-            view.show_own(path, Grant::Write).at(Step::Files)?;
+            view.show_own(path, Grant::Write).at(StartStep::Files)?;
         }
         for path in &order.given_dirs {
-            view.show_own(path, Grant::Read).at(Step::Files)?;
+            view.show_own(path, Grant::Read).at(StartStep::Files)?;
         }
         for path in &fence.read {
-            view.grant(path, Grant::Read).at(Step::Files)?;
+            view.grant(path, Grant::Read).at(StartStep::Files)?;
         }
         for path in &fence.write {
-            view.grant(path, Grant::Write).at(Step::Files)?;
+            view.grant(path, Grant::Write).at(StartStep::Files)?;
         }
         for path in &fence.sockets {
             match open(path) {
                 Err(error) if is_absent(&error) => {}
                 opened => {
-                    opened.at(Step::Files)?;
+                    opened.at(StartStep::Files)?;
                     view.sockets.push(path.clone());
                 }
             }
         }
         for path in programs::needed(order, &order.cwd, |path| view.covers(path)) {
-            view.show_all([path.as_path()], Grant::Read).at(Step::Files)?;
+            view.show_all([path.as_path()], Grant::Read).at(StartStep::Files)?;
         }
         view.add_own(order);
         Ok(view)

@@ -11,11 +11,12 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 
+use tokio::signal::unix::signal;
 use wharf_vocab::SandboxLevel;
 
 use super::handover::Handover;
-use super::message::{AtStep, InitReport, Order, StartFailure, Step, encode};
-use super::refuse;
+use super::message::{AtStep, InitReport, Order, StartFailure, StartStep, encode};
+use super::{APART, refuse};
 
 /// The descriptor under which a program inherits its connection.
 const INHERITED: i32 = 3;
@@ -27,12 +28,27 @@ pub(super) fn main() -> ExitCode {
     let slot = io::stdin().as_fd().try_clone_to_owned();
     let Ok(mut socket) = standard_input_as_socket() else { return refuse() };
     let Ok(slot) = slot else { return refuse() };
+    let is_early = std::env::args_os().nth(3).is_some_and(|word| word == APART);
+    if is_early && heed_signals().is_err() {
+        return refuse();
+    }
     let voice = match enter(&socket, slot) {
         Ok(voice) => voice,
         Err(failure) => InitReport::Failed(failure),
     };
     let _ = encode(&voice).and_then(|line| socket.write_all(&line));
     ExitCode::from(127)
+}
+
+/// Hears signals that the core may have been started to ignore, so that the program does not
+/// inherit that. The warden does it too, but an entry that was made early began before that.
+fn heed_signals() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _entered = runtime.enter();
+    for kind in super::warden::heard() {
+        drop(signal(kind)?);
+    }
+    Ok(())
 }
 
 /// The socket behind standard input, under a descriptor that no program inherits.
@@ -44,10 +60,10 @@ pub(super) fn standard_input_as_socket() -> io::Result<UnixStream> {
 
 /// Does not come back unless it fails or was only to try.
 fn enter(socket: &UnixStream, slot: OwnedFd) -> Result<InitReport, StartFailure> {
-    let handover = Handover::receive(socket).at(Step::Prepare)?;
-    let mut order: Order = handover.read().at(Step::Prepare)?;
-    die_with_the_warden(socket).at(Step::Prepare)?;
-    let inherited = place(handover.connection, slot).at(Step::Prepare)?;
+    let handover = Handover::receive(socket).at(StartStep::Prepare)?;
+    let mut order: Order = handover.read().at(StartStep::Prepare)?;
+    die_with_the_warden(socket).at(StartStep::Prepare)?;
+    let inherited = place(handover.connection, slot).at(StartStep::Prepare)?;
     if let Some(dir) = &order.secrets_dir {
         order.env.insert(SECRETS_VARIABLE.to_owned(), dir.display().to_string());
     }
@@ -61,7 +77,7 @@ fn enter(socket: &UnixStream, slot: OwnedFd) -> Result<InitReport, StartFailure>
         let inherited = (inherited, handover.stdio);
         return super::init::run(socket, &order, inherited, handover.way_in);
     }
-    std::env::set_current_dir(&order.cwd).at(Step::Cwd)?;
+    std::env::set_current_dir(&order.cwd).at(StartStep::Cwd)?;
     let landlock = confine(&order)?;
     if order.fence.trial {
         return Ok(InitReport::Tried { landlock, ids: None });
@@ -91,7 +107,7 @@ pub(super) fn program(order: &Order, stdio: Option<&OwnedFd>) -> io::Result<Comm
 
 pub(super) fn not_begun(order: &Order, error: &io::Error) -> StartFailure {
     let program_exists = order.program.components().count() > 1 && order.program.exists();
-    StartFailure { program_exists, ..StartFailure::new(Step::Exec, error) }
+    StartFailure { program_exists, ..StartFailure::new(StartStep::Exec, error) }
 }
 
 /// Puts the connection where the program expects it. It is the only descriptor that a program
@@ -127,18 +143,18 @@ fn die_with_the_warden(_socket: &UnixStream) -> io::Result<()> {
 #[cfg(target_os = "linux")]
 fn limit(order: &Order) -> Result<(), StartFailure> {
     if let Some(group) = &order.fence.group {
-        crate::group::join(group).at(Step::Limits)?;
+        crate::group::join(group).at(StartStep::Limits)?;
     }
     if order.fence.level == SandboxLevel::None {
         return Ok(());
     }
     let (usage, in_namespaces) = (&order.fence.usage, order.fence.layers.namespaces);
-    crate::sandbox::limits::apply(usage, in_namespaces).at(Step::Limits)?;
+    crate::sandbox::limits::apply(usage, in_namespaces).at(StartStep::Limits)?;
     if in_namespaces {
         // The first process there still has descriptors to pass on.
         return Ok(());
     }
-    crate::sandbox::limits::apply_to_files(usage).at(Step::Limits)
+    crate::sandbox::limits::apply_to_files(usage).at(StartStep::Limits)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -153,18 +169,18 @@ fn confine(order: &Order) -> Result<i32, StartFailure> {
     use crate::sandbox::{seccomp::Filters, view::View};
     let fence = &order.fence;
     if fence.level != SandboxLevel::None {
-        rustix::thread::set_no_new_privs(true).at(Step::Prepare)?;
+        rustix::thread::set_no_new_privs(true).at(StartStep::Prepare)?;
     }
     let mut version = 0;
     if fence.layers.landlock {
-        super::pretend(fence.missing.landlock).at(Step::Landlock)?;
+        super::pretend(fence.missing.landlock).at(StartStep::Landlock)?;
         let ports: Vec<u16> = fence.tcp_port.into_iter().collect();
         let ports = Ports { connect: &ports, listen: fence.listens_on() };
-        version = landlock::confine(&View::of(order)?, ports).at(Step::Landlock)?;
+        version = landlock::confine(&View::of(order)?, ports).at(StartStep::Landlock)?;
     }
     if fence.layers.seccomp {
-        super::pretend(fence.missing.seccomp).at(Step::Seccomp)?;
-        Filters::new(false).and_then(|filters| filters.apply()).at(Step::Seccomp)?;
+        super::pretend(fence.missing.seccomp).at(StartStep::Seccomp)?;
+        Filters::new(false).and_then(|filters| filters.apply()).at(StartStep::Seccomp)?;
     }
     Ok(version)
 }

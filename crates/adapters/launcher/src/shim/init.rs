@@ -23,7 +23,7 @@ use rustix::process::{
 
 use super::enter::{not_begun, program};
 use super::handover::send_with;
-use super::message::{AtStep, InitReport, Order, StartFailure, Step, encode};
+use super::message::{AtStep, InitReport, Order, StartFailure, StartStep, encode};
 use super::pretend;
 use super::program::how;
 use crate::inbound::InboundSocket;
@@ -43,27 +43,33 @@ pub(super) fn run(
     (inherited, stdio): (Option<OwnedFd>, Option<OwnedFd>),
     way_in: Option<OwnedFd>,
 ) -> Result<InitReport, StartFailure> {
-    rustix::thread::set_name(c"wharf-init").at(Step::Prepare)?;
+    rustix::thread::set_name(c"wharf-init").at(StartStep::Prepare)?;
     // It holds the order with all its secrets, and the program may be the same user.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Prepare)?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).at(StartStep::Prepare)?;
     // Whether it worked is seen in trials; elsewhere the watcher must do.
     let ids = order
         .fence
         .ids
         .and_then(|ids| limits::limit_ids(ids).ok().and_then(|()| limits::ids_most()));
-    namespaces::leave_files().at(Step::Namespaces)?;
-    let egress = order.fence.egress.as_deref().map(Egress::hold).transpose().at(Step::Network)?;
+    namespaces::leave_files().at(StartStep::Namespaces)?;
+    let egress =
+        order.fence.egress.as_deref().map(Egress::hold).transpose().at(StartStep::Network)?;
     // Making a network takes the kernel about as long as all the mounts take.
     let (built, network) = thread::scope(|scope| {
         let building = scope.spawn(|| build(order));
         let network = Network::make(order, egress);
         (building.join(), network)
     });
-    let (view, processes) = built.unwrap_or_else(|_| Err(Errno::FAULT).at(Step::Files))?;
+    let (view, processes) = built.unwrap_or_else(|_| Err(Errno::FAULT).at(StartStep::Files))?;
     let Network { proxy_port, passage } = network?;
-    view::open(&order.cwd).and_then(|cwd| Ok(rustix::process::fchdir(cwd)?)).at(Step::Cwd)?;
-    let filters =
-        order.fence.layers.seccomp.then(|| Filters::new(true)).transpose().at(Step::Seccomp)?;
+    view::open(&order.cwd).and_then(|cwd| Ok(rustix::process::fchdir(cwd)?)).at(StartStep::Cwd)?;
+    let filters = order
+        .fence
+        .layers
+        .seccomp
+        .then(|| Filters::new(true))
+        .transpose()
+        .at(StartStep::Seccomp)?;
     let filters = filters.as_ref();
     let start = ProgramStart {
         order,
@@ -76,7 +82,7 @@ pub(super) fn run(
     };
     // What a thread puts on, only it and its children wear.
     let started = thread::scope(|scope| scope.spawn(|| start.run()).join());
-    let started = started.unwrap_or_else(|_| Err(Errno::FAULT).at(Step::Prepare))?;
+    let started = started.unwrap_or_else(|_| Err(Errno::FAULT).at(StartStep::Prepare))?;
     drop((inherited, stdio));
     let pid = match started {
         StartedProgram::Program(pid) => pid,
@@ -86,14 +92,14 @@ pub(super) fn run(
     let way_in = way_in.zip(order.fence.listens_on());
     let way_in = way_in.map(|(socket, port)| InboundSocket::new(socket, port));
     settle(filters, passage, way_in)?;
-    let never = stay(socket, pid).at(Step::Prepare)?;
+    let never = stay(socket, pid).at(StartStep::Prepare)?;
     match never {}
 }
 
 /// Makes what the program sees of files and processes.
 fn build(order: &Order) -> Result<(View, OwnedFd), StartFailure> {
     let view = View::of(order)?;
-    let processes = root::build(&view, order).at(Step::Files)?;
+    let processes = root::build(&view, order).at(StartStep::Files)?;
     Ok((view, processes))
 }
 
@@ -107,12 +113,12 @@ impl Network {
     /// Makes it, in a namespace of this thread's own unless the program must share the machine's.
     fn make(order: &Order, egress: Option<Egress>) -> Result<Self, StartFailure> {
         let own = order.fence.tcp_port.is_none();
-        namespaces::leave_others(own).at(Step::Namespaces)?;
+        namespaces::leave_others(own).at(StartStep::Namespaces)?;
         if own && (egress.is_some() || order.fence.inbound.is_some()) {
-            raise_loopback().at(Step::Network)?;
+            raise_loopback().at(StartStep::Network)?;
         }
         let Some(egress) = egress else { return Ok(Self { proxy_port: None, passage: None }) };
-        let (port, passage) = egress.listen().at(Step::Network)?;
+        let (port, passage) = egress.listen().at(StartStep::Network)?;
         Ok(Self { proxy_port: Some(port), passage: Some(passage) })
     }
 }
@@ -140,22 +146,22 @@ impl ProgramStart<'_> {
     /// Fences this thread in and starts the program from it.
     fn run(&self) -> Result<StartedProgram, StartFailure> {
         let fence = &self.order.fence;
-        namespaces::give_up_privileges().at(Step::Namespaces)?;
+        namespaces::give_up_privileges().at(StartStep::Namespaces)?;
         let mut landlock = 0;
         if fence.layers.landlock {
-            pretend(fence.missing.landlock).at(Step::Landlock)?;
+            pretend(fence.missing.landlock).at(StartStep::Landlock)?;
             let ports: Vec<u16> = fence.tcp_port.into_iter().chain(self.proxy_port).collect();
             let ports = Ports { connect: &ports, listen: fence.listens_on() };
-            landlock = landlock::confine(self.view, ports).at(Step::Landlock)?;
+            landlock = landlock::confine(self.view, ports).at(StartStep::Landlock)?;
         }
         if let Some(filters) = self.filters {
-            pretend(fence.missing.seccomp).at(Step::Seccomp)?;
-            filters.apply().at(Step::Seccomp)?;
+            pretend(fence.missing.seccomp).at(StartStep::Seccomp)?;
+            filters.apply().at(StartStep::Seccomp)?;
         }
         if fence.trial {
             return Ok(StartedProgram::Nothing { landlock });
         }
-        let mut program = program(self.order, self.stdio).at(Step::Prepare)?;
+        let mut program = program(self.order, self.stdio).at(StartStep::Prepare)?;
         if let Some(port) = self.proxy_port {
             let address = format!("http://127.0.0.1:{port}");
             for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
@@ -165,12 +171,12 @@ impl ProgramStart<'_> {
         // From these the warden learns what the program's processes use up.
         encode(&InitReport::Built)
             .and_then(|line| send_with(self.socket, &line, &[self.processes.as_fd()]))
-            .at(Step::Prepare)?;
-        limits::apply_to_files(&fence.usage).at(Step::Limits)?;
+            .at(StartStep::Prepare)?;
+        limits::apply_to_files(&fence.usage).at(StartStep::Limits)?;
         let child = program.process_group(0).spawn();
         let child = child.map_err(|error| not_begun(self.order, &error))?;
         let pid = Pid::from_child(&child);
-        self.tell(pid).at(Step::Prepare)?;
+        self.tell(pid).at(StartStep::Prepare)?;
         Ok(StartedProgram::Program(pid))
     }
 
@@ -195,10 +201,10 @@ fn settle(
     passage: Option<Passage>,
     way_in: Option<InboundSocket>,
 ) -> Result<(), StartFailure> {
-    namespaces::give_up_privileges().at(Step::Namespaces)?;
-    filters.map_or(Ok(()), Filters::apply).at(Step::Seccomp)?;
-    passage.map_or(Ok(()), Passage::open).at(Step::Network)?;
-    way_in.map_or(Ok(()), InboundSocket::open).at(Step::Network)
+    namespaces::give_up_privileges().at(StartStep::Namespaces)?;
+    filters.map_or(Ok(()), Filters::apply).at(StartStep::Seccomp)?;
+    passage.map_or(Ok(()), Passage::open).at(StartStep::Network)?;
+    way_in.map_or(Ok(()), InboundSocket::open).at(StartStep::Network)
 }
 
 fn stay(socket: &UnixStream, program: Pid) -> io::Result<Infallible> {

@@ -29,6 +29,8 @@ pub(crate) struct Order {
     pub(crate) private_dirs: Vec<PathBuf>,
     /// Directories that the core fills for it, to be read.
     pub(crate) given_dirs: Vec<PathBuf>,
+    /// Other programs that it starts.
+    pub(crate) starts: Vec<PathBuf>,
     /// The secrets it gets, by name.
     pub(crate) secrets: BTreeMap<String, Vec<u8>>,
     /// Where the core has put them, if the program has no files of its own to see them in.
@@ -132,7 +134,7 @@ pub(crate) enum ProgramExit {
 /// Why a program could not be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StartFailure {
-    pub(crate) step: Step,
+    pub(crate) step: StartStep,
     pub(crate) errno: Option<i32>,
     /// Whether the program's file is there, as seen from the working directory.
     #[serde(default)]
@@ -142,7 +144,7 @@ pub(crate) struct StartFailure {
 /// What was being done when a start failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Step {
+pub(crate) enum StartStep {
     /// Reading the order, or getting ready to become the program.
     Prepare,
     /// Setting what it may use up.
@@ -163,7 +165,7 @@ pub(crate) enum Step {
     Exec,
 }
 
-impl Step {
+impl StartStep {
     /// Whether it is a layer of the fence.
     pub(crate) fn is_of_the_fence(self) -> bool {
         !matches!(self, Self::Prepare | Self::Cwd | Self::Exec)
@@ -186,18 +188,18 @@ impl Step {
 }
 
 impl StartFailure {
-    pub(crate) fn new(step: Step, error: &io::Error) -> Self {
+    pub(crate) fn new(step: StartStep, error: &io::Error) -> Self {
         Self { step, errno: error.raw_os_error(), program_exists: false }
     }
 }
 
 /// Says at which step an operation of the system failed.
 pub(crate) trait AtStep<T> {
-    fn at(self, step: Step) -> Result<T, StartFailure>;
+    fn at(self, step: StartStep) -> Result<T, StartFailure>;
 }
 
 impl<T, E: Into<io::Error>> AtStep<T> for Result<T, E> {
-    fn at(self, step: Step) -> Result<T, StartFailure> {
+    fn at(self, step: StartStep) -> Result<T, StartFailure> {
         self.map_err(|error| StartFailure::new(step, &error.into()))
     }
 }

@@ -9,7 +9,8 @@
 //! from its standard input, a socket. The warden starts [`enter`], which dresses itself (dies
 //! with the warden, may gain no privileges, leaves no core dump) and becomes the program, or, with
 //! namespaces, the [`init`] that starts the program. Neither arguments nor environment of these
-//! steps carry anything of the order.
+//! steps carry anything of the order. With namespaces, the warden makes those of users and
+//! processes and starts [`enter`] before it has the order, so that both are there when it comes.
 //!
 //! What it cannot do: a warden that is killed with SIGKILL kills nothing any more. With namespaces
 //! the kernel then kills all of it. Without, the program dies with the warden, and the core kills
@@ -32,6 +33,9 @@ pub const WORD: &str = "__shim";
 
 /// The argument after it that asks for the last step.
 const ENTER: &str = "enter";
+/// The argument after it that says that the program is to run in namespaces. They are made, and the
+/// last step is begun, before there is an order.
+pub(crate) const APART: &str = "apart";
 
 /// Whether this process was started to be a shim.
 #[must_use]
@@ -44,7 +48,8 @@ pub fn is_asked_for() -> bool {
 #[must_use]
 pub fn main() -> ExitCode {
     match std::env::args_os().nth(2) {
-        None => warden::main(),
+        None => warden::main(false),
+        Some(step) if step == APART => warden::main(true),
         Some(step) if step == ENTER => enter::main(),
         Some(_) => refuse(),
     }

@@ -14,12 +14,36 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 
 use super::handover::{Handover, receive_with};
-use super::message::{InitReport, ProgramExit, StartFailure, Step};
-use super::{ENTER, WORD, own_program};
+use super::message::{InitReport, ProgramExit, StartFailure, StartStep};
+use super::{APART, ENTER, WORD, own_program};
 use crate::tree::{self, own_pid};
 
 /// More than a process ever says before it is read.
 const SAID_BYTES_MAX: usize = 64 * 1024;
+
+/// The last step of a launch, which waits for its order.
+#[derive(Debug)]
+pub(super) struct Entry {
+    child: Pid,
+    socket: StdUnixStream,
+}
+
+impl Entry {
+    /// Starts it, early if the warden has no order yet. It dies when this is dropped, because nobody
+    /// can give it an order any more.
+    pub(super) fn start(early: bool) -> io::Result<Self> {
+        let (socket, theirs) = StdUnixStream::pair()?;
+        // The command goes at the end of the statement, and with it our end of their socket.
+        let child = Command::new(own_program()?)
+            .arg0("wharf")
+            .args([WORD, ENTER].into_iter().chain(early.then_some(APART)))
+            .env_clear()
+            .stdin(OwnedFd::from(theirs))
+            .process_group(0)
+            .spawn()?;
+        Ok(Self { child: Pid::from_child(&child), socket })
+    }
+}
 
 /// What became known of the program.
 #[derive(Debug)]
@@ -58,25 +82,18 @@ pub(super) struct Program {
 }
 
 impl Program {
-    pub(super) fn start(handover: Handover, in_namespace: bool) -> io::Result<Self> {
-        let (ours, theirs) = StdUnixStream::pair()?;
-        ours.set_nonblocking(true)?;
-        handover.send(&ours)?;
+    /// Starts it from an entry that waits in a namespace, or from a new one.
+    pub(super) fn start(handover: Handover, waiting: Option<Entry>) -> io::Result<Self> {
+        let in_namespace = waiting.is_some();
+        let Entry { child, socket } = waiting.map_or_else(|| Entry::start(false), Ok)?;
+        socket.set_nonblocking(true)?;
+        handover.send(&socket)?;
         drop(handover);
-        // The command goes at the end of the statement, and with it our end of their socket.
-        let child = Command::new(own_program()?)
-            .arg0("wharf")
-            .args([WORD, ENTER])
-            .env_clear()
-            .stdin(OwnedFd::from(theirs))
-            .process_group(0)
-            .spawn()?;
-        let child = Pid::from_child(&child);
         Ok(Self {
             child,
             in_namespace,
             pid: child,
-            socket: Some(UnixStream::from_std(ours)?),
+            socket: Some(UnixStream::from_std(socket)?),
             said: Vec::new(),
             descriptors: Vec::new(),
             processes: None,
@@ -129,7 +146,7 @@ impl Program {
                 News::Started
             }
             (false, true) => News::Failed(StartFailure {
-                step: Step::Prepare,
+                step: StartStep::Prepare,
                 errno: None,
                 program_exists: false,
             }),
@@ -153,7 +170,7 @@ impl Program {
                     self.started = true;
                     News::Started
                 }
-                Err(error) => News::Failed(StartFailure::new(Step::Prepare, &error)),
+                Err(error) => News::Failed(StartFailure::new(StartStep::Prepare, &error)),
             },
             InitReport::Failed(failure) => News::Failed(failure),
             InitReport::Tried { landlock, ids } => News::Tried { landlock, ids },

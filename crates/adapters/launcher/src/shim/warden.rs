@@ -20,10 +20,10 @@ use wharf_vocab::limits::SWEEP_MS;
 use super::enter::standard_input_as_socket;
 use super::handover::Handover;
 use super::message::{
-    AtStep, Order, ProgramExit, ShimCommand, ShimInbox, ShimReport, StartFailure, Step, send,
+    AtStep, Order, ProgramExit, ShimCommand, ShimInbox, ShimReport, StartFailure, StartStep, send,
 };
 use super::meter::{HeldMeter, Meter, needs_eye};
-use super::program::{News, Program};
+use super::program::{Entry, News, Program};
 use super::{complain, refuse};
 use crate::group;
 use crate::inbound::InboundSocket;
@@ -36,16 +36,23 @@ const BETWEEN_ROUNDS: Duration = Duration::from_millis(20);
 /// How long the kernel may take to kill everything at once before it is done one by one.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
-pub(super) fn main() -> ExitCode {
+/// With `apart`, the program of the order is to run in namespaces.
+pub(super) fn main(apart: bool) -> ExitCode {
     let Ok(control) = standard_input_as_socket() else { return refuse() };
     // What the core has open without the close-on-exec mark, or inherited itself, goes no further.
     close_fds::set_fds_cloexec(3, &[]);
     // The link to our own program gives the process a name that says nothing.
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::set_name(c"wharf-shim");
+    // Nothing typed at the core's terminal ends the program, or what becomes it.
+    if let Err(error) = setsid() {
+        complain(&format!("The shim failed: {error}"));
+        return ExitCode::FAILURE;
+    }
+    let ahead = apart.then(go_apart);
     // A core that is gone before it gave an order needs no answer.
     let Ok(handover) = Handover::receive(&control) else { return refuse() };
-    let prepared = prepare(&handover);
+    let prepared = prepare(&handover, ahead);
     let ended = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -59,33 +66,60 @@ pub(super) fn main() -> ExitCode {
     }
 }
 
+/// What a program in namespaces needs, made before its order is there.
+type Ahead = Result<(HeldMeter, Entry), StartFailure>;
+
+/// Makes the namespaces of users and processes and begins the last step in them.
+#[cfg(target_os = "linux")]
+fn go_apart() -> Ahead {
+    crate::sandbox::namespaces::leave_users().at(StartStep::Namespaces)?;
+    // It needs our privileges over what is in there, and later it could not begin.
+    let eye = HeldMeter::open();
+    crate::sandbox::namespaces::leave_processes().at(StartStep::Namespaces)?;
+    Ok((eye, Entry::start(true).at(StartStep::Prepare)?))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn go_apart() -> Ahead {
+    Err(io::Error::from(io::ErrorKind::Unsupported)).at(StartStep::Namespaces)
+}
+
+/// An order, and what is there for it before there is a runtime.
+struct Prepared {
+    order: Order,
+    eye: Option<HeldMeter>,
+    /// Waits in its namespaces, if the program is to run in some.
+    entry: Option<Entry>,
+}
+
 /// Reads the order, and does of it what must be done before there is a runtime.
-fn prepare(handover: &Handover) -> Result<(Order, Option<HeldMeter>), StartFailure> {
-    let order: Order = handover.read().at(Step::Prepare)?;
-    #[cfg(target_os = "linux")]
-    if order.fence.layers.namespaces {
-        super::pretend(order.fence.missing.namespaces).at(Step::Namespaces)?;
-        crate::sandbox::namespaces::leave_users().at(Step::Namespaces)?;
-        // It needs our privileges over what is in there, and later it could not begin.
-        let eye = needs_eye(&order).then(HeldMeter::open);
-        crate::sandbox::namespaces::leave_processes().at(Step::Namespaces)?;
-        return Ok((order, eye));
-    }
-    let eye = needs_eye(&order).then(HeldMeter::open);
-    Ok((order, eye))
+fn prepare(handover: &Handover, ahead: Option<Ahead>) -> Result<Prepared, StartFailure> {
+    let order: Order = handover.read().at(StartStep::Prepare)?;
+    let (open, entry) = if order.fence.layers.namespaces {
+        #[cfg(target_os = "linux")]
+        super::pretend(order.fence.missing.namespaces).at(StartStep::Namespaces)?;
+        // The core asks for namespaces when it starts us.
+        let missing = || Err(io::Error::from(io::ErrorKind::NotFound)).at(StartStep::Prepare);
+        let (eye, entry) = ahead.unwrap_or_else(missing)?;
+        (Some(eye), Some(entry))
+    } else {
+        (None, None)
+    };
+    let eye = needs_eye(&order).then(|| open.unwrap_or_else(HeldMeter::open));
+    Ok(Prepared { order, eye, entry })
 }
 
 async fn run(
     control: StdUnixStream,
     mut handover: Handover,
-    prepared: Result<(Order, Option<HeldMeter>), StartFailure>,
+    prepared: Result<Prepared, StartFailure>,
 ) -> io::Result<()> {
     control.set_nonblocking(true)?;
     let (inbox, mut reports) = UnixStream::from_std(control)?.into_split();
     let inbox = ShimInbox::new(inbox);
     let alarms = Alarms::set()?;
     stand_apart()?;
-    let (order, eye) = match prepared {
+    let Prepared { order, eye, entry } = match prepared {
         Ok(prepared) => prepared,
         Err(failure) => {
             tell(&mut reports, &ShimReport::Failed(failure)).await;
@@ -98,14 +132,14 @@ async fn run(
         // The program's network is ours.
         tokio::spawn(InboundSocket::new(socket, port).serve());
     }
-    let report = match Program::start(handover, order.fence.layers.namespaces) {
+    let report = match Program::start(handover, entry) {
         Ok(program) => {
             let grace = Duration::from_millis(order.grace_ms);
             let meter = None;
             let warden = Warden { order, program, inbox, alarms, grace, kill_at: None, meter, eye };
             warden.watch(&mut reports).await
         }
-        Err(error) => ShimReport::Failed(StartFailure::new(Step::Prepare, &error)),
+        Err(error) => ShimReport::Failed(StartFailure::new(StartStep::Prepare, &error)),
     };
     tell(&mut reports, &report).await;
     Ok(())
@@ -116,10 +150,8 @@ async fn tell(reports: &mut OwnedWriteHalf, report: &ShimReport) {
     let _ = timeout(REPORT, send(reports, report)).await;
 }
 
-/// Leaves the core's session, so that nothing typed at its terminal ends the program, and becomes
-/// the heir of every orphan below.
+/// Becomes the heir of every orphan below, and hears of the end of the core's spawner.
 fn stand_apart() -> io::Result<()> {
-    setsid()?;
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{set_child_subreaper, set_parent_process_death_signal};
@@ -146,15 +178,28 @@ impl Alarms {
     /// What is heard here is no signal that the program inherits as ignored, as it would below a
     /// core that was started with `nohup` or in the background.
     fn set() -> io::Result<Self> {
+        let [child, terminate, interrupt, hangup, quit, orphaned] = heard().map(signal);
         Ok(Self {
-            child: signal(SignalKind::child())?,
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
-            quit: signal(SignalKind::quit())?,
-            orphaned: signal(SignalKind::user_defined2())?,
+            child: child?,
+            terminate: terminate?,
+            interrupt: interrupt?,
+            hangup: hangup?,
+            quit: quit?,
+            orphaned: orphaned?,
         })
     }
+}
+
+/// The signals that a shim hears: those of [`Alarms`], in their order.
+pub(super) fn heard() -> [SignalKind; 6] {
+    [
+        SignalKind::child(),
+        SignalKind::terminate(),
+        SignalKind::interrupt(),
+        SignalKind::hangup(),
+        SignalKind::quit(),
+        SignalKind::user_defined2(),
+    ]
 }
 
 /// What a warden has to act on.

@@ -255,9 +255,10 @@ async fn a_shim_that_cannot_be_started_is_an_error_and_not_a_hang() {
 
 #[test]
 fn the_hidden_word_typed_by_hand_is_refused() {
-    for args in [&["__shim"][..], &["__shim", "enter"], &["__shim", "nonsense"]] {
+    let words = [None, Some("apart"), Some("enter"), Some("nonsense")];
+    for args in words.map(|word| ["__shim"].into_iter().chain(word).collect::<Vec<_>>()) {
         let output = std::process::Command::new(PROBE)
-            .args(args)
+            .args(&args)
             .stdin(std::process::Stdio::null())
             .output()
             .expect("runs");

@@ -25,7 +25,7 @@ pub(crate) use costs::costs;
 pub(crate) use files::{all_files, files, is_here, trace, usage};
 pub(crate) use runs::{count_runs, runs};
 pub(crate) use stats::run_stats;
-pub(crate) use streams::{history, load, load_open};
+pub(crate) use streams::{closed, history, load, load_open, open_children};
 
 use crate::error::from_postgres;
 use crate::number::first_position;

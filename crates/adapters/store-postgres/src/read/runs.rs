@@ -72,6 +72,15 @@ pub(super) fn is_within(within: &Rights, world: &str, tool: &str) -> bool {
         && ToolId::new(tool).is_ok_and(|tool| within.check_tool(&tool).is_ok())
 }
 
+/// Where a search looks, in lower case.
+const SEARCHED: [&str; 5] = [
+    "lower(s.key)",
+    "lower(s.tool)",
+    "lower(s.correlation)",
+    "lower(s.error_code)",
+    "s.error_text",
+];
+
 /// A list's statement and what is bound to it.
 struct Statement {
     sql: String,
@@ -126,6 +135,9 @@ impl Statement {
         if query.over_hold {
             list.sql.push_str(" AND s.over_hold");
         }
+        if query.paid {
+            list.sql.push_str(" AND s.cost > 0");
+        }
         if let Some(code) = &query.error {
             match code.strip_suffix('*') {
                 Some(begin) => list.begins_with("s.error_code", begin),
@@ -133,21 +145,10 @@ impl Statement {
             }
         }
         if let Some(text) = &query.error_text {
-            let text = to_text(&text.to_ascii_lowercase()).into_owned();
-            list.values.push(Box::new(text));
-            list.sql.push_str(&format!(" AND strpos(s.error_text, ${}) > 0", list.values.len()));
+            list.says(text, &["s.error_text"]);
         }
         if let Some(text) = &query.text {
-            list.values.push(Box::new(to_text(&text.to_ascii_lowercase()).into_owned()));
-            let says = |what: &str| format!("strpos({what}, ${}) > 0", list.values.len());
-            let says = [
-                says("lower(s.key)"),
-                says("lower(s.tool)"),
-                says("lower(s.correlation)"),
-                says("lower(s.error_code)"),
-                says("s.error_text"),
-            ];
-            list.sql.push_str(&format!(" AND ({})", says.join(" OR ")));
+            list.says(text, &SEARCHED);
         }
         for (moment, compared) in [(query.since, ">="), (query.until, "<")] {
             if let Some(moment) = moment {
@@ -162,6 +163,15 @@ impl Statement {
     fn narrow(&mut self, condition: &str, value: impl ToSql + Sync + Send + 'static) {
         self.values.push(Box::new(value));
         self.sql.push_str(&format!(" AND {condition}{}", self.values.len()));
+    }
+
+    /// One of these has the text in it, in whatever case.
+    fn says(&mut self, text: &str, columns: &[&str]) {
+        self.values.push(Box::new(to_text(&text.to_ascii_lowercase()).into_owned()));
+        let number = self.values.len();
+        let says = columns.iter().map(|column| format!("strpos({column}, ${number}) > 0"));
+        let says = says.collect::<Vec<_>>().join(" OR ");
+        self.sql.push_str(&format!(" AND ({says})"));
     }
 
     fn begins_with(&mut self, column: &str, beginning: &str) {

@@ -4,7 +4,7 @@ use futures::TryStreamExt as _;
 use tokio_postgres::Row;
 use wharf_domain::{Entry, Progress};
 use wharf_ports::{History, HistoryItem, HistoryRecord, StoreError};
-use wharf_vocab::{Seq, ShardId, StreamId, StreamKind, Timestamp};
+use wharf_vocab::{RunKey, Seq, ShardId, StreamId, StreamKind, Timestamp};
 
 use super::Reader;
 use crate::error::{corrupt, from_journal, from_postgres};
@@ -86,6 +86,53 @@ pub(crate) async fn load_open(
         }
     }
     Ok(found)
+}
+
+/// Some streams of a kind that are not open.
+pub(crate) async fn closed(
+    reader: Reader,
+    kind: StreamKind,
+    limit: usize,
+) -> Result<Vec<StreamId>, StoreError> {
+    let sql = "SELECT found.key FROM generate_series(0, 255) AS every (shard), LATERAL (
+                   SELECT s.key FROM streams AS s
+                   WHERE s.shard = every.shard AND s.kind = $1 AND NOT EXISTS (
+                       SELECT FROM opens AS o
+                       WHERE o.shard = s.shard AND o.kind = s.kind AND o.stream = s.id)
+                   LIMIT $2) AS found
+               LIMIT $2";
+    let rows = reader.get().await?.query(sql, &[&kind.as_str(), &clamp_len(limit)]).await?;
+    let key = |row: &tokio_postgres::Row| stream_id(kind, row.try_get(0).map_err(from_postgres)?);
+    rows.iter().map(key).collect()
+}
+
+/// The open runs whose parents belong to these shards, each behind its parent.
+pub(crate) async fn open_children(
+    reader: Reader,
+    parents: Vec<ShardId>,
+) -> Result<Vec<(RunKey, RunKey)>, StoreError> {
+    let sql = "SELECT s.parent, s.key
+               FROM opens AS o
+               JOIN streams AS s ON s.shard = o.shard AND s.id = o.stream
+               WHERE o.kind = $1 AND s.parent IS NOT NULL";
+    let mut client = reader.get().await?;
+    let mut found = Vec::new();
+    for row in client.query(sql, &[&StreamKind::Run.as_str()]).await? {
+        let [parent, child]: [&str; 2] =
+            [row.try_get(0).map_err(from_postgres)?, row.try_get(1).map_err(from_postgres)?];
+        let parent = run_key(parent)?;
+        if parents.contains(&parent.shard()) {
+            found.push((parent, run_key(child)?));
+        }
+    }
+    Ok(found)
+}
+
+fn run_key(key: &str) -> Result<RunKey, StoreError> {
+    match stream_id(StreamKind::Run, key)? {
+        StreamId::Run(key) => Ok(key),
+        _ => Err(corrupt(format!("{key:?} is not the name of a run"))),
+    }
 }
 
 /// Entries and progress behind `after`, until `limit` is reached and a commit is complete.

@@ -6,13 +6,13 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Statement};
 use wharf_domain::ArtifactOp;
 use wharf_journal::audit::Sealer;
-use wharf_ports::plan::Class;
+use wharf_ports::plan::{Class, PreparedRun};
 use wharf_vocab::limits::PRICES_PER_TOOL_MAX;
-use wharf_vocab::{B3, RunId, ShardId};
+use wharf_vocab::{B3, RunId, ShardId, Timestamp};
 
 use super::statements::Statements;
-use super::writes::{Decided, StreamWrite};
-use crate::number::{Whole, clamp, clamp_len, to_text};
+use super::writes::{Decided, StreamWrite, Writes};
+use crate::number::{Whole, clamp, clamp_len, month_of, to_text};
 
 type PgResult<T> = Result<T, tokio_postgres::Error>;
 
@@ -20,12 +20,12 @@ type PgResult<T> = Result<T, tokio_postgres::Error>;
 pub(super) type Value = Box<dyn ToSql + Sync + Send>;
 
 /// A statement that is about to leave.
-pub(super) struct Step {
+pub(super) struct BoundStatement {
     pub(super) statement: Statement,
     pub(super) values: Vec<Value>,
 }
 
-impl Step {
+impl BoundStatement {
     pub(super) fn new(statement: &Statement, values: Vec<Value>) -> Self {
         Self { statement: statement.clone(), values }
     }
@@ -61,7 +61,12 @@ fn owned(text: &str) -> String {
 
 impl Statements {
     /// What a group has to write; nothing for what it has nothing of.
-    pub(super) fn writes(&self, decided: &Decided<'_>, sealer: &Sealer, base: i64) -> Vec<Step> {
+    pub(super) fn writes(
+        &self,
+        decided: &Decided<'_>,
+        sealer: &Sealer,
+        base: i64,
+    ) -> Vec<BoundStatement> {
         let mut steps = vec![self.shards_step(decided, sealer)];
         let writes = &decided.writes;
         if !writes.claims.is_empty() {
@@ -72,7 +77,7 @@ impl Statements {
                 column(all(), |(_, (value, _))| owned(value)),
                 column(all(), |(_, (_, stream))| *stream),
             ];
-            steps.push(Step::new(&self.claims, values));
+            steps.push(BoundStatement::new(&self.claims, values));
         }
         self.add_money(decided, &mut steps);
         self.add_streams(decided, base, &mut steps);
@@ -87,7 +92,7 @@ impl Statements {
                 column(all(), |row| clamp(row.no)),
                 column(all(), |row| row.body.to_vec()),
             ];
-            steps.push(Step::new(&self.journal, values));
+            steps.push(BoundStatement::new(&self.journal, values));
         }
         if !writes.shortened.is_empty() {
             let all = || writes.shortened.iter();
@@ -96,14 +101,15 @@ impl Statements {
                 column(all(), |row| row.1),
                 column(all(), |row| row.2.clone()),
             ];
-            steps.push(Step::new(&self.shortened, values));
+            steps.push(BoundStatement::new(&self.shortened, values));
         }
         self.add_audit(decided, base, &mut steps);
+        self.add_uses(decided, &mut steps);
         self.add_files(decided, base, &mut steps);
         steps
     }
 
-    fn shards_step(&self, decided: &Decided<'_>, sealer: &Sealer) -> Step {
+    fn shards_step(&self, decided: &Decided<'_>, sealer: &Sealer) -> BoundStatement {
         let known = &decided.view.known.shards;
         let all: Vec<_> = decided
             .writes
@@ -122,11 +128,12 @@ impl Statements {
             column(&all, |(.., head)| clamp(head.n)),
             column(&all, |(.., head)| head.mac.to_vec()),
             column(&all, |(.., head)| head.sig.to_vec()),
+            column(&all, |(_, before, ..)| clamp(before.commit_no)),
         ];
-        Step::new(&self.shards, values)
+        BoundStatement::new(&self.shards, values)
     }
 
-    fn add_streams(&self, decided: &Decided<'_>, base: i64, steps: &mut Vec<Step>) {
+    fn add_streams(&self, decided: &Decided<'_>, base: i64, steps: &mut Vec<BoundStatement>) {
         let all = &decided.writes.streams;
         let made: Vec<_> = all.iter().filter(|(_, it)| it.before.is_none()).collect();
         if !made.is_empty() {
@@ -152,11 +159,11 @@ impl Statements {
                 column(&changed, |(_, it, _)| error(it).map(|(code, _)| owned(&code))),
                 column(&changed, |(_, it, _)| error(it).map(|(_, text)| owned(&text))),
             ];
-            steps.push(Step::new(&self.streams, values));
+            steps.push(BoundStatement::new(&self.streams, values));
         }
         if !decided.writes.unsealed.is_empty() {
             let values = vec![Box::new(decided.writes.unsealed.clone()) as Value];
-            steps.push(Step::new(&self.withheld, values));
+            steps.push(BoundStatement::new(&self.withheld, values));
         }
         let was_open = |it: &StreamWrite<'_>| it.before.is_some_and(|before| before.open);
         let mut lists = |statement, wanted: &dyn Fn(&StreamWrite<'_>) -> bool| {
@@ -167,22 +174,22 @@ impl Statements {
                     column(&all, |(_, it)| it.stream.kind().as_str()),
                     column(&all, |(id, _)| **id),
                 ];
-                steps.push(Step::new(statement, values));
+                steps.push(BoundStatement::new(statement, values));
             }
         };
         lists(&self.opened, &|it| it.open && !was_open(it));
         lists(&self.closed, &|it| !it.open && was_open(it));
-        let told: Vec<_> = all.iter().filter(|(_, it)| is_remarkable(it)).collect();
+        let told: Vec<_> = all.iter().filter(|(_, it)| it.run.is_some_and(is_remarkable)).collect();
         if !told.is_empty() {
             let values = vec![
                 column(&told, |(_, it)| shard_number(it.stream.shard())),
                 column(&told, |(id, _)| **id),
             ];
-            steps.push(Step::new(&self.remarkable, values));
+            steps.push(BoundStatement::new(&self.remarkable, values));
         }
     }
 
-    fn new_streams_step(&self, made: &[(&i64, &StreamWrite<'_>)], base: i64) -> Step {
+    fn new_streams_step(&self, made: &[(&i64, &StreamWrite<'_>)], base: i64) -> BoundStatement {
         let run = |it: &StreamWrite<'_>| it.run.is_some();
         let world = |it: &StreamWrite<'_>| {
             let (world, _) = it.key.split_once('/').filter(|_| run(it))?;
@@ -216,10 +223,10 @@ impl Statements {
             }),
             column(made, |(_, it)| it.sealed.map(ToString::to_string)),
         ];
-        Step::new(&self.new_streams, values)
+        BoundStatement::new(&self.new_streams, values)
     }
 
-    fn add_money(&self, decided: &Decided<'_>, steps: &mut Vec<Step>) {
+    fn add_money(&self, decided: &Decided<'_>, steps: &mut Vec<BoundStatement>) {
         let (writes, known) = (&decided.writes, &decided.view.known);
         for (statement, wanted) in [(&self.new_accounts, false), (&self.accounts, true)] {
             let all: Vec<_> = writes
@@ -236,7 +243,7 @@ impl Statements {
                     column(&all, |(_, it)| Whole::from(it.held)),
                     column(&all, |(_, it)| Whole::from(it.spent)),
                 ];
-                steps.push(Step::new(statement, values));
+                steps.push(BoundStatement::new(statement, values));
             }
         }
         let holds = || writes.holds.iter().map(|(id, write)| (id, write, known.holds.get(id)));
@@ -252,7 +259,7 @@ impl Statements {
                 column(&taken, |(.., now)| Whole::from(now.amount)),
                 column(&taken, |(.., now)| Whole::from(now.reported)),
             ];
-            steps.push(Step::new(&self.taken_holds, values));
+            steps.push(BoundStatement::new(&self.taken_holds, values));
         }
         let grown: Vec<_> = holds()
             .filter(|(_, write, _)| write.was_there && !write.taken)
@@ -264,14 +271,14 @@ impl Statements {
                 column(&grown, |(_, now)| Whole::from(now.amount)),
                 column(&grown, |(_, now)| Whole::from(now.reported)),
             ];
-            steps.push(Step::new(&self.grown_holds, values));
+            steps.push(BoundStatement::new(&self.grown_holds, values));
         }
         let ended: Vec<String> = holds()
             .filter(|(_, write, now)| write.was_there && now.is_none())
             .map(|(id, ..)| id.as_str().to_owned())
             .collect();
         if !ended.is_empty() {
-            steps.push(Step::new(&self.ended_holds, vec![Box::new(ended)]));
+            steps.push(BoundStatement::new(&self.ended_holds, vec![Box::new(ended)]));
         }
         if !writes.prices.is_empty() {
             let all = || writes.prices.iter();
@@ -281,11 +288,11 @@ impl Statements {
                 column(all(), |(.., cost)| Whole::from(*cost)),
                 Box::new(clamp_len(PRICES_PER_TOOL_MAX)) as Value,
             ];
-            steps.push(Step::new(&self.learn, values));
+            steps.push(BoundStatement::new(&self.learn, values));
         }
     }
 
-    fn add_audit(&self, decided: &Decided<'_>, base: i64, steps: &mut Vec<Step>) {
+    fn add_audit(&self, decided: &Decided<'_>, base: i64, steps: &mut Vec<BoundStatement>) {
         let audit = &decided.writes.audit;
         if audit.is_empty() {
             return;
@@ -307,11 +314,31 @@ impl Statements {
             column(audit.values(), |packed| i32::try_from(packed.count).unwrap_or(i32::MAX)),
             column(audit.values(), |packed| clamp(packed.at)),
             column(audit.values(), |packed| packed.body.clone()),
+            column(audit.values(), |packed| month_number(Timestamp(packed.at))),
         ];
-        steps.push(Step::new(&self.audit, values));
+        steps.push(BoundStatement::new(&self.audit, values));
     }
 
-    fn add_files(&self, decided: &Decided<'_>, base: i64, steps: &mut Vec<Step>) {
+    fn add_uses(&self, decided: &Decided<'_>, steps: &mut Vec<BoundStatement>) {
+        let Writes { uses, ended, .. } = &decided.writes;
+        if !uses.is_empty() {
+            let values = vec![
+                column(uses, |(world, ..)| world.to_string()),
+                column(uses, |(_, path, _)| path.to_string()),
+                column(uses, |(.., run)| run.to_string()),
+            ];
+            steps.push(BoundStatement::new(&self.uses, values));
+        }
+        if !ended.is_empty() {
+            let values = vec![
+                column(ended, |run| run.world.to_string()),
+                column(ended, |run| run.run.to_string()),
+            ];
+            steps.push(BoundStatement::new(&self.unused, values));
+        }
+    }
+
+    fn add_files(&self, decided: &Decided<'_>, base: i64, steps: &mut Vec<BoundStatement>) {
         let files = &decided.writes.files;
         if files.is_empty() {
             return;
@@ -340,7 +367,7 @@ impl Statements {
             column(files, |(_, op)| told(op).map(|new| new.direction.as_str())),
             column(files, |(at, _)| clamp(at.0)),
         ];
-        steps.push(Step::new(&self.files, values));
+        steps.push(BoundStatement::new(&self.files, values));
     }
 }
 
@@ -349,19 +376,20 @@ fn is_over_hold(it: &StreamWrite<'_>) -> bool {
 }
 
 /// Whether people will look for a run: it did not succeed, or cost more than was held.
-fn is_remarkable(it: &StreamWrite<'_>) -> bool {
-    it.run.is_some_and(|run| {
-        run.over_hold
-            || run.error.is_some()
-            || matches!(run.status, "failed" | "refused" | "canceled")
-    })
+pub(crate) fn is_remarkable(run: &PreparedRun) -> bool {
+    run.over_hold || run.error.is_some() || matches!(run.status, "failed" | "refused" | "canceled")
 }
 
-fn class_number(class: Class) -> i16 {
+pub(crate) fn class_number(class: Class) -> i16 {
     match class {
         Class::Entries => 0,
         Class::Progress => 1,
     }
+}
+
+/// The month of a record of the audit.
+pub(crate) fn month_number(at: Timestamp) -> i16 {
+    i16::try_from(month_of(at)).unwrap_or(i16::MAX)
 }
 
 pub(crate) fn shard_number(shard: ShardId) -> i16 {

@@ -3,16 +3,16 @@
 //! Locks are taken kind by kind and each kind in order, so that groups that meet wait for each
 //! other and never in a circle.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tokio_postgres::Row;
 use wharf_domain::{Account, LedgerOp, OpenHold};
-use wharf_ports::StoreError;
 use wharf_ports::plan::{Prepared, PreparedAppend, StreamPlace};
+use wharf_ports::{Require, StoreError};
 use wharf_vocab::{AccountId, HoldId, ShardId, StreamId};
 
-use super::binding::{Step, Value, shard_number};
-use super::known::{Known, ShardState, StreamState};
+use super::binding::{BoundStatement, Value, shard_number};
+use super::known::{FileState, Known, ShardState, StreamState};
 use super::statements::Statements;
 use crate::error::{corrupt, from_postgres};
 use crate::number::{Whole, from_text, to_text};
@@ -21,22 +21,25 @@ use crate::number::{Whole, from_text, to_text};
 type Learn = fn(&mut Known, &Row) -> Result<(), StoreError>;
 
 /// Statements that lock and read, and what to do with their rows.
-pub(super) struct Reads(pub(super) Vec<(Step, Learn)>);
+pub(super) struct Reads(pub(super) Vec<(BoundStatement, Learn)>);
 
 impl Reads {
     pub(super) fn of(statements: &Statements, group: &[&Prepared]) -> Self {
-        let mut reads: Vec<(Step, Learn)> = Vec::new();
+        let mut reads: Vec<(BoundStatement, Learn)> = Vec::new();
         let shards: BTreeSet<i16> = group.iter().map(|it| shard_number(it.shard)).collect();
         let shards: Vec<i16> = shards.into_iter().collect();
-        reads.push((Step::new(&statements.lock_shards, vec![Box::new(shards)]), learn_shard));
+        reads.push((
+            BoundStatement::new(&statements.lock_shards, vec![Box::new(shards)]),
+            learn_shard,
+        ));
         let appends = || group.iter().flat_map(|batch| &batch.appends);
         if appends().next().is_some() {
-            let step = Step::new(&statements.read_streams, stream_names(appends()));
+            let step = BoundStatement::new(&statements.read_streams, stream_names(appends()));
             reads.push((step, learn_stream));
         }
         let replacing = || appends().filter(|append| append.replaces);
         if replacing().next().is_some() {
-            let step = Step::new(&statements.read_rows, stream_names(replacing()));
+            let step = BoundStatement::new(&statements.read_rows, stream_names(replacing()));
             reads.push((step, learn_row));
         }
         let claims: BTreeSet<(&str, &str)> = group
@@ -49,16 +52,23 @@ impl Reads {
             let scopes: Vec<String> = claims.iter().map(|(scope, _)| text(scope)).collect();
             let keys: Vec<String> = claims.iter().map(|(_, key)| text(key)).collect();
             let values: Vec<Value> = vec![Box::new(scopes), Box::new(keys)];
-            reads.push((Step::new(&statements.read_claims, values), learn_claim));
+            reads.push((BoundStatement::new(&statements.read_claims, values), learn_claim));
         }
         let named = NamedMoney::of(group);
         if !named.holds.is_empty() {
-            let step = Step::new(&statements.lock_holds, vec![Box::new(named.holds.clone())]);
+            let step =
+                BoundStatement::new(&statements.lock_holds, vec![Box::new(named.holds.clone())]);
             reads.push((step, learn_hold));
         }
         if !named.is_empty() {
             let values: Vec<Value> = vec![Box::new(named.accounts), Box::new(named.holds)];
-            reads.push((Step::new(&statements.lock_accounts, values), learn_account));
+            reads.push((BoundStatement::new(&statements.lock_accounts, values), learn_account));
+        }
+        let files = NamedFiles::of(group);
+        if !files.0.is_empty() {
+            reads
+                .push((BoundStatement::new(&statements.lock_files, files.values()), learn_nothing));
+            reads.push((BoundStatement::new(&statements.read_files, files.values()), learn_file));
         }
         Self(reads)
     }
@@ -116,7 +126,47 @@ impl NamedMoney {
     }
 }
 
-fn learn_shard(known: &mut Known, row: &Row) -> Result<(), StoreError> {
+/// Files that a group's batches require something of, in order, and whether nobody else may use
+/// them meanwhile.
+struct NamedFiles(BTreeMap<(String, String), bool>);
+
+impl NamedFiles {
+    fn of(group: &[&Prepared]) -> Self {
+        let mut files = BTreeMap::new();
+        for require in group.iter().flat_map(|batch| &batch.requires) {
+            let (world, path) = require.file();
+            let alone = files.entry((world.to_string(), path.to_string())).or_default();
+            *alone |= matches!(require, Require::FileFree { .. });
+        }
+        Self(files)
+    }
+
+    fn values(&self) -> Vec<Value> {
+        vec![
+            Box::new(self.0.keys().map(|(world, _)| world.clone()).collect::<Vec<_>>()),
+            Box::new(self.0.keys().map(|(_, path)| path.clone()).collect::<Vec<_>>()),
+            Box::new(self.0.values().copied().collect::<Vec<_>>()),
+        ]
+    }
+}
+
+fn learn_nothing(_: &mut Known, _: &Row) -> Result<(), StoreError> {
+    Ok(())
+}
+
+fn learn_file(known: &mut Known, row: &Row) -> Result<(), StoreError> {
+    let (world, path) =
+        (row.try_get(0).map_err(from_postgres)?, row.try_get(1).map_err(from_postgres)?);
+    let runs: Option<Vec<String>> = row.try_get(3).map_err(from_postgres)?;
+    let state = FileState {
+        here: row.try_get(2).map_err(from_postgres)?,
+        used_by: runs.map(|runs| runs.into_iter().collect()),
+    };
+    known.files.insert((world, path), state);
+    Ok(())
+}
+
+pub(super) fn learn_shard(known: &mut Known, row: &Row) -> Result<(), StoreError> {
     let number = |at: usize| -> Result<u64, StoreError> {
         Ok(row.try_get::<_, i64>(at).map_err(from_postgres)?.cast_unsigned())
     };

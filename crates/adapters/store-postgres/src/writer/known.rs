@@ -3,12 +3,13 @@
 //! All of it can be read again. Nothing is believed: what a group relies on is asserted in its
 //! transaction, so an old memory costs a second look and nothing else.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
+use wharf_domain::scope::WorldPath;
 use wharf_domain::{Account, OpenHold, RunSummary};
 use wharf_ports::plan::{Halt, Prepared, PreparedAppend, Stored, StreamPlace};
 use wharf_ports::{Claim, StoreError};
-use wharf_vocab::{AccountId, HoldId, ShardId, StreamId};
+use wharf_vocab::{AccountId, HoldId, ShardId, StreamId, WorldId};
 
 use crate::error::corrupt;
 use crate::number::stream_id;
@@ -32,6 +33,13 @@ pub(crate) struct ShardState {
 pub(crate) struct StreamState {
     pub(crate) place: StreamPlace,
     pub(crate) open: bool,
+}
+
+/// Whether a file is there, and which runs use it, where that was asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct FileState {
+    pub(crate) here: bool,
+    pub(crate) used_by: Option<BTreeSet<String>>,
 }
 
 /// What all lanes of a store remember.
@@ -100,6 +108,8 @@ pub(crate) struct Known {
     pub(crate) holds: HashMap<HoldId, OpenHold>,
     /// Rows of entries of streams of which less is kept from now on, the newest first.
     pub(crate) rows: HashMap<StreamId, Vec<(i64, Vec<u8>)>>,
+    /// Files that batches require something of, by world and path.
+    pub(crate) files: HashMap<(String, String), FileState>,
 }
 
 /// What a batch of a group sees: what is stored, and what the batches before it have changed.
@@ -115,6 +125,12 @@ pub(crate) struct GroupView {
 pub(crate) struct Unknown;
 
 impl GroupView {
+    /// What is known of a file. It is never remembered from one group to the next.
+    fn file(&self, world: &WorldId, path: &WorldPath) -> Result<&FileState, Halt<Unknown>> {
+        let file = (world.to_string(), path.to_string());
+        self.known.files.get(&file).ok_or(Halt::Group(Unknown))
+    }
+
     /// What was found, or that there is none if that is certain.
     fn certain<T>(&self, found: Option<T>) -> Result<Option<T>, Halt<Unknown>> {
         if found.is_some() || self.complete { Ok(found) } else { Err(Halt::Group(Unknown)) }
@@ -156,6 +172,15 @@ impl Stored for GroupView {
     fn claimed(&mut self, claim: &Claim) -> Result<Option<String>, Halt<Unknown>> {
         // That a name is free is asserted when it is written.
         Ok(self.known.claims.get(&(claim.scope.clone(), claim.key.clone())).cloned())
+    }
+
+    fn is_here(&mut self, world: &WorldId, path: &WorldPath) -> Result<bool, Halt<Unknown>> {
+        Ok(self.file(world, path)?.here)
+    }
+
+    fn is_in_use(&mut self, world: &WorldId, path: &WorldPath) -> Result<bool, Halt<Unknown>> {
+        let runs = self.file(world, path)?.used_by.as_ref().ok_or(Halt::Group(Unknown))?;
+        Ok(!runs.is_empty())
     }
 
     fn account(&mut self, id: &AccountId) -> Result<Option<Account>, Halt<Unknown>> {

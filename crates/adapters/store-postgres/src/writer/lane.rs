@@ -5,11 +5,14 @@
 //! the row, and the row's count says for good whether the group was committed: a transaction that
 //! comes later finds another session.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_postgres::{Client, Row};
@@ -17,14 +20,14 @@ use wharf_journal::audit::Sealer;
 use wharf_ports::StoreError;
 use wharf_ports::plan::Prepared;
 
-use super::binding::{Step, Value};
+use super::binding::{BoundStatement, Value};
 use super::careful::Reads;
 use super::known::{GroupView, Known, Memory};
+use super::reported::Reported;
 use super::statements::Statements;
-use super::writes::{Answers, Decided};
+use super::writes::{CommitAnswers, Decided};
 use crate::connect;
 use crate::error::{Failure, corrupt, from_postgres, unavailable};
-use crate::flight::together;
 use crate::options::PostgresOptions;
 
 /// How often a group is tried when somebody was in the way.
@@ -44,6 +47,7 @@ pub(crate) struct LaneShared {
     pub(crate) node: String,
     pub(crate) sealer: Sealer,
     pub(crate) memory: Mutex<Memory>,
+    pub(crate) reported: Mutex<Reported>,
     /// What is added to positions.
     pub(crate) base: i64,
     /// The last transaction that was committed here, for those who read what they have written.
@@ -52,7 +56,7 @@ pub(crate) struct LaneShared {
 
 /// One lane.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct WriteLane {
     shared: Arc<LaneShared>,
     number: i16,
     /// The number of the last group that was tried.
@@ -70,7 +74,7 @@ struct LaneConnection {
 }
 
 /// How an attempt to commit a group ended.
-enum Attempt<'a> {
+enum GroupOutcome<'a> {
     Committed(Decided<'a>),
     /// Nothing was written; try again, with a look at what is stored.
     Again(StoreError),
@@ -80,14 +84,17 @@ enum Attempt<'a> {
     Failed(StoreError),
 }
 
-impl Lane {
+impl WriteLane {
     pub(crate) fn new(shared: Arc<LaneShared>, number: i16) -> Self {
         Self { shared, number, group_no: 0, counted: 0, connection: None }
     }
 
     /// Commits those batches that hold, in order; an error means that nothing of the group was
     /// committed, or that nobody knows because the database is away.
-    pub(crate) async fn commit(&mut self, group: &[&Prepared]) -> Result<Answers, StoreError> {
+    pub(crate) async fn commit(
+        &mut self,
+        group: &[&Prepared],
+    ) -> Result<CommitAnswers, StoreError> {
         let mut last = unavailable("the group met others again and again");
         for attempt in 0..TRIES {
             if self.connection.is_none() {
@@ -97,20 +104,24 @@ impl Lane {
             let moves_money = group.iter().any(|batch| !batch.ledger.is_empty());
             let by_heart = attempt == 0 && !moves_money;
             match self.attempt(group, by_heart).await {
-                Attempt::Committed(decided) => {
+                GroupOutcome::Committed(decided) => {
                     self.shared.memory.lock().learn(&decided.view.known);
+                    self.shared.reported.lock().note(&decided.view.known);
                     return Ok(decided.answers);
                 }
-                Attempt::Again(error) => {
+                GroupOutcome::Again(error) => {
                     tracing::debug!(lane = self.number, %error, "a group is tried again");
                     metrics::counter!("wharf_store_groups_again_total").increment(1);
                     self.shared.memory.lock().forget(group);
                     last = error;
                     if attempt > 1 {
+                        // Its row may be gone with what the database has lost, and only a new
+                        // session makes it anew.
+                        self.connection = None;
                         tokio::time::sleep(PAUSE).await;
                     }
                 }
-                Attempt::Lost(decided) => {
+                GroupOutcome::Lost(decided) => {
                     self.connection = None;
                     self.shared.memory.lock().forget(group);
                     metrics::counter!("wharf_store_lost_connections_total").increment(1);
@@ -118,11 +129,12 @@ impl Lane {
                         let Some(decided) = decided else {
                             return Err(corrupt("a group was committed before it was decided"));
                         };
+                        self.shared.reported.lock().note(&decided.view.known);
                         return Ok(decided.answers);
                     }
                     last = unavailable("the connection to the database was lost");
                 }
-                Attempt::Failed(error) => {
+                GroupOutcome::Failed(error) => {
                     self.shared.memory.lock().forget(group);
                     return Err(error);
                 }
@@ -149,6 +161,8 @@ impl Lane {
         let xid: i64 = row.try_get(2).map_err(from_postgres)?;
         self.shared.written.fetch_max(xid, Ordering::AcqRel);
         let statements = Statements::prepare(&client).await.map_err(from_postgres)?;
+        // A server that was away may have come back as another.
+        self.shared.compare(&client).await.map_err(from_postgres)?;
         self.counted = group_no;
         self.group_no = self.group_no.max(group_no);
         self.connection = Some(LaneConnection { client, statements, session });
@@ -167,13 +181,13 @@ impl Lane {
         }
     }
 
-    async fn attempt<'a>(&self, group: &[&'a Prepared], by_heart: bool) -> Attempt<'a> {
-        let Some(connection) = &self.connection else { return Attempt::Lost(None) };
+    async fn attempt<'a>(&self, group: &[&'a Prepared], by_heart: bool) -> GroupOutcome<'a> {
+        let Some(connection) = &self.connection else { return GroupOutcome::Lost(None) };
         let Some(decided) = self.recall(group, by_heart) else {
             return self.carefully(connection, group).await;
         };
         if decided.writes.is_empty() {
-            return Attempt::Committed(decided);
+            return GroupOutcome::Committed(decided);
         }
         let mut steps = vec![self.count_step(connection)];
         let LaneShared { sealer, base, .. } = &*self.shared;
@@ -201,12 +215,13 @@ impl Lane {
         &self,
         connection: &LaneConnection,
         group: &[&'a Prepared],
-    ) -> Attempt<'a> {
-        let (learning, mut steps): (Vec<_>, Vec<Step>) = Reads::of(&connection.statements, group)
-            .0
-            .into_iter()
-            .map(|(step, learn)| (learn, step))
-            .unzip();
+    ) -> GroupOutcome<'a> {
+        let (learning, mut steps): (Vec<_>, Vec<BoundStatement>) =
+            Reads::of(&connection.statements, group)
+                .0
+                .into_iter()
+                .map(|(step, learn)| (learn, step))
+                .unzip();
         steps.insert(0, self.count_step(connection));
         let rows = match fly(&connection.client, &steps, Leg::First).await {
             Ok(rows) => rows,
@@ -220,6 +235,17 @@ impl Lane {
                     return roll_back(connection, Crash::Failed(error)).await;
                 }
             }
+        }
+        let behind = self.shared.reported.lock().behind(&known);
+        if !behind.is_empty() {
+            let error = unavailable("the database has lost what it had confirmed");
+            return match roll_back(connection, Crash::Again(error)).await {
+                GroupOutcome::Again(error) => match self.shared.compare(&connection.client).await {
+                    Ok(()) => GroupOutcome::Again(error),
+                    Err(_) => GroupOutcome::Lost(None),
+                },
+                other => other,
+            };
         }
         let view = GroupView { known, complete: true };
         let Ok(decided) = Decided::of(view, group, &self.shared.sealer) else {
@@ -240,26 +266,26 @@ impl Lane {
         flown: Result<Vec<Vec<Row>>, Crash>,
         decided: Decided<'a>,
         xid: Option<i64>,
-    ) -> Attempt<'a> {
+    ) -> GroupOutcome<'a> {
         match flown {
             Ok(_) => {
                 self.shared.written.fetch_max(xid.unwrap_or(0), Ordering::AcqRel);
-                Attempt::Committed(decided)
+                GroupOutcome::Committed(decided)
             }
-            Err(Crash::Again(error)) => Attempt::Again(error),
-            Err(Crash::Lost) => Attempt::Lost(Some(decided)),
-            Err(Crash::Failed(error)) => Attempt::Failed(error),
+            Err(Crash::Again(error)) => GroupOutcome::Again(error),
+            Err(Crash::Lost) => GroupOutcome::Lost(Some(decided)),
+            Err(Crash::Failed(error)) => GroupOutcome::Failed(error),
         }
     }
 
-    fn count_step(&self, connection: &LaneConnection) -> Step {
+    fn count_step(&self, connection: &LaneConnection) -> BoundStatement {
         let values: Vec<Value> = vec![
             Box::new(self.shared.node.clone()),
             Box::new(self.number),
             Box::new(connection.session),
             Box::new(self.group_no),
         ];
-        Step::new(&connection.statements.lane, values)
+        BoundStatement::new(&connection.statements.lane, values)
     }
 }
 
@@ -279,7 +305,7 @@ enum Crash {
 }
 
 /// Sends statements together, with the beginning or the end of the transaction.
-async fn fly(client: &Client, steps: &[Step], leg: Leg) -> Result<Vec<Vec<Row>>, Crash> {
+async fn fly(client: &Client, steps: &[BoundStatement], leg: Leg) -> Result<Vec<Vec<Row>>, Crash> {
     let plain = |sql: &'static str| {
         async move { client.batch_execute(sql).await.map(|()| Vec::new()) }.boxed()
     };
@@ -311,19 +337,39 @@ async fn fly(client: &Client, steps: &[Step], leg: Leg) -> Result<Vec<Vec<Row>>,
 }
 
 /// Ends a transaction that goes no further.
-async fn roll_back<'a>(connection: &LaneConnection, crash: Crash) -> Attempt<'a> {
+async fn roll_back<'a>(connection: &LaneConnection, crash: Crash) -> GroupOutcome<'a> {
     let undone = match crash {
-        Crash::Lost => return Attempt::Lost(None),
+        Crash::Lost => return GroupOutcome::Lost(None),
         _ => connection.client.batch_execute("ROLLBACK").await,
     };
     match (undone, crash) {
-        (Err(_), _) | (_, Crash::Lost) => Attempt::Lost(None),
-        (_, Crash::Again(error)) => Attempt::Again(error),
-        (_, Crash::Failed(error)) => Attempt::Failed(error),
+        (Err(_), _) | (_, Crash::Lost) => GroupOutcome::Lost(None),
+        (_, Crash::Again(error)) => GroupOutcome::Again(error),
+        (_, Crash::Failed(error)) => GroupOutcome::Failed(error),
     }
 }
 
 /// The number of the transaction, which the first statement tells.
 fn transaction(rows: &[Vec<Row>]) -> Option<i64> {
     rows.first()?.first()?.try_get(0).ok()
+}
+
+/// Runs all of them at once. Each is polled for the first time, which is when its statement leaves,
+/// in the order given; so that is the order in which the server gets them.
+async fn together<T>(mut flights: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+    let mut landed: Vec<Option<T>> = flights.iter().map(|_| None).collect();
+    std::future::poll_fn(|cx| {
+        let mut all = true;
+        for (flight, landed) in flights.iter_mut().zip(&mut landed) {
+            if landed.is_none() {
+                match Pin::new(flight).poll(cx) {
+                    Poll::Ready(value) => *landed = Some(value),
+                    Poll::Pending => all = false,
+                }
+            }
+        }
+        if all { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    landed.into_iter().flatten().collect()
 }

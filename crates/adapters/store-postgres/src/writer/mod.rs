@@ -4,6 +4,7 @@ mod binding;
 mod careful;
 mod known;
 mod lane;
+mod reported;
 mod statements;
 mod writes;
 
@@ -16,16 +17,16 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use wharf_ports::plan::Prepared;
-use wharf_ports::{CommitError, StoreError};
+use wharf_ports::{CommitError, StoreError, Trouble, TroubleOver};
 use wharf_vocab::ShardId;
 
 use crate::error::unavailable;
-pub(crate) use binding::shard_number;
+pub(crate) use binding::{class_number, is_remarkable, month_number, shard_number};
 pub(crate) use careful::to_account;
 pub(crate) use known::Memory;
-use lane::Lane;
 pub(crate) use lane::LaneShared;
-pub(crate) use writes::Answers;
+use lane::WriteLane;
+pub(crate) use writes::CommitAnswers;
 
 /// Batches that share one transaction at most, unless a single call brings more.
 const GROUP_BATCHES_MAX: usize = 256;
@@ -38,7 +39,7 @@ const QUEUE_CALLS_MAX: usize = 1024;
 #[derive(Debug)]
 struct Call {
     batches: Vec<Prepared>,
-    answer: oneshot::Sender<Answers>,
+    answer: oneshot::Sender<CommitAnswers>,
 }
 
 /// All lanes of a store.
@@ -55,7 +56,8 @@ impl Lanes {
         let (mut queues, mut tasks) = (Vec::new(), Vec::new());
         for number in 0..shared.options.lanes {
             let (queue, calls) = mpsc::channel(QUEUE_CALLS_MAX);
-            let lane = Lane::new(Arc::clone(shared), i16::try_from(number).unwrap_or(i16::MAX));
+            let lane =
+                WriteLane::new(Arc::clone(shared), i16::try_from(number).unwrap_or(i16::MAX));
             tasks.push(tokio::spawn(run(lane, calls, Arc::clone(&audit_growth))));
             queues.push(queue);
         }
@@ -71,7 +73,7 @@ impl Lanes {
     pub(crate) fn commit(
         &self,
         batches: Vec<Prepared>,
-    ) -> impl Future<Output = Answers> + Send + use<> {
+    ) -> impl Future<Output = CommitAnswers> + Send + use<> {
         let queues = self.queues.lock().clone();
         async move {
             let count = batches.len();
@@ -110,7 +112,7 @@ impl Lanes {
     }
 }
 
-async fn hand_over(queue: &mpsc::Sender<Call>, batches: Vec<Prepared>) -> Answers {
+async fn hand_over(queue: &mpsc::Sender<Call>, batches: Vec<Prepared>) -> CommitAnswers {
     let count = batches.len();
     let (answer, answers) = oneshot::channel();
     let sent = queue.send(Call { batches, answer }).await;
@@ -141,7 +143,7 @@ impl LaneChoice {
         let parts: [fn(&Prepared) -> bool; 3] = [
             |batch| !batch.ledger.is_empty(),
             |batch| !batch.claims.is_empty(),
-            |batch| !batch.artifacts.is_empty(),
+            |batch| !(batch.artifacts.is_empty() && batch.requires.is_empty()),
         ];
         for has in parts {
             let mut own = batches.iter().filter(|it| has(it)).map(|it| by_shard.lane(it.shard));
@@ -162,8 +164,8 @@ impl LaneChoice {
 }
 
 /// Works until nobody can hand anything over any more.
-async fn run(mut lane: Lane, mut calls: mpsc::Receiver<Call>, audit_growth: Arc<AtomicU64>) {
-    let mut trouble = false;
+async fn run(mut lane: WriteLane, mut calls: mpsc::Receiver<Call>, audit_growth: Arc<AtomicU64>) {
+    let mut trouble = Trouble::default();
     while let Some(first) = calls.recv().await {
         let group = gather(first, &mut calls);
         metrics::gauge!("wharf_store_queue_jobs").set(calls.len() as f64);
@@ -172,22 +174,25 @@ async fn run(mut lane: Lane, mut calls: mpsc::Receiver<Call>, audit_growth: Arc<
         let result = lane.commit(&batches).await;
         metrics::histogram!("wharf_store_commit_seconds").record(started.elapsed().as_secs_f64());
         metrics::histogram!("wharf_store_group_batches").record(batches.len() as f64);
-        match &result {
-            Ok(_) if std::mem::take(&mut trouble) => {
-                tracing::info!("the store takes writes again");
-            }
-            Ok(_) => {}
-            Err(error) => {
-                metrics::counter!("wharf_store_failed_groups_total").increment(1);
-                if !std::mem::replace(&mut trouble, true) {
-                    tracing::warn!(kind = ?error.kind, %error, "writes to the store fail");
-                }
-            }
-        }
+        tell(&mut trouble, result.as_ref().err());
         if result.is_ok() && batches.iter().any(|batch| !batch.audit.is_empty()) {
             audit_growth.fetch_add(1, Ordering::Release);
         }
         answer(group, result);
+    }
+}
+
+/// Says that a lane cannot write, and when it can again.
+fn tell(trouble: &mut Trouble, error: Option<&StoreError>) {
+    let Some(error) = error else {
+        if let Some(TroubleOver { failed, seconds }) = trouble.over() {
+            tracing::info!(failed, seconds, "the store takes writes again");
+        }
+        return;
+    };
+    metrics::counter!("wharf_store_failed_groups_total").increment(1);
+    if let Some(failed) = trouble.failed() {
+        tracing::warn!(kind = ?error.kind, %error, failed, "writes to the store fail");
     }
 }
 
@@ -207,7 +212,7 @@ fn gather(first: Call, calls: &mut mpsc::Receiver<Call>) -> Vec<Call> {
 
 /// Tells every caller what became of its batches. A caller may have gone away; what was committed
 /// is true all the same.
-fn answer(group: Vec<Call>, result: Result<Answers, StoreError>) {
+fn answer(group: Vec<Call>, result: Result<CommitAnswers, StoreError>) {
     let mut answers = match result {
         Ok(answers) => answers.into_iter(),
         Err(error) => {
@@ -237,6 +242,7 @@ mod tests {
             at: Timestamp(0),
             appends: Vec::new(),
             claims: Vec::new(),
+            requires: Vec::new(),
             ledger: Vec::new(),
             audit: Vec::new(),
             artifacts: Vec::new(),

@@ -60,14 +60,23 @@ statements! {
                                    WHERE a.parent IS NOT NULL)
                          SELECT id FROM path)
                      ORDER BY id FOR UPDATE";
+    lock_files = "SELECT 1 FROM lock_files($1::text[], $2::text[], $3::boolean[])";
+    /// Who uses a file is told only where that is asked for.
+    read_files = "SELECT u.world, u.path,
+                      EXISTS (SELECT FROM artifacts AS a WHERE a.direction = 'out'
+                              AND a.gone_at IS NULL AND a.world = u.world AND a.path = u.path),
+                      CASE WHEN u.alone THEN
+                          ARRAY(SELECT f.run FROM file_uses AS f
+                                WHERE f.world = u.world AND f.path = u.path) END
+                  FROM unnest($1::text[], $2::text[], $3::boolean[]) AS u (world, path, alone)";
     shards = counted(
         "UPDATE shards AS s SET commit_no = u.commit_no, streams_made = u.made, audit_n = u.n,
              audit_mac = u.mac, audit_sig = u.sig
          FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[],
-                     $6::bigint[], $7::bigint[], $8::bytea[], $9::bytea[])
-             AS u (shard, epoch, was_made, was_n, commit_no, made, n, mac, sig)
+                     $6::bigint[], $7::bigint[], $8::bytea[], $9::bytea[], $10::bigint[])
+             AS u (shard, epoch, was_made, was_n, commit_no, made, n, mac, sig, was_no)
          WHERE s.shard = u.shard AND s.epoch = u.epoch AND s.streams_made = u.was_made
-             AND s.audit_n = u.was_n",
+             AND s.audit_n = u.was_n AND s.commit_no = u.was_no",
         "cardinality($1::smallint[])",
         "shards",
     );
@@ -170,12 +179,17 @@ statements! {
     );
     learn = "SELECT learn($1::text[], $2::text[], $3::numeric[], $4)";
     audit = format!(
-        "INSERT INTO audit (shard, n, pos, records, at, body)
-         SELECT u.shard, u.n, {} + u.place, u.records, u.at, u.body
+        "INSERT INTO audit (shard, n, pos, records, at, body, month)
+         SELECT u.shard, u.n, {} + u.place, u.records, u.at, u.body, u.month
          FROM unnest($2::smallint[], $3::bigint[], $4::bigint[], $5::integer[], $6::bigint[],
-                     $7::bytea[]) AS u (shard, n, place, records, at, body)",
+                     $7::bytea[], $8::smallint[]) AS u (shard, n, place, records, at, body, month)",
         first_position_sql("$1::bigint")
     );
+    uses = "INSERT INTO file_uses (world, path, run)
+            SELECT * FROM unnest($1::text[], $2::text[], $3::text[])
+            ON CONFLICT DO NOTHING";
+    unused = "DELETE FROM file_uses AS f USING unnest($1::text[], $2::text[]) AS u (world, run)
+              WHERE f.world = u.world AND f.run = u.run";
     files = "SELECT keep_files($1, $2::text[], $3::text[], $4::numeric[], $5::text[], $6::text[],
                                $7::text[], $8::text[], $9::text[], $10::bigint[])";
 }

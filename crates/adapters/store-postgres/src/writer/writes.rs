@@ -1,18 +1,22 @@
 //! What a group writes, gathered batch by batch and turned into columns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use wharf_domain::scope::WorldPath;
 use wharf_domain::{Account, ArtifactOp, Entry};
 use wharf_journal::audit::Sealer;
 use wharf_ports::plan::{Class, Plan, Prepared, PreparedRun, StreamPlace};
-use wharf_ports::{CommitError, plan};
-use wharf_vocab::{AccountId, Digest, HoldId, Micro, RunKey, ShardId, StreamId, Timestamp, ToolId};
+use wharf_ports::{CommitError, Require, plan};
+use wharf_vocab::{
+    AccountId, Digest, Direction, HoldId, Micro, RunId, RunKey, ShardId, StreamId, Timestamp,
+    ToolId, WorldId,
+};
 
-use super::known::{GroupView, ShardState, StreamState, Unknown};
+use super::known::{FileState, GroupView, ShardState, StreamState, Unknown};
 use crate::packed::PackedRecords;
 
 /// What became of each batch.
-pub(crate) type Answers = Vec<Result<(), CommitError>>;
+pub(crate) type CommitAnswers = Vec<Result<(), CommitError>>;
 
 /// What a group writes.
 #[derive(Debug, Default)]
@@ -21,7 +25,7 @@ pub(crate) struct Writes<'a> {
     pub(crate) shards: BTreeMap<ShardId, ShardState>,
     pub(crate) claims: BTreeMap<(&'a str, &'a str), (&'a str, Option<i64>)>,
     pub(crate) streams: BTreeMap<i64, StreamWrite<'a>>,
-    pub(crate) rows: Vec<JournalRow<'a>>,
+    pub(crate) rows: Vec<NewJournalRow<'a>>,
     /// Rows that were there before, of which less is kept.
     pub(crate) shortened: Vec<(i64, i64, Vec<u8>)>,
     /// Accounts that change, as they were.
@@ -30,6 +34,10 @@ pub(crate) struct Writes<'a> {
     pub(crate) prices: Vec<(ToolId, Digest, Micro)>,
     pub(crate) audit: BTreeMap<ShardId, PackedRecords>,
     pub(crate) files: Vec<(Timestamp, &'a ArtifactOp)>,
+    /// Files that runs use from now on.
+    pub(crate) uses: BTreeSet<(&'a WorldId, &'a WorldPath, &'a RunId)>,
+    /// Runs that end and use nothing any more.
+    pub(crate) ended: BTreeSet<&'a RunKey>,
     /// Runs that end here and take the values of their streams with them.
     pub(crate) unsealed: Vec<String>,
 }
@@ -60,7 +68,7 @@ pub(crate) struct HoldWrite {
 
 /// A row of the journal.
 #[derive(Debug)]
-pub(crate) struct JournalRow<'a> {
+pub(crate) struct NewJournalRow<'a> {
     pub(crate) stream: i64,
     pub(crate) class: Class,
     pub(crate) first: u64,
@@ -73,7 +81,7 @@ pub(crate) struct JournalRow<'a> {
 /// A group whose batches were decided.
 #[derive(Debug)]
 pub(crate) struct Decided<'a> {
-    pub(crate) answers: Answers,
+    pub(crate) answers: CommitAnswers,
     pub(crate) writes: Writes<'a>,
     /// What is stored once it is committed.
     pub(crate) view: GroupView,
@@ -87,7 +95,7 @@ impl<'a> Decided<'a> {
         sealer: &Sealer,
     ) -> Result<Self, Unknown> {
         let mut writes = Writes::default();
-        let mut answers = Answers::with_capacity(group.len());
+        let mut answers = CommitAnswers::with_capacity(group.len());
         for batch in group {
             match Plan::of(&mut view, batch) {
                 Ok(plan) => {
@@ -137,10 +145,53 @@ impl<'a> Writes<'a> {
                 view.known.summaries.insert(last.stream.clone(), run.summary.clone());
             }
         }
+        self.use_files(view, batch, plan.ended());
         self.move_money(view, batch.shard, plan.moves);
         self.files.extend(batch.artifacts.iter().map(|op| (batch.at, op)));
         let made = plan.targets.iter().filter(|target| target.is_new).count();
         self.advance(view, batch, u64::try_from(made).unwrap_or(u64::MAX), sealer);
+    }
+
+    /// Files are used from now on, are there or not, and are not used any more by runs that end.
+    fn use_files(
+        &mut self,
+        view: &mut GroupView,
+        batch: &'a Prepared,
+        ended: impl Iterator<Item = &'a RunKey>,
+    ) {
+        let files = &mut view.known.files;
+        let mut of = |world: &WorldId, path: &WorldPath, change: &dyn Fn(&mut FileState)| {
+            if let Some(state) = files.get_mut(&(world.to_string(), path.to_string())) {
+                change(state);
+            }
+        };
+        for require in &batch.requires {
+            let Require::FileHere { world, path, run } = require else { continue };
+            self.uses.insert((world, path, run));
+            of(world, path, &|file| {
+                if let Some(runs) = &mut file.used_by {
+                    runs.insert(run.to_string());
+                }
+            });
+        }
+        for op in &batch.artifacts {
+            match op {
+                ArtifactOp::Record(new) if new.direction == Direction::Out => {
+                    of(&new.world, &new.path, &|file| file.here = true);
+                }
+                ArtifactOp::Record(_) => {}
+                ArtifactOp::Remove { world, path } => of(world, path, &|file| file.here = false),
+            }
+        }
+        for run in ended {
+            self.uses.retain(|(world, _, user)| **world != run.world || **user != run.run);
+            self.ended.insert(run);
+            for (_, file) in files.iter_mut().filter(|((world, _), _)| *world == *run.world) {
+                if let Some(runs) = &mut file.used_by {
+                    runs.remove(run.run.as_str());
+                }
+            }
+        }
     }
 
     fn add_rows(&mut self, view: &mut GroupView, batch: &'a Prepared, streams: &[i64]) {
@@ -148,7 +199,7 @@ impl<'a> Writes<'a> {
             if append.replaces {
                 self.shorten(view, &append.stream, *stream);
             }
-            self.rows.push(JournalRow {
+            self.rows.push(NewJournalRow {
                 stream: *stream,
                 class: append.class,
                 first: append.expected + 1,
@@ -164,7 +215,7 @@ impl<'a> Writes<'a> {
     /// which little was kept already there is nothing left to do.
     fn shorten(&mut self, view: &mut GroupView, name: &StreamId, stream: i64) {
         let is_here =
-            |row: &&mut JournalRow<'_>| row.stream == stream && row.class == Class::Entries;
+            |row: &&mut NewJournalRow<'_>| row.stream == stream && row.class == Class::Entries;
         for row in self.rows.iter_mut().filter(is_here).rev() {
             match shortened(&row.body) {
                 Shortened::Less(body) => row.body = body.into(),

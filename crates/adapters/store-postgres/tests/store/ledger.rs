@@ -56,7 +56,7 @@ fn batches() -> impl Strategy<Value = Vec<(usize, Vec<LedgerOp>)>> {
 
 async fn compare(batches: Vec<(usize, Vec<LedgerOp>)>) -> Result<(), TestCaseError> {
     let Some(database) = Database::new() else { return Ok(()) };
-    let stores = three(&database).await;
+    let stores = Box::pin(three(&database)).await;
     let desk = database.desk(&stores[0]).await;
     let mut ledger = Ledger::default();
     for (writer, ops) in batches {
@@ -98,7 +98,7 @@ proptest! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s018_a_budget_of_one_call_lets_one_of_64_through_three_cores() {
     let Some(database) = Database::new() else { return };
-    let stores = three(&database).await;
+    let stores = Box::pin(three(&database)).await;
     let desk = Arc::new(database.desk(&stores[0]).await);
     desk.put(desk.moves(0, vec![opens("world:w", None, Some(10))])).await;
     let mut callers = Vec::new();
@@ -122,7 +122,7 @@ async fn s018_a_budget_of_one_call_lets_one_of_64_through_three_cores() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s018_no_account_is_promised_more_than_it_has_by_three_cores() {
     let Some(database) = Database::new() else { return };
-    let stores = three(&database).await;
+    let stores = Box::pin(three(&database)).await;
     let desk = Arc::new(database.desk(&stores[0]).await);
     let tree = [
         opens("world:w", None, Some(300)),

@@ -2,7 +2,9 @@
 
 mod contract;
 mod ledger;
+mod months;
 mod proxy;
+mod rewound;
 mod same_as_memory;
 mod support;
 mod tls;

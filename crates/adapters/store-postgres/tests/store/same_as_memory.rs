@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use wharf_contract::desk::{
-    Desk, append, append_progress, claim, created, ended, node, reads, record, removes, run_key,
-    started, text, writes,
+    Desk, append, append_progress, claim, created, ended, node, path, reads, record, removes,
+    run_key, started, text, writes,
 };
 use wharf_domain::{LedgerOp, RunSummary};
 use wharf_memory::{MemoryState, MemoryStore};
 use wharf_ports::{
-    Append, Batch, CostBy, CostQuery, FileQuery, RunQuery, StatsBy, StatsQuery, Store, TraceQuery,
+    Append, Batch, CostBy, CostQuery, FileQuery, Require, RunQuery, StatsBy, StatsQuery, Store,
+    TraceQuery,
 };
 use wharf_store_postgres::{integrity_check, verify_audit};
 use wharf_vocab::limits::LEASE_MS;
@@ -34,6 +35,8 @@ struct Draft {
     ledger: Vec<LedgerOp>,
     audit: usize,
     file: Option<(usize, usize, u64)>,
+    /// Whether a file must be there, or not be used, and which.
+    requires: Option<(bool, usize)>,
     wrong_epoch: bool,
 }
 
@@ -66,8 +69,9 @@ fn drafts() -> impl Strategy<Value = Draft> {
     let off = prop_oneof![8 => Just(0), 1 => Just(1), 1 => Just(-1)];
     let file = prop::option::of((0..3_usize, 0..PATHS.len(), any::<u64>()));
     let claims = prop::option::of(0..3_usize);
-    (0..5_usize, what, off, claims, money, 0..3_usize, file, prop::bool::weighted(0.05)).prop_map(
-        |(run, what, off, claim, ledger, audit, file, wrong_epoch)| Draft {
+    let files = (file, prop::option::of((any::<bool>(), 0..PATHS.len())));
+    (0..5_usize, what, off, claims, money, 0..3_usize, files, prop::bool::weighted(0.05)).prop_map(
+        |(run, what, off, claim, ledger, audit, (file, requires), wrong_epoch)| Draft {
             run,
             what,
             off,
@@ -75,6 +79,7 @@ fn drafts() -> impl Strategy<Value = Draft> {
             ledger,
             audit,
             file,
+            requires,
             wrong_epoch,
         },
     )
@@ -120,6 +125,13 @@ fn to_batch(desk: &Desk, draft: &Draft, state: &MemoryState) -> Batch {
         0 => writes(&key, PATHS[at], bytes),
         1 => reads(&key, PATHS[at], bytes),
         _ => removes(&key, PATHS[at]),
+    }));
+    batch.requires.extend(draft.requires.map(|(here, at)| {
+        let (world, path) = (key.world.clone(), path(PATHS[at]));
+        match here {
+            true => Require::FileHere { world, path, run: key.run.clone() },
+            false => Require::FileFree { world, path },
+        }
     }));
     if draft.wrong_epoch {
         batch.epoch = wharf_vocab::Epoch(99);

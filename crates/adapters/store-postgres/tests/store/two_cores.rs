@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use wharf_contract::desk::{claim, key, node, opens, record};
-use wharf_ports::{Batch, CommitError, Refusal, Store as _};
-use wharf_store_postgres::{integrity_check, verify_audit};
+use wharf_contract::desk::{claim, key, node, opens, path, record, removes, writes};
+use wharf_ports::copy::{CopyPart, StoredUse};
+use wharf_ports::{Batch, CommitError, Refusal, Require, Store as _};
+use wharf_store_postgres::{PostgresImport, integrity_check, verify_audit};
 use wharf_vocab::limits::LEASE_MS;
 
 use crate::support::{Database, key as audit_key};
@@ -100,6 +101,85 @@ async fn s017_a_name_is_claimed_once_by_two_cores_at_once() {
         let expected = claim("keys", &format!("k-{n}"), &won);
         assert_eq!(lost, CommitError::Refused(Refusal::Claimed(expected)));
     }
+}
+
+/// Of a core that makes a run which reads a file and one that removes the file, one comes first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s020_a_file_is_read_by_one_core_or_removed_by_the_other() {
+    let Some(database) = Database::new() else { return };
+    let (first, second) = (database.open("core-a").await, database.open("core-b").await);
+    let desk = database.desk(&first).await;
+    let (mut read, mut removed) = (0, 0);
+    for n in 0..40 {
+        let (run, at) = (key(&format!("r-{n}")), format!("/f-{n}"));
+        desk.put(desk.tells(vec![writes(&run, &at, 1)])).await;
+        let world = run.world.clone();
+        let here =
+            Require::FileHere { world: world.clone(), path: path(&at), run: run.run.clone() };
+        let free = Require::FileFree { world: world.clone(), path: path(&at) };
+        let makes = Batch { requires: vec![here], ..desk.creates(&run) };
+        let takes = Batch { requires: vec![free], ..desk.tells(vec![removes(&run, &at)]) };
+        let (made, taken) =
+            tokio::join!(first.commit(vec![Arc::new(makes)]), second.commit(vec![Arc::new(takes)]));
+        let refused = |refusal| Err(CommitError::Refused(refusal));
+        let was_gone = refused(Refusal::FileGone { world: world.clone(), path: path(&at) });
+        let was_used = refused(Refusal::FileInUse { world, path: path(&at) });
+        match (&made[0], &taken[0]) {
+            (Ok(()), refused) if *refused == was_used => read += 1,
+            (refused, Ok(())) if *refused == was_gone => removed += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(read + removed, 40);
+}
+
+/// Runs of two cores that read the same files in another order do not stand in each other's way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s013_s020_readers_of_the_same_files_do_not_wait_in_a_circle() {
+    let Some(database) = Database::new() else { return };
+    let (first, second) = (database.open("core-a").await, database.open("core-b").await);
+    let desk = Arc::new(database.desk(&first).await);
+    desk.put(desk.tells(vec![writes(&key("r"), "/a", 1), writes(&key("r"), "/b", 1)])).await;
+    let mut writers = Vec::new();
+    for (store, name, order) in [(first, "a", ["/a", "/b"]), (second, "b", ["/b", "/a"])] {
+        let desk = Arc::clone(&desk);
+        writers.push(tokio::spawn(async move {
+            for n in 0..30 {
+                let run = key(&format!("{name}-{n}"));
+                let here = |at| Require::FileHere {
+                    world: run.world.clone(),
+                    path: path(at),
+                    run: run.run.clone(),
+                };
+                let artifacts = order.map(|at| writes(&run, at, n)).to_vec();
+                let requires = order.map(here).to_vec();
+                let makes = Batch { requires, artifacts, ..desk.creates(&run) };
+                assert_eq!(store.commit(vec![Arc::new(makes)]).await, [Ok(())]);
+                assert_eq!(store.commit(vec![Arc::new(desk.ends(&run, 2))]).await, [Ok(())]);
+            }
+        }));
+    }
+    for writer in writers {
+        writer.await.expect("commits");
+    }
+    let free = ["/a", "/b"].map(|at| Require::FileFree { world: key("r").world, path: path(at) });
+    desk.put(Batch { requires: free.to_vec(), ..desk.tells(Vec::new()) }).await;
+}
+
+/// A file that is used in a home that was copied here is used here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s020_s022_files_that_are_in_use_come_along_with_a_copy() {
+    let Some(database) = Database::new() else { return };
+    let (world, at) = (key("r").world, path("/a"));
+    let of_run = StoredUse { world: world.to_string(), path: at.to_string(), run: "r".to_owned() };
+    let mut import = PostgresImport::begin(&database.options()).await.expect("empty");
+    import.add(CopyPart::Uses(vec![of_run])).await.expect("written");
+    import.commit().await.expect("committed");
+    let store = database.open("core-a").await;
+    let desk = database.desk(&store).await;
+    let free = Require::FileFree { world: world.clone(), path: at.clone() };
+    let takes = Batch { requires: vec![free], ..desk.tells(Vec::new()) };
+    assert_eq!(desk.refused(takes).await, Refusal::FileInUse { world, path: at });
 }
 
 /// A reader that goes on from the last position it saw misses nothing, however many write.

@@ -8,24 +8,25 @@ use wharf_vocab::{GrantId, ProviderId, Timestamp, ToolId, WorldId};
 use super::pieces::Pieces;
 use crate::error::{corrupt, from_sqlite};
 use crate::number::clamp;
+use crate::writer::{HOUR_MS, SumTable};
 
-/// What runs have cost: from the sums of whole hours, from the runs of what is left of the time, and
-/// from the sums of runs that were removed.
+/// What runs have cost: from the sums of whole hours and minutes, from the runs of what is left of
+/// the time, and from the sums of runs that were removed.
 pub(crate) fn costs(conn: &Connection, query: &CostQuery) -> Result<Vec<CostRow>, StoreError> {
     if query.worlds.as_ref().is_some_and(Vec::is_empty) {
         return Ok(Vec::new());
     }
     let mut sums = CostSums::default();
     let pieces = Pieces::of(conn, query.since, query.until).map_err(from_sqlite)?;
-    if let Some(hours) = pieces.hours {
-        add(conn, query, hourly(query, RUN_SUMS, hours), &mut sums)?;
+    for (table, time) in pieces.sums {
+        add(conn, query, summed_up(query, (table, FAILED), time), &mut sums)?;
     }
     for end in pieces.ends {
         add(conn, query, by_run(query, end), &mut sums)?;
     }
     let since = query.since.map_or(0, |since| clamp(since.0));
     let until = query.until.map_or(i64::MAX, |until| clamp(until.0));
-    add(conn, query, hourly(query, PURGED_COSTS, (since, until)), &mut sums)?;
+    add(conn, query, summed_up(query, PURGED_COSTS, (since, until)), &mut sums)?;
     Ok(sums.into_rows())
 }
 
@@ -45,30 +46,30 @@ fn add(
     Ok(())
 }
 
-/// A table of sums by the hour, and what its rows count of failed runs.
-type HourlyTable = (&'static str, &'static str);
-const RUN_SUMS: HourlyTable = ("run_sums", "CASE WHEN status = 'failed' THEN runs ELSE 0 END");
-const PURGED_COSTS: HourlyTable = ("purged_costs", "failed");
+/// A table of sums, and what its rows count of failed runs.
+type CostTable = (SumTable, &'static str);
+const FAILED: &str = "CASE WHEN status = 'failed' THEN runs ELSE 0 END";
+const PURGED_COSTS: CostTable = (SumTable { name: "purged_costs", at: "hour" }, "failed");
 
-/// Sums of hours, from the first one on and before the second.
-fn hourly(
+/// Sums of hours or minutes, from the first moment on and before the second.
+fn summed_up(
     query: &CostQuery,
-    (table, failed): HourlyTable,
+    (SumTable { name, at }, failed): CostTable,
     (since, until): (i64, i64),
 ) -> Statement {
     let group = match query.by {
-        CostBy::Tool => "tool",
-        CostBy::World => "world",
-        CostBy::Agent => "substr(tool, 1, instr(tool, '/') - 1)",
-        CostBy::Day => "hour / 86400000 * 86400000",
-        CostBy::Hour => "hour",
-        CostBy::Caller => "caller",
+        CostBy::Tool => "tool".to_owned(),
+        CostBy::World => "world".to_owned(),
+        CostBy::Agent => "substr(tool, 1, instr(tool, '/') - 1)".to_owned(),
+        CostBy::Day => format!("{at} / 86400000 * 86400000"),
+        CostBy::Hour => format!("{at} / {HOUR_MS} * {HOUR_MS}"),
+        CostBy::Caller => "caller".to_owned(),
     };
     let mut values: Vec<Value> = vec![since.into(), until.into()];
     let mut sql = format!(
         "SELECT {group}, sum(runs), sum({failed}), sum(cost_high), sum(cost_low), sum(wall_high),
                 sum(wall_low)
-         FROM {table} WHERE hour >= ?1 AND hour < ?2"
+         FROM {name} WHERE {at} >= ?1 AND {at} < ?2"
     );
     if let Some(worlds) = &query.worlds {
         values.extend(worlds.iter().map(|world| Value::from(world.as_str().to_owned())));
@@ -157,11 +158,12 @@ pub(super) fn sum(row: &Row<'_>) -> rusqlite::Result<CostSum> {
 mod tests {
     use super::*;
     use crate::migrations;
+    use crate::writer::{HOURS, MINUTES};
 
     /// Sums of the last days must not grow with all the runs there ever were, and those of all
     /// time not with the runs of an hour.
     #[test]
-    fn t041_sums_since_a_moment_walk_only_the_hours_and_runs_since_then() {
+    fn t041_sums_since_a_moment_walk_only_the_sums_and_runs_since_then() {
         let mut conn = Connection::open_in_memory().expect("opens");
         migrations::bring_up(&mut conn).expect("climbs");
         let world = WorldId::new("w").expect("valid");
@@ -170,8 +172,12 @@ mod tests {
                 let query = CostQuery { worlds, by, ..CostQuery::default() };
                 for ((sql, values), expect) in [
                     (by_run(&query, (5, 9)), "runs_by_time (created_at>? AND created_at<?)"),
-                    (hourly(&query, RUN_SUMS, (5, 9)), "PRIMARY KEY (hour>? AND hour<?)"),
-                    (hourly(&query, PURGED_COSTS, (5, 9)), "PRIMARY KEY (hour>? AND hour<?)"),
+                    (summed_up(&query, (HOURS, FAILED), (5, 9)), "PRIMARY KEY (hour>? AND hour<?)"),
+                    (
+                        summed_up(&query, (MINUTES, FAILED), (5, 9)),
+                        "PRIMARY KEY (minute>? AND minute<?)",
+                    ),
+                    (summed_up(&query, PURGED_COSTS, (5, 9)), "PRIMARY KEY (hour>? AND hour<?)"),
                 ] {
                     let mut explain =
                         conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("prepares");

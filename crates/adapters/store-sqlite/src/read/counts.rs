@@ -9,6 +9,7 @@ use wharf_vocab::{RunStatus, ToolId, WorldId};
 use super::pieces::Pieces;
 use super::runs;
 use crate::error::from_sqlite;
+use crate::writer::SumTable;
 
 /// How many runs there are within these rights, up to a number.
 pub(crate) fn count_runs(
@@ -26,9 +27,9 @@ pub(crate) fn count_runs(
     }
     let mut count = Count { within, count: 0, up_to };
     let pieces = Pieces::of(conn, query.since, query.until).map_err(from_sqlite)?;
-    let hours = pieces.hours.map(|hours| hourly(&query, hours));
+    let sums = pieces.sums.into_iter().map(|(table, time)| summed_up(&query, table, time));
     let ends = pieces.ends.into_iter().map(|end| by_run(&query, end));
-    for (sql, values) in hours.into_iter().chain(ends) {
+    for (sql, values) in sums.chain(ends) {
         count.add(conn, &sql, values).map_err(from_sqlite)?;
     }
     Ok(count.count)
@@ -37,7 +38,7 @@ pub(crate) fn count_runs(
 /// Whether what narrows the query is what sums are kept by. Runs that are open are few, and are
 /// listed quicker than they are looked for among all sums.
 fn is_summed_up(query: &RunQuery) -> bool {
-    let RunQuery { id_prefix, grant, parent, correlation_id, over_hold, .. } = query;
+    let RunQuery { id_prefix, grant, parent, correlation_id, over_hold, paid, .. } = query;
     let open = |status: &RunStatus| !status.is_terminal();
     let only_open = !query.statuses.is_empty() && query.statuses.iter().all(open);
     id_prefix.is_none()
@@ -45,6 +46,7 @@ fn is_summed_up(query: &RunQuery) -> bool {
         && parent.is_none()
         && correlation_id.is_none()
         && !over_hold
+        && !paid
         && query.error.is_none()
         && query.error_text.is_none()
         && query.text.is_none()
@@ -120,13 +122,17 @@ pub(super) fn is_within(within: &Rights, world: &str, tool: &str) -> bool {
             || ToolId::new(tool).is_ok_and(|tool| within.check_tool(&tool).is_ok()))
 }
 
-/// The sums of hours, newest first, so that a great count ends early.
-fn hourly(query: &RunQuery, (since, until): (i64, i64)) -> (String, Vec<Value>) {
+/// What is summed up, newest first, so that a great count ends early.
+fn summed_up(
+    query: &RunQuery,
+    SumTable { name, at }: SumTable,
+    (since, until): (i64, i64),
+) -> (String, Vec<Value>) {
     let mut values: Vec<Value> = vec![since.into(), until.into()];
     let narrowed = narrowed(query, ["world", "tool", "caller"], &mut values);
     let sql = format!(
-        "SELECT world, tool, runs FROM run_sums WHERE hour >= ?1 AND hour < ?2{narrowed}
-         ORDER BY hour DESC"
+        "SELECT world, tool, runs FROM {name} WHERE {at} >= ?1 AND {at} < ?2{narrowed}
+         ORDER BY {at} DESC"
     );
     (sql, values)
 }
@@ -173,10 +179,11 @@ mod tests {
 
     use super::*;
     use crate::migrations;
+    use crate::writer::{HOURS, MINUTES};
 
     /// What is asked for most is read from the sums, in the order of time.
     #[test]
-    fn c045_counts_walk_the_sums_of_hours_and_the_runs_at_their_ends() {
+    fn c045_counts_walk_the_sums_and_the_runs_at_their_ends() {
         let mut conn = Connection::open_in_memory().expect("opens");
         migrations::bring_up(&mut conn).expect("climbs");
         let query = RunQuery {
@@ -188,18 +195,20 @@ mod tests {
         };
         assert!(is_summed_up(&query) && is_summed_up(&RunQuery::default()));
         assert!(!is_summed_up(&RunQuery { over_hold: true, ..query.clone() }));
+        assert!(!is_summed_up(&RunQuery { paid: true, ..query.clone() }));
         let open = vec![RunStatus::Queued, RunStatus::Running];
         assert!(!is_summed_up(&RunQuery { statuses: open, ..query.clone() }));
         for query in [query, RunQuery::default()] {
             assert!(!is_covered(&query, &Rights::all()));
             for ((sql, values), expect) in [
-                (hourly(&query, (1, 2)), "PRIMARY KEY (hour>? AND hour<?)"),
+                (summed_up(&query, HOURS, (1, 2)), "PRIMARY KEY (hour>? AND hour<?)"),
+                (summed_up(&query, MINUTES, (1, 2)), "PRIMARY KEY (minute>? AND minute<?)"),
                 (by_run(&query, (1, 2)), "runs_by_time (created_at>? AND created_at<?)"),
             ] {
                 let plan = runs::plan(&conn, &sql, values);
                 assert!(plan[0].contains(expect), "{plan:?}");
             }
-            let (sql, values) = hourly(&query, (1, 2));
+            let (sql, values) = summed_up(&query, HOURS, (1, 2));
             let plan = runs::plan(&conn, &sql, values);
             assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:?}");
         }

@@ -17,4 +17,4 @@ pub(crate) use counts::count_runs;
 pub(crate) use files::{all_files, files, trace, usage};
 pub(crate) use runs::runs;
 pub(crate) use stats::run_stats;
-pub(crate) use streams::{history, load, load_open};
+pub(crate) use streams::{closed, history, load, load_open, open_children};

@@ -77,8 +77,8 @@ const LATER: &str = "SELECT count(*) FROM (SELECT 1 FROM streams INDEXED BY runs
 
 /// Whether what is walked over may be most of all runs.
 fn walks_all(query: &RunQuery) -> bool {
-    use RunIndex::{All, Caller, Tool, World};
-    matches!(RunIndex::of(query), All | Caller | Tool | World)
+    use RunIndex::{All, Caller, Paid, Tool, World};
+    matches!(RunIndex::of(query), All | Caller | Paid | Tool | World)
 }
 
 /// What a list walks over.
@@ -90,6 +90,7 @@ enum RunIndex {
     Caller,
     Correlation,
     OverHold,
+    Paid,
     Open,
     UnhappyByTool,
     Unhappy,
@@ -109,6 +110,7 @@ impl RunIndex {
             _ if query.parent.is_some() => Self::Parent,
             _ if query.correlation_id.is_some() => Self::Correlation,
             _ if query.over_hold => Self::OverHold,
+            _ if query.paid && query.world.is_some() && query.caller.is_none() => Self::Paid,
             // What has an error did not succeed, and such runs are few among all.
             statuses
                 if statuses.is_empty() && (query.error.is_some() || query.error_text.is_some()) =>
@@ -145,6 +147,7 @@ impl RunIndex {
                 "streams INDEXED BY runs_by_correlation WHERE correlation IS NOT NULL"
             }
             Self::OverHold => "streams INDEXED BY runs_over_hold WHERE over_hold = 1",
+            Self::Paid => "streams INDEXED BY runs_paid WHERE kind = 'run' AND cost_micro <> 0",
             Self::Open => "streams INDEXED BY streams_open WHERE open = 1 AND kind = 'run'",
             Self::UnhappyByTool => {
                 "streams INDEXED BY runs_unhappy_by_tool
@@ -195,7 +198,7 @@ pub(super) fn statement(
             sql.push_str(&format!(" AND +status IN ({})", words.join(", ")));
         }
     }
-    if let Some(world) = query.world.as_ref().filter(|_| index == RunIndex::World) {
+    if let Some(world) = query.world.as_ref().filter(|_| by_world(index)) {
         values.push(world.as_str().to_owned().into());
         sql.push_str(&format!(" AND substr(key, 1, instr(key, '/') - 1) = ?{}", values.len()));
     } else if let Some(world) = &query.world {
@@ -226,6 +229,9 @@ pub(super) fn statement(
     if query.over_hold && index != RunIndex::OverHold {
         sql.push_str(" AND +over_hold = 1");
     }
+    if query.paid && index != RunIndex::Paid {
+        sql.push_str(" AND +cost_micro <> 0");
+    }
     sql.push_str(&failed_with(query, &mut values));
     for (moment, compared) in [(query.since, ">="), (query.until, "<")] {
         if let Some(moment) = moment {
@@ -236,6 +242,11 @@ pub(super) fn statement(
     values.push(clamp_len(limit.saturating_add(1)).into());
     sql.push_str(&format!(" ORDER BY id DESC LIMIT ?{}", values.len()));
     (sql, values)
+}
+
+/// Whether an index has the runs of one world together.
+fn by_world(index: RunIndex) -> bool {
+    matches!(index, RunIndex::World | RunIndex::Paid)
 }
 
 /// Runs whose error has this code, or says this.
@@ -362,6 +373,13 @@ mod tests {
             "runs_by_called_by (called_by=?",
         );
         walks(&conn, &all, "runs_over_hold (over_hold=?");
+        let paid = RunQuery { paid: true, ..base.clone() };
+        walks(
+            &conn,
+            &RunQuery { world: WorldId::new("w").ok(), ..paid.clone() },
+            "runs_paid (<expr>=?",
+        );
+        walks(&conn, &RunQuery { caller: grant(), ..paid }, "runs_by_called_by (called_by=?");
         let query = RunQuery { parent: Some(parent), ..all.clone() };
         walks(&conn, &query, "runs_by_parent (parent=?");
         let query = RunQuery { correlation_id: Some("c".to_owned()), ..all };

@@ -9,24 +9,29 @@ use super::counts::is_within;
 use super::pieces::Pieces;
 use crate::error::from_sqlite;
 use crate::number::clamp;
-use crate::writer::HOUR_MS;
+use crate::writer::{HOUR_MS, MINUTE_MS, SumTable};
 
-/// Counts runs by the pieces of a time. Whole hours are summed up already; if the pieces are of
-/// hours, only the runs of what is left at both ends are walked over. Rows are made by world and
-/// tool, too, so that what a reader may not know of can be left out.
+/// Counts runs by the pieces of a time. Whole hours are summed up already, and the minutes of the
+/// last day; if the pieces are of such, only the runs of what is left at both ends are walked over.
+/// Rows are made by world and tool, too, so that what a reader may not know of can be left out.
 pub(crate) fn run_stats(
     conn: &Connection,
     query: &StatsQuery,
 ) -> Result<Vec<StatsRow>, StoreError> {
     let mut sums = StatsSums::default();
-    if clamp(query.step_ms) % HOUR_MS != 0 {
-        let all = (clamp(query.since.0), clamp(query.until.0));
-        add(conn, query, (&by_run(), all), &mut sums)?;
-        return Ok(sums.into_rows());
-    }
-    let pieces = Pieces::of(conn, Some(query.since), Some(query.until)).map_err(from_sqlite)?;
-    if let Some(hours) = pieces.hours {
-        add(conn, query, (HOURLY, hours), &mut sums)?;
+    let (since, until, step) = (query.since, query.until, clamp(query.step_ms));
+    let pieces = match step {
+        hours if hours % HOUR_MS == 0 => Pieces::of(conn, Some(since), Some(until)),
+        minutes if minutes % MINUTE_MS == 0 => Pieces::by_minute(conn, since, until),
+        _ => {
+            let all = (clamp(since.0), clamp(until.0));
+            add(conn, query, (&by_run(), all), &mut sums)?;
+            return Ok(sums.into_rows());
+        }
+    };
+    let pieces = pieces.map_err(from_sqlite)?;
+    for (table, time) in pieces.sums {
+        add(conn, query, (&summed_up(table), time), &mut sums)?;
     }
     for end in pieces.ends {
         add(conn, query, (&by_run(), end), &mut sums)?;
@@ -77,24 +82,29 @@ fn by_run() -> String {
     )
 }
 
-const HOURLY: &str = "
-    SELECT hour / ?3 * ?3, sum(runs), sum(CASE WHEN status = 'failed' THEN runs ELSE 0 END),
-           sum(cost_high), sum(cost_low), sum(wall_high), sum(wall_low), world, tool, status
-    FROM run_sums WHERE hour >= ?1 AND hour < ?2
-    GROUP BY 1, world, tool, status";
+fn summed_up(SumTable { name, at }: SumTable) -> String {
+    format!(
+        "SELECT {at} / ?3 * ?3, sum(runs), sum(CASE WHEN status = 'failed' THEN runs ELSE 0 END),
+                sum(cost_high), sum(cost_low), sum(wall_high), sum(wall_low), world, tool, status
+         FROM {name} WHERE {at} >= ?1 AND {at} < ?2
+         GROUP BY 1, world, tool, status"
+    )
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::migrations;
+    use crate::writer::{HOURS, MINUTES};
 
     #[test]
-    fn c010_counts_of_a_time_walk_only_the_hours_and_runs_of_that_time() {
+    fn c010_counts_of_a_time_walk_only_the_sums_and_runs_of_that_time() {
         let mut conn = Connection::open_in_memory().expect("opens");
         migrations::bring_up(&mut conn).expect("climbs");
         for (sql, expect) in [
             (by_run(), "runs_by_time (created_at>? AND created_at<?)"),
-            (HOURLY.to_owned(), "PRIMARY KEY (hour>? AND hour<?)"),
+            (summed_up(HOURS), "PRIMARY KEY (hour>? AND hour<?)"),
+            (summed_up(MINUTES), "PRIMARY KEY (minute>? AND minute<?)"),
         ] {
             let explain = format!("EXPLAIN QUERY PLAN {sql}");
             let plan: String =

@@ -5,10 +5,12 @@ use rusqlite::{Connection, OptionalExtension as _, Row, Rows, params};
 use wharf_domain::Entry;
 use wharf_ports::plan::Class;
 use wharf_ports::{History, HistoryItem, HistoryRecord, StoreError};
-use wharf_vocab::{Seq, ShardId, StreamId, StreamKind, Timestamp};
+use wharf_vocab::{RunKey, Seq, ShardId, StreamId, StreamKind, Timestamp};
 
 use crate::error::{corrupt, from_journal, from_sqlite};
-use crate::number::{ENTRIES_SPAN, clamp, first_row, first_row_sql, first_seq, last_row};
+use crate::number::{
+    ENTRIES_SPAN, clamp, clamp_len, first_row, first_row_sql, first_seq, last_row,
+};
 use crate::seal;
 
 /// The entries of one stream.
@@ -83,6 +85,56 @@ pub(crate) fn load_open(
         }
     }
     Ok(found)
+}
+
+/// Some streams of a kind that are not open.
+pub(crate) fn closed(
+    conn: &Connection,
+    kind: StreamKind,
+    limit: usize,
+) -> Result<Vec<StreamId>, StoreError> {
+    let mut select = conn
+        .prepare_cached("SELECT key FROM streams WHERE kind = ?1 AND open = 0 LIMIT ?2")
+        .map_err(from_sqlite)?;
+    let mut rows = select.query(params![kind.as_str(), clamp_len(limit)]).map_err(from_sqlite)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().map_err(from_sqlite)? {
+        let key: String = row.get(0).map_err(from_sqlite)?;
+        found.push(stream_id(kind, &key)?);
+    }
+    Ok(found)
+}
+
+/// The open runs whose parents belong to these shards, each behind its parent. Of open runs only
+/// what lists show is read.
+pub(crate) fn open_children(
+    conn: &Connection,
+    parents: &[ShardId],
+) -> Result<Vec<(RunKey, RunKey)>, StoreError> {
+    let mut select = conn
+        .prepare_cached(
+            "SELECT parent, key FROM streams INDEXED BY streams_open
+             WHERE open = 1 AND kind = 'run' AND parent IS NOT NULL",
+        )
+        .map_err(from_sqlite)?;
+    let mut rows = select.query([]).map_err(from_sqlite)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().map_err(from_sqlite)? {
+        let [parent, child]: [String; 2] =
+            [row.get(0).map_err(from_sqlite)?, row.get(1).map_err(from_sqlite)?];
+        let parent = run_key(&parent)?;
+        if parents.contains(&parent.shard()) {
+            found.push((parent, run_key(&child)?));
+        }
+    }
+    Ok(found)
+}
+
+fn run_key(key: &str) -> Result<RunKey, StoreError> {
+    match stream_id(StreamKind::Run, key)? {
+        StreamId::Run(key) => Ok(key),
+        _ => Err(corrupt(format!("{key:?} is not the name of a run"))),
+    }
 }
 
 /// Entries and progress behind `after`, until `limit` is reached and a commit is complete.

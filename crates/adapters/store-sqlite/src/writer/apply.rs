@@ -4,17 +4,18 @@
 use std::borrow::Cow;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
-use wharf_domain::{Account, OpenHold, RunSummary};
+use wharf_domain::scope::WorldPath;
+use wharf_domain::{Account, Entry, OpenHold, RunSummary};
 use wharf_ports::plan::{self, Class, Plan, Prepared, PreparedAppend, StreamPlace, StreamTarget};
 use wharf_ports::{Claim, CommitError, StoreError};
-use wharf_vocab::{AccountId, HoldId, ShardId, StreamKind};
+use wharf_vocab::{AccountId, HoldId, ShardId, StreamKind, WorldId};
 
 use super::Writer;
 use super::money::Money;
 use super::sealed::Seal;
 use super::sums::CountedRun;
 use crate::error::{corrupt, from_sqlite};
-use crate::number::{clamp, clamp_len, row_id};
+use crate::number::{clamp, clamp_len, first_of_its_stream, row_id};
 use crate::seal::RowKey;
 
 /// Why a batch goes no further.
@@ -46,6 +47,10 @@ impl Writer {
             self.end_seal(run, *key).map_err(from_sqlite)?;
         }
         write_claims(&self.conn, &batch.claims, plan.claimant()).map_err(from_sqlite)?;
+        super::files::use_all(&self.conn, &mut self.known, &batch.requires).map_err(from_sqlite)?;
+        for run in plan.ended() {
+            super::files::leave_all(&self.conn, &mut self.known, run).map_err(from_sqlite)?;
+        }
         money.take(&self.conn, batch.shard, plan.moves).map_err(from_sqlite)?;
         write_rows(&self.conn, batch, &plan.streams, seal.key())?;
         super::files::write(&self.conn, batch.at, &batch.artifacts).map_err(from_sqlite)?;
@@ -157,6 +162,14 @@ impl plan::Stored for TransactionView<'_> {
             .map_err(Halt::Group)
     }
 
+    fn is_here(&mut self, world: &WorldId, path: &WorldPath) -> Result<bool, Halt> {
+        super::files::is_here(&self.writer.conn, world, path).map_err(Halt::Group)
+    }
+
+    fn is_in_use(&mut self, world: &WorldId, path: &WorldPath) -> Result<bool, Halt> {
+        super::files::is_in_use(&self.writer.conn, world, path).map_err(Halt::Group)
+    }
+
     fn account(&mut self, id: &AccountId) -> Result<Option<Account>, Halt> {
         Ok(self.money.account(&self.writer.conn, id)?.cloned())
     }
@@ -204,7 +217,32 @@ fn write_rows(
             ])
             .map_err(from_sqlite)?;
         if append.replaces {
-            super::replace::earlier(conn, id).map_err(from_sqlite)?;
+            shrink_earlier(conn, id).map_err(from_sqlite)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the rows before this one in its stream, whose place it takes, keep no more than they need. Before one of which
+/// little was kept already there is nothing left to do.
+fn shrink_earlier(conn: &Connection, row: i64) -> rusqlite::Result<()> {
+    let mut select = conn.prepare_cached(
+        "SELECT id, body FROM journal WHERE id >= ?1 AND id < ?2 ORDER BY id DESC",
+    )?;
+    let mut update = conn.prepare_cached("UPDATE journal SET body = ?2 WHERE id = ?1")?;
+    let mut rows = select.query([first_of_its_stream(row), row])?;
+    while let Some(found) = rows.next()? {
+        let body = found.get_ref(1)?.as_blob()?;
+        // What cannot be read stays as it is; whoever reads the stream finds it.
+        let Ok(entries) = wharf_journal::decode(body) else { continue };
+        if entries.iter().any(Entry::is_replaced) {
+            break;
+        }
+        if entries.iter().any(|entry| entry.replaced().is_some()) {
+            let id: i64 = found.get(0)?;
+            let kept = entries.into_iter().map(|entry| entry.replaced().unwrap_or(entry));
+            let body = wharf_journal::encode(&kept.collect::<Vec<_>>());
+            update.execute(params![id, body])?;
         }
     }
     Ok(())

@@ -1,10 +1,75 @@
-//! The index of files. What a batch says of it is always possible, so nothing is checked before.
+//! The index of files, and which of them open runs use. What a batch says of the index is always
+//! possible; what it requires of files is checked before.
 
 use rusqlite::{Connection, params};
+use wharf_domain::scope::WorldPath;
 use wharf_domain::{Artifact, ArtifactOp};
-use wharf_vocab::{B3, Direction, RunId, Timestamp, WorldId};
+use wharf_ports::Require;
+use wharf_vocab::{B3, Direction, RunId, RunKey, Timestamp, WorldId};
 
+use super::known::WriterCache;
 use crate::number::clamp;
+
+/// Whether a file is there now.
+pub(super) fn is_here(
+    conn: &Connection,
+    world: &WorldId,
+    path: &WorldPath,
+) -> rusqlite::Result<bool> {
+    conn.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM artifacts INDEXED BY files_here
+         WHERE direction = 'out' AND gone_at IS NULL AND world = ?1 AND path = ?2)",
+    )?
+    .query_row([world.as_str(), path.as_str()], |row| row.get(0))
+}
+
+/// Whether a run uses a file.
+pub(super) fn is_in_use(
+    conn: &Connection,
+    world: &WorldId,
+    path: &WorldPath,
+) -> rusqlite::Result<bool> {
+    conn.prepare_cached("SELECT EXISTS (SELECT 1 FROM file_uses WHERE world = ?1 AND path = ?2)")?
+        .query_row([world.as_str(), path.as_str()], |row| row.get(0))
+}
+
+/// Makes runs users of the files that must be there.
+pub(super) fn use_all(
+    conn: &Connection,
+    known: &mut WriterCache,
+    requires: &[Require],
+) -> rusqlite::Result<()> {
+    for require in requires {
+        let Require::FileHere { world, path, run } = require else { continue };
+        conn.prepare_cached(
+            "INSERT INTO file_uses (world, path, run) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+        )?
+        .execute([world.as_str(), path.as_str(), run.as_str()])?;
+        known.files_are_used = Some(true);
+    }
+    Ok(())
+}
+
+/// A run that is over uses nothing any more. While no file is used at all, as in a home whose runs
+/// read none, that costs nothing.
+pub(super) fn leave_all(
+    conn: &Connection,
+    known: &mut WriterCache,
+    run: &RunKey,
+) -> rusqlite::Result<()> {
+    let used = match known.files_are_used {
+        Some(used) => used,
+        None => conn
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM file_uses)")?
+            .query_row((), |row| row.get(0))?,
+    };
+    known.files_are_used = Some(used);
+    if used {
+        conn.prepare_cached("DELETE FROM file_uses WHERE world = ?1 AND run = ?2")?
+            .execute([run.world.as_str(), run.run.as_str()])?;
+    }
+    Ok(())
+}
 
 /// Makes what a batch says about files part of the index, in order.
 pub(super) fn write(conn: &Connection, at: Timestamp, ops: &[ArtifactOp]) -> rusqlite::Result<()> {

@@ -28,6 +28,8 @@ pub(crate) struct WriterCache {
     older: HashMap<StreamId, StreamPlace>,
     /// Keys of open runs whose values are not kept.
     pub(super) keys: HashMap<RunKey, RowKey>,
+    /// Whether runs may use any files.
+    pub(super) files_are_used: Option<bool>,
     /// Rows of keys that nobody uses.
     pub(super) free_keys: Option<Vec<i64>>,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use rusqlite::{OptionalExtension as _, params};
-use wharf_ports::{Lease, StoreError};
+use wharf_ports::{Lease, LeaseView, ShardOwner, StoreError};
 use wharf_vocab::{CommitNo, Epoch, NodeId, ShardId, Timestamp};
 
 use super::Writer;
@@ -66,13 +66,14 @@ impl Writer {
         Ok(Some(Lease { shard, epoch, last }))
     }
 
-    /// Prolongs all leases that `node` holds.
+    /// Prolongs all leases that `node` holds. The core that has a database open has it alone: its
+    /// home is locked for as long as it lives.
     pub(crate) fn renew(
         &mut self,
         node: &NodeId,
         ttl_ms: u64,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<LeaseView, StoreError> {
         self.transact(|writer, _| {
             writer
                 .conn
@@ -81,8 +82,26 @@ impl Writer {
                     let expires_at = now.plus_ms(ttl_ms).0.cast_signed();
                     update.execute(params![node.as_str(), expires_at])
                 })
-                .map(|_| ())
-                .map_err(from_sqlite)
+                .map_err(from_sqlite)?;
+            let owners = writer.owners().map_err(from_sqlite)?;
+            Ok(LeaseView { owners, cores: Vec::new(), at: now, alone: true })
         })
+    }
+
+    fn owners(&self) -> rusqlite::Result<Vec<ShardOwner>> {
+        let sql = "SELECT shard, node, epoch, expires_at FROM leases ORDER BY shard";
+        let mut select = self.conn.prepare_cached(sql)?;
+        let rows = select.query_map([], |row| {
+            let (node, epoch, until): (String, i64, i64) = (row.get(1)?, row.get(2)?, row.get(3)?);
+            // What was written as a name of a core is one.
+            let node = NodeId::new(node).map_err(|_| rusqlite::Error::InvalidQuery)?;
+            Ok(ShardOwner {
+                shard: ShardId(row.get(0)?),
+                node,
+                epoch: Epoch(epoch.cast_unsigned()),
+                until: Timestamp(until.cast_unsigned()),
+            })
+        })?;
+        rows.collect()
     }
 }

@@ -9,7 +9,6 @@ mod known;
 mod lease;
 mod money;
 mod purge;
-mod replace;
 mod sealed;
 mod sums;
 
@@ -28,8 +27,8 @@ use crate::error::from_sqlite;
 use known::WriterCache;
 use money::Money;
 pub(crate) use money::{read_columns, to_account};
-pub(crate) use sums::HOUR_MS;
 use sums::RunSums;
+pub(crate) use sums::{HOUR_MS, HOURS, MINUTE_MS, MINUTES, MINUTES_SINCE, SumTable};
 
 /// Batches that share one transaction at most.
 const GROUP_BATCHES_MAX: usize = 1024;

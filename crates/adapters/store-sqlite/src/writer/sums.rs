@@ -1,4 +1,5 @@
-//! Sums of runs by hour, world, tool, caller and status, which say what the rows of runs say.
+//! Sums of runs by hour, world, tool, caller and status, which say what the rows of runs say, and
+//! the same by the minute for a day.
 //!
 //! What a transaction changes is added up in memory and written once at its end, since the runs of
 //! a group are mostly of the same hour and the same few tools. Whoever writes or removes the row of
@@ -14,6 +15,10 @@ use crate::number::clamp;
 
 /// How long a row of sums lasts.
 pub(crate) const HOUR_MS: i64 = 3_600_000;
+/// How long a row of the finer sums lasts.
+pub(crate) const MINUTE_MS: i64 = 60_000;
+/// For how long the finer sums are kept, beside those of the hour under way.
+const MINUTES_KEPT_MS: i64 = 24 * HOUR_MS;
 const LOW: i64 = 0xffff_ffff;
 
 /// What a transaction changes of the sums.
@@ -23,7 +28,8 @@ pub(super) struct RunSums(BTreeMap<SumKey, Change>);
 /// What names a row.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct SumKey {
-    hour: i64,
+    /// When it begins: a minute, or an hour.
+    at: i64,
     world: String,
     tool: String,
     caller: String,
@@ -36,6 +42,16 @@ struct Change {
     runs: i64,
     cost: [i64; 2],
     wall: [i64; 2],
+}
+
+impl Change {
+    fn add(&mut self, other: &Self) {
+        self.runs += other.runs;
+        for half in 0..2 {
+            self.cost[half] += other.cost[half];
+            self.wall[half] += other.wall[half];
+        }
+    }
 }
 
 /// A run as its row has it.
@@ -127,42 +143,96 @@ impl RunSums {
     fn count(&mut self, run: CountedRun, times: i64) {
         let halves = |number: i64| [(number >> 32 & LOW) * times, (number & LOW) * times];
         let (cost, wall) = (halves(run.cost_micro), halves(run.wall_ms));
-        let hour = run.created_at / HOUR_MS * HOUR_MS;
+        let at = run.created_at / MINUTE_MS * MINUTE_MS;
         let CountedRun { world, tool, caller, status, .. } = run;
-        let change = self.0.entry(SumKey { hour, world, tool, caller, status }).or_default();
-        change.runs += times;
-        for half in 0..2 {
-            change.cost[half] += cost[half];
-            change.wall[half] += wall[half];
-        }
+        let key = SumKey { at, world, tool, caller, status };
+        self.0.entry(key).or_default().add(&Change { runs: times, cost, wall });
     }
 
     /// Writes what has changed. A row that no run is left for goes.
     pub(super) fn flush(&mut self, conn: &Connection) -> rusqlite::Result<()> {
-        let changes = std::mem::take(&mut self.0);
-        let changes = changes.iter().filter(|(_, change)| **change != Change::default());
-        for (key, Change { runs, cost, wall }) in changes {
-            let SumKey { hour, world, tool, caller, status } = key;
-            conn.prepare_cached(ADD)?.execute(params![
-                hour, world, tool, caller, status, runs, cost[0], cost[1], wall[0], wall[1]
-            ])?;
-            if *runs < 0 {
-                conn.prepare_cached(TIDY)?.execute(params![hour, world, tool, caller, status])?;
-            }
+        let minutes = std::mem::take(&mut self.0);
+        let Some(newest) = minutes.keys().next_back().map(|key| key.at) else { return Ok(()) };
+        let mut hours: BTreeMap<SumKey, Change> = BTreeMap::new();
+        for (key, change) in &minutes {
+            let at = key.at / HOUR_MS * HOUR_MS;
+            hours.entry(SumKey { at, ..key.clone() }).or_default().add(change);
         }
-        Ok(())
+        write(conn, HOURS, &hours)?;
+        let since = minutes_since(conn, newest)?;
+        let kept = minutes.into_iter().filter(|(key, _)| key.at >= since).collect();
+        write(conn, MINUTES, &kept)
     }
 }
 
-const ADD: &str = "
-    INSERT INTO run_sums (hour, world, tool, caller, status, runs,
-                          cost_high, cost_low, wall_high, wall_low)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-    ON CONFLICT DO UPDATE SET
-        runs = runs + excluded.runs,
-        cost_high = cost_high + excluded.cost_high, cost_low = cost_low + excluded.cost_low,
-        wall_high = wall_high + excluded.wall_high, wall_low = wall_low + excluded.wall_low";
+/// From when on there are sums by the minute, now that there is a run of this minute. Whole hours
+/// go at once, so this removes something once an hour.
+fn minutes_since(conn: &Connection, newest: i64) -> rusqlite::Result<i64> {
+    let since: i64 = conn.prepare_cached(MINUTES_SINCE)?.query_row((), |row| row.get(0))?;
+    let wanted = newest / HOUR_MS * HOUR_MS - MINUTES_KEPT_MS;
+    if wanted <= since {
+        return Ok(since);
+    }
+    conn.prepare_cached("UPDATE run_minutes_since SET since = ?1")?.execute([wanted])?;
+    conn.prepare_cached("DELETE FROM run_minutes WHERE minute < ?1")?.execute([wanted])?;
+    Ok(wanted)
+}
 
-const TIDY: &str = "
-    DELETE FROM run_sums WHERE hour = ?1 AND world = ?2 AND tool = ?3 AND caller = ?4
-        AND status = ?5 AND runs = 0";
+fn write(
+    conn: &Connection,
+    table: SumTable,
+    changes: &BTreeMap<SumKey, Change>,
+) -> rusqlite::Result<()> {
+    let (add, tidy) = (table.add(), table.tidy());
+    let changes = changes.iter().filter(|(_, change)| **change != Change::default());
+    for (key, Change { runs, cost, wall }) in changes {
+        let SumKey { at, world, tool, caller, status } = key;
+        conn.prepare_cached(&add)?.execute(params![
+            at, world, tool, caller, status, runs, cost[0], cost[1], wall[0], wall[1]
+        ])?;
+        if *runs < 0 {
+            conn.prepare_cached(&tidy)?.execute(params![at, world, tool, caller, status])?;
+        }
+    }
+    Ok(())
+}
+
+/// From when on all sums by the minute are there.
+pub(crate) const MINUTES_SINCE: &str = "SELECT since FROM run_minutes_since";
+
+/// A table of sums, and its column that says when a row begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SumTable {
+    pub(crate) name: &'static str,
+    pub(crate) at: &'static str,
+}
+
+/// The sums of hours.
+pub(crate) const HOURS: SumTable = SumTable { name: "run_sums", at: "hour" };
+/// The sums of minutes.
+pub(crate) const MINUTES: SumTable = SumTable { name: "run_minutes", at: "minute" };
+
+impl SumTable {
+    fn add(self) -> String {
+        let Self { name, at } = self;
+        format!(
+            "INSERT INTO {name} ({at}, world, tool, caller, status, runs,
+                                 cost_high, cost_low, wall_high, wall_low)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+             ON CONFLICT DO UPDATE SET
+                 runs = runs + excluded.runs,
+                 cost_high = cost_high + excluded.cost_high,
+                 cost_low = cost_low + excluded.cost_low,
+                 wall_high = wall_high + excluded.wall_high,
+                 wall_low = wall_low + excluded.wall_low"
+        )
+    }
+
+    fn tidy(self) -> String {
+        let Self { name, at } = self;
+        format!(
+            "DELETE FROM {name} WHERE {at} = ?1 AND world = ?2 AND tool = ?3 AND caller = ?4
+                 AND status = ?5 AND runs = 0"
+        )
+    }
+}

@@ -6,10 +6,11 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use crate::support::{Home, desk, key as audit_key};
-use wharf_contract::desk::{claim, holds, key, opens, record};
-use wharf_ports::{CommitError, Refusal, RunQuery, Store as _, StoreErrorKind};
-use wharf_store_sqlite::{SqliteStore, integrity_check, verify_audit};
-use wharf_vocab::{ShardId, StreamKind};
+use wharf_contract::desk::{claim, holds, key, opens, path, record, writes};
+use wharf_ports::copy::{CopyPart, StoredParts as _};
+use wharf_ports::{Batch, CommitError, Refusal, Require, RunQuery, Store as _, StoreErrorKind};
+use wharf_store_sqlite::{SqliteExport, SqliteStore, integrity_check, verify_audit};
+use wharf_vocab::{RunKey, ShardId, StreamKind};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_committed_is_there_after_a_drop_without_close() {
@@ -188,4 +189,35 @@ async fn what_was_told_as_committed_survives_kill_9() {
         let report = verify_audit(&home.path(), &audit_key(), &anchors).expect("readable");
         assert!(report.is_whole(), "{:?}", report.findings);
     }
+}
+
+/// Which runs use which files outlives the core, and is told to whoever copies the store.
+#[tokio::test(flavor = "multi_thread")]
+async fn s020_s022_files_in_use_are_kept_and_copied() {
+    let home = Home::new();
+    let here = |run: &RunKey| Require::FileHere {
+        world: run.world.clone(),
+        path: path("/a"),
+        run: run.run.clone(),
+    };
+    let free = || Require::FileFree { world: key("r").world, path: path("/a") };
+    {
+        let store = home.open();
+        let desk = desk(&store).await;
+        desk.put(desk.tells(vec![writes(&key("r"), "/a", 1)])).await;
+        desk.put(Batch { requires: vec![here(&key("r"))], ..desk.creates(&key("r")) }).await;
+    }
+    let store = home.open();
+    let desk = desk(&store).await;
+    let refused = desk.refused(Batch { requires: vec![free()], ..desk.tells(Vec::new()) }).await;
+    assert!(matches!(refused, Refusal::FileInUse { .. }), "{refused:?}");
+    store.close().await.expect("closes");
+    let mut export = SqliteExport::open(&home.path()).expect("readable");
+    let mut uses = Vec::new();
+    while let Some(part) = export.next_part().expect("readable") {
+        if let CopyPart::Uses(found) = part {
+            uses.extend(found.into_iter().map(|it| (it.world, it.path, it.run)));
+        }
+    }
+    assert_eq!(uses, [("default".to_owned(), "/a".to_owned(), "r".to_owned())]);
 }

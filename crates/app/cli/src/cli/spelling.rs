@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Options of every command that take a value.
-const WITH_VALUE: [&str; 3] = ["--home", "--url", "--token"];
+const WITH_VALUE: [&str; 4] = ["--home", "--url", "--token", "--ca"];
 
 /// Words that are no commands, and what is meant by them.
 const MEANT: [(&str, &str); 21] = [
@@ -86,7 +86,7 @@ pub(super) fn tip(error: &clap::Error) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
+    use clap::{CommandFactory as _, Parser as _};
 
     use super::*;
     use crate::cli::Cli;
@@ -104,6 +104,7 @@ mod tests {
             ("wharf tool list", "wharf tools list"),
             ("wharf --home x tool show a/b", "wharf --home x tools show a/b"),
             ("wharf --json tool diff", "wharf --json tools diff"),
+            ("wharf --ca c.pem tool list", "wharf --ca c.pem tools list"),
             ("wharf tool serve --exec x", "wharf tool serve --exec x"),
             ("wharf tools serve --exec x", "wharf tool serve --exec x"),
             ("wharf tool --help", "wharf tool --help"),
@@ -112,6 +113,19 @@ mod tests {
         ] {
             assert_eq!(spelled(line), expect);
         }
+    }
+
+    #[test]
+    fn every_option_of_all_commands_that_takes_a_value_is_known() {
+        let cli = Cli::command();
+        let global = cli.get_arguments().filter(|arg| arg.is_global_set());
+        let valued = global.filter(|arg| arg.get_action().takes_values());
+        let mut names: Vec<_> =
+            valued.filter_map(|arg| Some(format!("--{}", arg.get_long()?))).collect();
+        names.sort();
+        let mut known = WITH_VALUE;
+        known.sort_unstable();
+        assert_eq!(names, known);
     }
 
     fn tip_for(line: &str) -> Option<String> {

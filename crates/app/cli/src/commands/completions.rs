@@ -24,8 +24,8 @@ Examples:
   wharf completions zsh  > ~/.zfunc/_wharf
   wharf completions fish > ~/.config/fish/completions/wharf.fish
 
-Tools, agents, runs, worlds and what waits in the inbox are offered by name, as the core that runs
-then has them. The script asks the program itself, so make it again after an update.")]
+Tools, agents, runs, worlds, flows, schedules, triggers, receivers, seats, codes of errors and what
+waits in the inbox are offered by name, as the core that runs then has them. The script asks the program itself, so make it again after an update.")]
 pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]

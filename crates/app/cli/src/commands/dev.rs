@@ -1,5 +1,5 @@
-//! `wharf dev`: a tool or an agent while its author works on it. It is added and approved at every
-//! change of its files, its log is shown, and its tools are called from a prompt.
+//! `wharf dev`: a tool, an agent or an MCP server while its author works on it. It is added and
+//! approved at every change of its files, its log is shown, and its tools are called from a prompt.
 
 mod call;
 mod files;
@@ -10,6 +10,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use tokio::time::MissedTickBehavior;
 use wharf_client::Client;
 use wharf_server::{Core, CoreOptions, Signals};
 use wharf_vocab::{Code, SandboxLevel};
@@ -18,12 +19,12 @@ use crate::commands::operator::lines::{self, InputLine, InputLines};
 use crate::commands::{CliError, Context, Exit, Output, Result, word};
 use crate::plain;
 use call::PromptLine;
-use files::FileSnapshot;
+use files::WatchedFiles;
 use log::DevLog;
 use provider::{DevProvider, Offered};
 
-/// How often files are looked at, and logs.
-const LOOK: Duration = Duration::from_millis(200);
+/// How often logs are looked at.
+const LOOK_AT_LOGS: Duration = Duration::from_millis(200);
 /// Where a core listens that is started for this alone.
 const ANY_PORT: &str = "127.0.0.1:0";
 
@@ -33,8 +34,10 @@ const ANY_PORT: &str = "127.0.0.1:0";
 Examples:
   wharf dev shout.py                 every function under @tool, as local/NAME@1
   wharf dev shout.ts                 every tool that it exports, as local/NAME@1
-  wharf dev ./shout                  a folder with wharf.tool.toml or opensentience.agent.json
+  wharf dev ./shout                  a folder with wharf.tool.toml, wharf.mcp.toml or
+                                     opensentience.agent.json
   wharf dev shout.py --run 'shout text=hello'
+  wharf dev shout.py --run 'shout text=hello' --watch      call it again after every change
   wharf dev ./shout --keep           leave it added and approved afterwards
 
 When a file changes, the provider is added and approved again as its owner: what is under way ends
@@ -55,6 +58,9 @@ pub(crate) struct DevArgs {
     /// Call a tool once as at the prompt, such as 'shout text=hello', and leave
     #[arg(long, value_name = "LINE")]
     run: Option<String>,
+    /// Stay, and make that call again after every change
+    #[arg(long, requires = "run")]
+    watch: bool,
     /// Leave what was added when this ends
     #[arg(long)]
     keep: bool,
@@ -102,20 +108,21 @@ async fn start_core(context: &Context) -> Result<Option<Core>> {
 
 async fn work(args: DevArgs, client: Client, context: &Context) -> Result<Exit> {
     let output = context.output;
-    let (keep, once) = (args.keep, args.run);
+    let (keep, watch, run) = (args.keep, args.watch, args.run);
     let provider = DevProvider::find(&args.path, args.namespace, args.sandbox)?;
     let mut session = DevSession {
-        seen: FileSnapshot::of(provider.watched()),
+        seen: WatchedFiles::of(provider.watched()),
         log: DevLog::default(),
         offered: Offered::default(),
         known: provider.known(&client).await?,
         provider,
         client,
         output,
+        interactive: std::io::stdin().is_terminal() && output.err_is_terminal(),
     };
-    let ended = match once {
-        Some(line) => session.once(&line).await,
-        None => session.until_left().await,
+    let ended = match run {
+        Some(line) if !watch => session.once(&line).await,
+        again => session.until_left(again.as_deref()).await,
     };
     if !keep {
         session.tidy_up().await;
@@ -127,7 +134,9 @@ struct DevSession {
     provider: DevProvider,
     client: Client,
     output: Output,
-    seen: FileSnapshot,
+    /// Whether there is somebody to type.
+    interactive: bool,
+    seen: WatchedFiles,
     log: DevLog,
     offered: Offered,
     /// Ids that were there before; they stay.
@@ -135,8 +144,9 @@ struct DevSession {
 }
 
 impl DevSession {
-    /// Adds and approves the provider as it is now, and says in a line what came of it.
-    async fn replace(&mut self, changed: &[String]) {
+    /// Adds and approves the provider as it is now, and says in a line what came of it; whether
+    /// its tools can be called.
+    async fn replace(&mut self, changed: &[String]) -> bool {
         let begun = Instant::now();
         if !changed.is_empty() {
             self.output.fresh_line();
@@ -147,83 +157,120 @@ impl DevSession {
             [one] => format!("{} changed: ", plain::line(one)),
             [one, ..] => format!("{} and {} more changed: ", plain::line(one), changed.len() - 1),
         };
-        match self.provider.put(&self.client).await {
+        match self.provider.put(&self.client, self.output).await {
             Ok(offered) => {
                 let news = offered.news(&self.offered);
                 let took = begun.elapsed().as_secs_f64();
                 let line = format!("{what}{news} ({took:.1} s)");
                 self.output.note(&paint.good(&line));
                 self.offered = offered;
+                true
             }
             Err(failure) => {
                 failure.lines.iter().for_each(|line| self.output.note(line));
                 let text = format!("{what}{}", plain::line(failure.error.message()));
                 self.output.note(&paint.bad(&text));
+                false
             }
         }
     }
 
     /// Adds it, calls a tool and leaves.
     async fn once(&mut self, line: &str) -> Result<Exit> {
-        match self.provider.put(&self.client).await {
+        match self.provider.put(&self.client, self.output).await {
             Ok(offered) => self.offered = offered,
             Err(failure) => {
                 failure.lines.iter().for_each(|line| self.output.note(line));
                 return Err(failure.error);
             }
         }
-        let PromptLine::Call { tool, words } = PromptLine::read(line) else {
-            return Err(CliError::usage("--run takes a tool and its inputs: shout text=hello"));
-        };
+        let (tool, words) = call_of(line)?;
         let called = call::run(&self.client, &self.offered, &tool, &words, self.output).await;
         if !matches!(called, Ok(Exit::Done)) {
-            self.log.show(&self.client, &self.provider, &self.offered, self.output).await;
+            self.show_logs().await;
         }
         called
     }
 
-    async fn until_left(&mut self) -> Result<Exit> {
+    /// Takes changes, and what is typed, until somebody leaves. `again` is called after each
+    /// change.
+    async fn until_left(&mut self, again: Option<&str>) -> Result<Exit> {
+        if let Some(line) = again {
+            call_of(line)?;
+        }
         let folder = self.provider.watched().display().to_string();
         self.output.note(&format!("watching {}", plain::line(&folder)));
-        self.replace(&[]).await;
-        let unable = |error: std::io::Error| CliError::unreadable("standard input", &error);
-        let interactive = std::io::stdin().is_terminal() && self.output.err_is_terminal();
-        let mut lines = if interactive { Some(lines::read().map_err(unable)?) } else { None };
-        if interactive {
-            self.output.note(&call::introduction(&self.offered));
-            call::prompt(self.output);
+        let mut signals = signals()?;
+        if !self.take(&[], again, &mut signals).await? {
+            return Ok(Exit::Done);
         }
-        let mut signals = Signals::new().map_err(unable)?;
-        let mut look = tokio::time::interval(LOOK);
+        let mut lines = if self.interactive {
+            Some(lines::read().map_err(|error| unable(&error))?)
+        } else {
+            None
+        };
+        let mut logs = tokio::time::interval(LOOK_AT_LOGS);
+        logs.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.prompt();
         loop {
             tokio::select! {
                 line = typed(&mut lines) => {
                     let Some(InputLine::Typed(line)) = line else { return Ok(Exit::Done) };
                     match PromptLine::read(&line) {
                         PromptLine::Leave => return Ok(Exit::Done),
-                        line => self.answer(line).await,
+                        line => self.answer(line, &mut signals).await?,
                     }
-                    // What stopped a run does not stop this.
-                    signals = Signals::new().map_err(unable)?;
-                    call::prompt(self.output);
+                    self.prompt();
                 }
                 _ = signals.next() => {
-                    if interactive {
+                    if self.interactive {
                         self.output.note("");
                     }
                     return Ok(Exit::Done);
                 }
-                _ = look.tick() => {
-                    let said = self.look().await;
-                    if interactive && said {
-                        call::prompt(self.output);
+                changed = self.seen.changed() => {
+                    if !self.take(&changed, again, &mut signals).await? {
+                        return Ok(Exit::Done);
+                    }
+                    self.prompt();
+                }
+                _ = logs.tick() => {
+                    if self.show_logs().await {
+                        self.prompt();
                     }
                 }
             }
         }
     }
 
-    async fn answer(&mut self, line: PromptLine) {
+    /// Takes the files as they are now, and makes the call that is made again; whether nobody has
+    /// left meanwhile.
+    async fn take(
+        &mut self,
+        changed: &[String],
+        again: Option<&str>,
+        signals: &mut Signals,
+    ) -> Result<bool> {
+        let is_ready = tokio::select! {
+            is_ready = self.replace(changed) => is_ready,
+            _ = signals.next() => return Ok(false),
+        };
+        if self.interactive && changed.is_empty() {
+            self.output.note(&call::introduction(&self.offered));
+        }
+        if let Some(line) = again.filter(|_| is_ready) {
+            self.answer(PromptLine::read(line), signals).await?;
+        }
+        Ok(true)
+    }
+
+    fn prompt(&self) {
+        if self.interactive {
+            call::prompt(self.output);
+        }
+    }
+
+    async fn answer(&mut self, line: PromptLine, heard: &mut Signals) -> Result<()> {
         let answered = match line {
             PromptLine::Nothing | PromptLine::Leave => Ok(()),
             PromptLine::Help => {
@@ -236,29 +283,27 @@ impl DevSession {
             }
             PromptLine::Call { tool, words } => {
                 let called = call::run(&self.client, &self.offered, &tool, &words, self.output);
-                called.await.map(drop)
+                match called.await {
+                    Ok(Exit::Canceled) => {
+                        // What stopped a run does not stop this; what came after one does.
+                        *heard = signals()?;
+                        Ok(())
+                    }
+                    called => called.map(drop),
+                }
             }
             PromptLine::Unreadable(why) => Err(CliError::usage(why)),
         };
         if let Err(failure) = answered {
             self.output.failure(&failure);
         }
-        self.log.show(&self.client, &self.provider, &self.offered, self.output).await;
+        self.show_logs().await;
+        Ok(())
     }
 
-    /// Looks for changed files and new lines of the log; whether anything was said.
-    async fn look(&mut self) -> bool {
-        let now = FileSnapshot::of(self.provider.watched());
-        let changed = now.changed_since(&self.seen);
-        let mut said = false;
-        if !changed.is_empty() {
-            // Editors write in several steps; the last one counts.
-            tokio::time::sleep(LOOK / 2).await;
-            self.seen = FileSnapshot::of(self.provider.watched());
-            self.replace(&changed).await;
-            said = true;
-        }
-        self.log.show(&self.client, &self.provider, &self.offered, self.output).await || said
+    /// Shows new lines of the log; whether there were any.
+    async fn show_logs(&mut self) -> bool {
+        self.log.show(&self.client, &self.provider, &self.offered, self.output).await
     }
 
     /// Removes what was not there before.
@@ -273,6 +318,22 @@ impl DevSession {
             }
         }
     }
+}
+
+/// The tool that `--run` names, and its inputs.
+fn call_of(line: &str) -> Result<(String, Vec<String>)> {
+    match PromptLine::read(line) {
+        PromptLine::Call { tool, words } => Ok((tool, words)),
+        _ => Err(CliError::usage("--run takes a tool and its inputs: shout text=hello")),
+    }
+}
+
+fn signals() -> Result<Signals> {
+    Signals::new().map_err(|error| unable(&error))
+}
+
+fn unable(error: &std::io::Error) -> CliError {
+    CliError::unreadable("standard input", error)
 }
 
 /// What is typed next; it never comes where nobody can type.

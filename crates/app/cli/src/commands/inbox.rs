@@ -1,6 +1,7 @@
 //! `wharf inbox`: what waits for an answer or an approval.
 
 pub(crate) mod about;
+mod exec;
 mod show;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,7 @@ use wharf_client::Client;
 use wharf_vocab::{AskId, AskKind, Object};
 use wharf_wire::rest_v1::Ask;
 
+use self::exec::AskHook;
 use crate::commands::runs::named;
 use crate::commands::{Context, Exit, Output, Poll, Result, Table};
 use crate::{moment, output, plain};
@@ -32,13 +34,22 @@ Examples:
   wharf inbox
   wharf inbox show c3            all about one of them
   wharf inbox --watch
-  wharf inbox --watch --json     one line for each new ask")]
+  wharf inbox --watch --json     one line for each new ask
+  wharf inbox --watch --exec 'notify-send \"$WHARF_ASK_TITLE\"'
+  wharf inbox --watch --exec 'curl -s -d @- https://chat.example.dev/hook'
+
+The command of --exec is run by the shell for each ask that is open and not yet told of, one after
+the other. It finds the ask as JSON on its standard input, and WHARF_ASK_ID, WHARF_ASK_KIND,
+WHARF_ASK_TITLE, WHARF_ASK_TOOL and WHARF_ASK_WORLD in its environment.")]
 pub(crate) struct InboxArgs {
     #[command(subcommand)]
     command: Option<InboxCommand>,
     /// Keep watching and show changes
     #[arg(long, short)]
     watch: bool,
+    /// Run this command for each new ask, such as one that sends a message
+    #[arg(long, value_name = "CMD", requires = "watch")]
+    exec: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -56,7 +67,8 @@ pub(crate) async fn run(args: InboxArgs, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let items = open_asks(&client).await?;
     if args.watch {
-        return watch(client, output, items).await;
+        let hook = args.exec.map(AskHook::new);
+        return watch(client, output, items, hook).await;
     }
     if output.is_json() {
         output.json(&items)?;
@@ -83,11 +95,19 @@ async fn open_asks(client: &Client) -> wharf_client::Result<Vec<Value>> {
 }
 
 /// Shows the inbox again and again. A core that is away for a while does not end it.
-async fn watch(client: Client, output: Output, items: Vec<Value>) -> Result<Exit> {
+async fn watch(
+    client: Client,
+    output: Output,
+    items: Vec<Value>,
+    mut hook: Option<AskHook>,
+) -> Result<Exit> {
     let (mut poll, mut items, mut seen) =
         (Poll::new(client, REFRESH), Some(items), BTreeSet::new());
     loop {
         if let Some(items) = items {
+            if let Some(hook) = &mut hook {
+                hook.tell(&items, output).await;
+            }
             if output.out_is_terminal() && !output.is_json() {
                 output.clear()?;
                 print(output, &poll.client, items).await?;

@@ -94,6 +94,21 @@ pub(crate) struct RunToolArgs {
     quiet: bool,
 }
 
+impl RunToolArgs {
+    /// The tool, as it was typed.
+    pub(crate) fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// The same for a flow, whose name may stand without the namespace of all flows.
+    pub(crate) fn of_flow(mut self) -> Self {
+        if !self.tool.contains('/') {
+            self.tool = format!("flow/{}", self.tool);
+        }
+        self
+    }
+}
+
 /// Starts the run and, unless told otherwise, follows it to its end.
 pub(crate) async fn run(args: RunToolArgs, context: &Context) -> Result<Exit> {
     let client = context.client()?;

@@ -75,6 +75,9 @@ struct CancelArgs {
     /// Why
     #[arg(long)]
     reason: Option<String>,
+    /// End a flow at once: do not wait for its steps, and undo nothing of what they did
+    #[arg(long)]
+    force: bool,
 }
 
 /// Asks for each run to be canceled; it ends when its provider has let go.
@@ -83,16 +86,25 @@ async fn cancel(args: CancelArgs, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let (mut exit, mut answers) = (Exit::Done, Vec::new());
     for run in find_all(&client, &args.runs, args.world.as_deref()).await? {
-        let call = client.runs().cancel(&run.run_id, args.reason.as_deref());
+        let reason = args.reason.as_deref();
+        let call = match args.force {
+            true => client.runs().force_cancel(&run.run_id, reason),
+            false => client.runs().cancel(&run.run_id, reason),
+        };
         let answer = call.world(run.world.as_deref()).await?;
         let id = plain::line(&run.run_id);
-        if answer.status.is_terminal() {
+        // What nothing works on ends with the request.
+        let canceled = answer.status == wharf_vocab::RunStatus::Canceled;
+        let over = answer.status.is_terminal() && !canceled;
+        if over {
             exit = Exit::Failed;
         }
-        match answer.status.is_terminal() {
-            _ if output.is_json() => {}
-            true => output.note(&format!("{id} is over: {}", answer.status)),
-            false => output.note(&format!("canceling {id}")),
+        if !output.is_json() {
+            output.note(&match (over, canceled) {
+                (true, _) => format!("{id} is over: {}", answer.status),
+                (_, true) => format!("canceled {id}"),
+                _ => format!("canceling {id}"),
+            });
         }
         answers.push(json!({"run_id": run.run_id, "world": run.world, "status": answer.status}));
     }

@@ -5,8 +5,10 @@ mod words;
 use jiff::Zoned;
 use serde::Serialize;
 use wharf_client::{Client, RunFilter};
-use wharf_vocab::{DateTime, GrantId, ProviderState, RunStatus, ToolState, Verb, Verdict, WorldId};
-use wharf_wire::rest_v1::{Account, ConsoleSession, Diagnosis, Provider, System};
+use wharf_vocab::{
+    DateTime, GrantId, ProviderState, PurgeState, RunStatus, ToolState, Verb, Verdict, WorldId,
+};
+use wharf_wire::rest_v1::{Account, ConsoleSession, Diagnosis, Provider, Purge, System};
 
 use crate::commands::{Context, Exit, Result};
 
@@ -46,6 +48,9 @@ struct StatusReport {
     token: Option<TokenRights>,
     #[serde(skip_serializing_if = "Option::is_none")]
     runs: Option<RunCounts>,
+    /// Orders to remove runs that are being carried out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    purges: Option<Vec<Purge>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     asks: Option<Asks>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,9 +156,10 @@ impl StatusReport {
             token: Some(TokenRights::of(session)),
             ..Self::default()
         };
-        let (system, runs, asks, providers, doctor, money) = futures::join!(
+        let (system, runs, purges, asks, providers, doctor, money) = futures::join!(
             async { client.system().await },
             runs(client),
+            purges(client),
             asks(client),
             providers(client),
             async { client.doctor().await },
@@ -163,6 +169,7 @@ impl StatusReport {
             status.take_system(&system);
         }
         status.runs = status.seen("runs", runs)?;
+        status.purges = status.seen("orders to remove runs", purges)?;
         status.asks = status.seen("asks", asks)?;
         status.providers = status.seen("providers", providers)?;
         if let Some(doctor) = status.seen("the core's checks", doctor)? {
@@ -230,6 +237,13 @@ async fn runs(client: &Client) -> wharf_client::Result<RunCounts> {
         running: count(RunStatus::Running, None).await?,
         failed_24h: count(RunStatus::Failed, Some(LATELY)).await?,
     })
+}
+
+/// The orders that are being carried out.
+async fn purges(client: &Client) -> wharf_client::Result<Vec<Purge>> {
+    let mut orders = client.runs().purges().await?.items;
+    orders.retain(|order| order.state == PurgeState::Running);
+    Ok(orders)
 }
 
 async fn asks(client: &Client) -> wharf_client::Result<Asks> {

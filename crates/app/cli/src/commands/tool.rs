@@ -295,6 +295,8 @@ fn options(args: ServeArgs) -> Options {
     let files = Policy {
         origins,
         artifacts,
+        // A core that launched the server copies what was written, and flushes that.
+        passing: matches!(args.listen, Listen::Inherited(_)),
         proxy,
         private_names: allow_private,
         trusted: trust,

@@ -16,6 +16,7 @@ use wharf_wire::rest_v1::Tool;
 use crate::commands::providers::drain::DrainArgs;
 use crate::commands::providers::{self, ProviderNoun, logs, pick};
 use crate::commands::{CliError, Context, Exit, Result, Table};
+use crate::complete::nearest_tool;
 use crate::plain;
 
 const TOOLS: ProviderNoun =
@@ -170,8 +171,9 @@ pub(crate) async fn run(args: ToolsArgs, context: &Context) -> Result<Exit> {
 
 async fn list(context: &Context) -> Result<Exit> {
     super::list(context.client()?.tools().list(), "", context.output, |tools, output| {
-        let mut table =
-            Table::new(output, &["TOOL", "STATE", "EFFECTS", "DESCRIPTION"]).keep_whole(&[0, 1]);
+        let mut table = Table::new(output, &["TOOL", "STATE", "EFFECTS", "DESCRIPTION"])
+            .keep_whole(&[0, 1])
+            .uncut(&[3]);
         for tool in tools {
             let acts = if tool.side_effects { "yes" } else { "no" };
             table.row_with_state([&*tool.tool_id, tool.state.as_str(), acts, &about(tool)], 1);
@@ -243,7 +245,7 @@ async fn remove(args: &ToolsRemoveArgs, context: &Context) -> Result<Exit> {
 fn about(tool: &Tool) -> String {
     let description = plain::cut(&tool.description, 100);
     match &tool.state_reason {
-        Some(reason) => format!("({}) {description}", plain::cut(reason, 60)),
+        Some(reason) => format!("({}) {description}", plain::line(reason)),
         None => description,
     }
 }
@@ -255,7 +257,17 @@ async fn find(client: &Client, typed: &str) -> Result<ToolId> {
     match pick(&ids, typed, TOOLS) {
         Ok(at) => tool_id(ids[at]),
         // The core may know one that it does not list, and says best what is wrong with it.
-        Err(failure) if failure.is(Code::ToolNotFound) => ToolId::new(typed).map_err(|_| failure),
+        Err(failure) if failure.is(Code::ToolNotFound) => {
+            let id = ToolId::new(typed).map_err(|_| failure)?;
+            let Some(near) = nearest_tool(typed, &ids) else { return Ok(id) };
+            match client.tools().get(&id).await {
+                Err(error) if error.is(Code::ToolNotFound) => {
+                    let hint = format!("Did you mean {}?", plain::line(near));
+                    Err(CliError::from(error).with_hint(&hint))
+                }
+                _ => Ok(id),
+            }
+        }
         Err(failure) => Err(failure),
     }
 }

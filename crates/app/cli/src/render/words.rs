@@ -1,7 +1,7 @@
 //! The sentences in which a run's events are told. Every peer's word in them is made safe.
 
 use serde_json::Value;
-use wharf_vocab::{AskKind, AskOutcome, Executed, Level, RunStatus};
+use wharf_vocab::{AskKind, AskOutcome, Code, Executed, Level, RunStatus};
 use wharf_wire::rest_v1::{Ask, AttemptEvent, DecidedEvent, GapEvent, PartialEvent, Run};
 
 use crate::amount;
@@ -78,7 +78,14 @@ pub(super) fn attempt(event: &AttemptEvent) -> String {
         Executed::Yes => "the one before it had acted",
         Executed::Maybe => "how far the one before it came is not known",
     };
-    format!("retry: attempt {} after {}; {acted}", event.attempt, plain::line(&event.reason))
+    // Its code is named after agents, and as true when the core died that was at work itself.
+    let reason = match plain::line(&event.reason) {
+        code if code == Code::ToolAgentLost.as_str() => {
+            format!("since whoever worked on it was lost ({code})")
+        }
+        code => format!("after {code}"),
+    };
+    format!("retry: attempt {} {reason}; {acted}", event.attempt)
 }
 
 /// A line of the tool's log; `text` is safe already.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{TestHome, wait_for};
 
@@ -20,6 +20,22 @@ pub(crate) fn example(name: &str) -> PathBuf {
 /// Whether the machine has what the Python examples need; `make test` installs it where it can.
 pub(crate) fn has_python() -> bool {
     !wharf_skips::lacks("python3")
+}
+
+/// A folder with an agent that is this program in Python, with the runtime beside it.
+pub(crate) fn python_agent(id: &str, permissions: &[&str], program: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let runtime =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../../sdks/python/src/wharf_sdk/wharf_agent.py");
+    std::fs::copy(runtime, folder.path().join("wharf_agent.py")).expect("copied");
+    std::fs::write(folder.path().join("agent.py"), program).expect("written");
+    let manifest = json!({
+        "id": id, "version": "0.1.0", "permissions": permissions,
+        "entrypoint": {"type": "command", "value": "python3", "args": ["agent.py"]},
+    });
+    let path = folder.path().join("opensentience.agent.json");
+    std::fs::write(path, manifest.to_string()).expect("written");
+    folder
 }
 
 /// Adds, approves and starts the Python example.

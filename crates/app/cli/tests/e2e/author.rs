@@ -1,13 +1,15 @@
 //! The author's loop: a tool is changed, tried and looked into again and again.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::agents::has_python;
-use crate::support::{TestHome, wait_for};
+use crate::children::{self, Finish as _};
+use crate::support::{LONG, Running, TestHome, wait_for};
 
 const MANIFEST: &str =
     "ref = \"acme/shout@1\"\ndescription = \"Shouts.\"\nhandler = \"handler.py\"\n";
@@ -59,6 +61,10 @@ fn t042_a_tool_is_added_again_while_it_runs_and_what_is_under_way_ends_where_it_
 
     write(folder.path(), "handler.py", HANDLER);
     home.run(&["tools", "add", path(folder.path()), "--approve"]).code(0);
+    wait_for("its successor, which nobody has called yet", || {
+        let log = home.run(&["tools", "logs", "acme/shout@1"]).stdout;
+        (log.matches("is ready").count() == 2).then_some(())
+    });
     let new = home.run(&["run", "acme/shout@1", "text=hello", "-q"]).code(0).json();
     assert_eq!(new["outputs"]["text"], "HELLO");
     let old = home.run(&["runs", "show", &id, "--json"]).code(0).json();
@@ -141,6 +147,8 @@ fn t043_a_file_alone_is_as_many_tools_as_it_has_functions() {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), "words.py", TWO);
     let file = folder.path().join("words.py");
+    let unnamed = home.run(&["tools", "add", path(folder.path())]).code(2);
+    assert!(unnamed.stderr.contains("name a file of it, such as"), "{unnamed:#?}");
     let added =
         home.run(&["tools", "add", path(&file), "--approve", "--namespace", "acme"]).code(0);
     for part in ["acme/shout@1, Says it louder.", "acme/count@1, Counts letters.", "no price"] {
@@ -211,6 +219,13 @@ fn work_on_a_file_starts_a_core_takes_changes_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn work_on_what_is_not_there_ends_at_once() {
+    let home = TestHome::new();
+    let none = home.run(&["dev", "/nowhere/to/be/found.py"]).code(2);
+    assert!(none.stderr.contains("there is no folder and no file /nowhere"), "{none:#?}");
+}
+
+#[test]
 fn work_on_an_agent_replaces_it_and_a_running_core_stays() {
     if !has_python() {
         return;
@@ -220,7 +235,7 @@ fn work_on_an_agent_replaces_it_and_a_running_core_stays() {
     let parent = tempfile::tempdir().expect("a folder");
     let folder = parent.path().join("greeter");
     let mut new = home.wharf(&["new", "agent", "greeter", "--lang", "python"]);
-    assert!(new.current_dir(parent.path()).status().expect("it runs").success());
+    assert!(new.current_dir(parent.path()).finish().status.success());
     let mut dev = home.spawn(&["dev", path(&folder), "--keep"]);
     let said = dev.until_stderr(" new (");
     assert!(!said.contains("started a core"), "{said}");
@@ -234,6 +249,62 @@ fn work_on_an_agent_replaces_it_and_a_running_core_stays() {
     assert_eq!(agents[0]["state"], "running", "{agents}");
 }
 
+/// A server of MCP in one file, with one tool.
+const MCP_SERVER: &str = r#"import json
+import sys
+
+TOOL = {"name": "shout", "description": "Says it louder.", "inputSchema": {
+    "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}}
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    if asked["method"] == "initialize":
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "shouter", "version": "1"}}
+    elif asked["method"] == "tools/list":
+        result = {"tools": [TOOL]}
+    elif asked["method"] == "tools/call":
+        text = asked["params"]["arguments"]["text"].upper()
+        result = {"content": [{"type": "text", "text": text}]}
+    else:
+        error = {"code": -32601, "message": "unknown"}
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "error": error}), flush=True)
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"#;
+
+#[test]
+fn work_on_an_mcp_server_takes_what_its_tools_say_now() {
+    if !has_python() {
+        return;
+    }
+    let home = TestHome::new();
+    let _core = home.up();
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "server.py", MCP_SERVER);
+    let manifest = "name = \"shouter\"\ncommand = [\"python3\", \"server.py\"]\n";
+    write(folder.path(), "wharf.mcp.toml", manifest);
+    let mut dev = home.spawn(&["dev", path(folder.path())]);
+    dev.until_stderr("shouter/shout new (");
+    let ran = home.run(&["run", "shouter/shout", "text=ahoy", "-q"]).code(0).stdout;
+    assert!(ran.contains("AHOY"), "{ran}");
+    // Elsewhere another description waits for an approval; here its author has just written it.
+    write(folder.path(), "server.py", &MCP_SERVER.replace("louder", "with a bang"));
+    dev.until_stderr("server.py changed: shouter/shout ready (");
+    let tool = home.run(&["tools", "show", "shouter/shout", "--json"]).code(0).json();
+    assert_eq!(
+        (&tool["state"], &tool["description"]),
+        (&json!("available"), &json!("Says it with a bang."))
+    );
+    home.run(&["run", "shouter/shout", "text=ahoy", "-q"]).code(0);
+    dev.signal(Signal::INT);
+    let ended = dev.wait().code(0);
+    assert!(ended.stderr.contains("removed shouter"), "{ended:#?}");
+    assert_eq!(home.run(&["mcp", "list", "--json"]).code(0).json(), json!([]));
+}
+
 #[test]
 fn a_server_says_its_url_once_it_is_ready() {
     if !has_python() {
@@ -245,44 +316,53 @@ fn a_server_says_its_url_once_it_is_ready() {
     let arguments = ["tool", "serve", "--listen", "127.0.0.1:0", "--handler", path(&handler)];
     let mut command = home.wharf(&arguments);
     let mut child = command.spawn().expect("it starts");
-    let mut line = String::new();
     let stdout = child.stdout.take().expect("piped");
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).expect("a line");
-    let _ = child.kill();
-    let _ = child.wait();
+    let running = Running::of(child, "wharf tool serve");
+    let line = children::first_line(stdout, LONG, "the server's address");
+    drop(running);
     assert!(line.starts_with("serving at http://127.0.0.1:"), "{line}");
 }
 
-/// The blocks of a document that begin with this line.
-fn blocks(document: &str, kind: &str) -> Vec<String> {
-    let fence = format!("```{kind}\n");
-    let blocks = document.split(&fence).skip(1);
-    blocks.map(|rest| rest.split("```").next().unwrap_or_default().to_owned()).collect()
+/// The blocks of a document, in their order, with what stands behind their fence.
+fn blocks(document: &str) -> Vec<(&str, &str)> {
+    let mut found = Vec::new();
+    let mut rest = document;
+    while let Some((_, begun)) = rest.split_once("\n```") {
+        let (kind, text) = begun.split_once('\n').expect("a line");
+        let (text, after) = text.split_once("```").expect("an end");
+        found.push((kind, text));
+        rest = after;
+    }
+    found
 }
 
-#[test]
-fn the_guide_goes_from_an_empty_folder_to_a_first_run() {
-    if !has_python() {
-        return;
+/// Follows the guide: what it has typed, and where.
+struct Reader<'a> {
+    home: &'a TestHome,
+    folder: TempDir,
+    search: String,
+}
+
+impl Reader<'_> {
+    fn shell(&self, command: &str) -> Command {
+        let mut shell = children::command("sh");
+        shell
+            .args(["-c", command])
+            .current_dir(self.folder.path())
+            .env("PATH", &self.search)
+            .env("WHARF_HOME", self.home.path())
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        shell
     }
-    let guide = include_str!("../../../../../docs/dev.md");
-    let home = TestHome::new();
-    let folder = tempfile::tempdir().expect("a folder");
-    let files = ["words/words.py", "sizes/sizes.py", "words/test_words.py"];
-    for (name, text) in files.into_iter().zip(blocks(guide, "python")) {
-        let path = folder.path().join(name);
+
+    fn save(&self, name: &str, text: &str) {
+        let path = self.folder.path().join(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
         std::fs::write(path, text).expect("written");
     }
-    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../sdks/python/src");
-    let mut core = None;
-    let program = Path::new(env!("CARGO_BIN_EXE_wharf"));
-    let search = std::env::var("PATH").unwrap_or_default();
-    let search = format!("{}:{search}", path(program.parent().expect("a folder")));
-    for (at, block) in blocks(guide, "console").iter().enumerate() {
-        if at == 1 {
-            core = Some(home.up());
-        }
+
+    /// Types each command of a block, and looks for the lines below it in what it says.
+    fn types(&self, block: &str) {
         let (mut said, mut command) = (String::new(), "");
         for line in block.lines() {
             let Some(next) = line.strip_prefix("$ ") else {
@@ -290,22 +370,65 @@ fn the_guide_goes_from_an_empty_folder_to_a_first_run() {
                 continue;
             };
             command = next;
-            let ended = std::process::Command::new("sh")
-                .args(["-c", command])
-                .current_dir(folder.path())
-                .env("PATH", &search)
-                .env("WHARF_HOME", home.path())
-                .env("PYTHONPATH", &package)
-                .env("PYTHONDONTWRITEBYTECODE", "1")
-                .output()
-                .expect("a shell");
-            said = format!(
-                "{}{}",
-                String::from_utf8_lossy(&ended.stdout),
-                String::from_utf8_lossy(&ended.stderr)
-            );
+            let ended = self.shell(command).finish();
+            let texts = [ended.stdout, ended.stderr]
+                .map(|text| String::from_utf8_lossy(&text).into_owned());
+            said = texts.concat();
             assert!(ended.status.success(), "{command}: {said}");
         }
     }
-    assert!(core.is_some(), "the guide has a second transcript");
+
+    /// Starts what stays, all of whose words are to be read in one place.
+    fn watches(&self, block: &str) -> Running {
+        let (first, rest) = block.split_once('\n').expect("a line");
+        let command = first.strip_prefix("$ ").expect("a command");
+        let mut shell = self.shell(&format!("exec {command} 1>&2"));
+        shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut running = Running::of(shell.spawn().expect("a shell"), command);
+        shows(&mut running, rest);
+        running
+    }
+}
+
+/// Waits for each line of a block; what stands behind an ellipsis is another each time.
+fn shows(running: &mut Running, block: &str) {
+    for line in block.lines() {
+        running.until_stderr(line.split('…').next().unwrap_or_default());
+    }
+}
+
+#[test]
+fn the_guide_goes_from_an_empty_folder_to_a_first_run() {
+    if !has_python() {
+        return;
+    }
+    let home = TestHome::new();
+    let program = Path::new(env!("CARGO_BIN_EXE_wharf")).parent().expect("a folder");
+    let search = std::env::var("PATH").unwrap_or_default();
+    let search = format!("{}:{search}", path(program));
+    let folder = tempfile::tempdir().expect("a folder");
+    // The test of the tool takes the package from a checkout.
+    let sdks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../sdks");
+    std::os::unix::fs::symlink(sdks, folder.path().join("sdks")).expect("linked");
+    let reader = Reader { home: &home, folder, search };
+    let mut files = ["words/words.py", "report/report.py", "report/test_report.py"].into_iter();
+    let (mut core, mut watching) = (None, None);
+    for (kind, text) in blocks(include_str!("../../../../../docs/dev.md")) {
+        match kind {
+            "python" => reader.save(files.next().expect("a name"), text),
+            "toml" => reader.save("report/wharf.tool.toml", text),
+            "console watch" => watching = Some(reader.watches(text)),
+            "console watched" => {
+                let mut running: Running = watching.take().expect("something is watched");
+                shows(&mut running, text);
+                running.signal(Signal::INT);
+                let ended = running.wait().code(0);
+                assert!(ended.stderr.contains("stopped the core"), "{ended:#?}");
+                core = Some(home.up());
+            }
+            "console" | "console edit" | "console test" => reader.types(text),
+            _ => {}
+        }
+    }
+    assert!(files.next().is_none() && core.is_some(), "the guide has all of it");
 }

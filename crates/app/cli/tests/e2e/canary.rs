@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 
 use crate::agents::{example, has_python};
-use crate::support::{Core, TestHome, wait_for};
+use crate::support::{Core, LONG, TestHome, wait_for};
 
 const AGENT: &str = "dev.wharf.minimal";
 const SECRET: &str = "c4n4ry-secret-51aa";
@@ -45,6 +45,7 @@ fn metrics(core: &Core) -> String {
         "GET /metrics HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer {token}\r\n\
          connection: close\r\n\r\n"
     );
+    stream.set_read_timeout(Some(LONG)).expect("set");
     stream.write_all(head.as_bytes()).expect("sends");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("answers");

@@ -1,14 +1,13 @@
 //! What shells offer, in real shells; and the pages of the manual.
 
-use std::process::Command;
-
+use crate::children::{Finish as _, command};
 use crate::support::TestHome;
 
 /// What a shell is offered for the last of these words.
 fn offered(home: &TestHome, words: &[&str]) -> Vec<String> {
     let mut command = home.wharf(&["--"]);
     command.args(words).env("COMPLETE", "fish");
-    let done = command.output().expect("starts");
+    let done = command.finish();
     assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
     let text = String::from_utf8(done.stdout).expect("text");
     // The name, and behind a tab what it is.
@@ -35,6 +34,13 @@ fn names_of_what_the_core_has_are_offered() {
     let inbox = home.run(&["inbox", "--json"]).code(0).json();
     let ask = inbox[0]["ask_id"].as_str().expect("an ask").to_owned();
     assert!(asks.contains(&ask), "{asks:?}");
+    let every = ["--every", "1h", "wharf/count", "n=1"];
+    home.run(&[&["schedule", "add", "hourly"][..], &every].concat()).code(0);
+    assert_eq!(offered(&home, &["wharf", "schedule", "pause", "h"]), ["hourly"]);
+    home.run(&["trigger", "add", "pushes", "--webhook", "wharf/echo", "--body", "text"]).code(0);
+    assert_eq!(offered(&home, &["wharf", "trigger", "show", "pu"]), ["pushes"]);
+    assert_eq!(offered(&home, &["wharf", "explain", "tool.timeo"]), ["tool.timeout"]);
+    assert_eq!(offered(&home, &["wharf", "token", "create", "--world", "l"]), ["lab"]);
     // The home that was typed is asked, not the one of the environment.
     let elsewhere = TestHome::new();
     let typed = home.path().display().to_string();
@@ -65,9 +71,9 @@ fn bash_completes_a_tool() {
         complete -p wharf >&2
         _clap_complete_wharf wharf wharf/co run
         printf '%s\\n' \"${COMPREPLY[@]}\"";
-    let mut bash = Command::new("bash");
+    let mut bash = command("bash");
     bash.args(["--norc", "-c", script]).env("PATH", path).env("WHARF_HOME", home.path());
-    let done = bash.output().expect("bash starts");
+    let done = bash.finish();
     let said = String::from_utf8_lossy(&done.stdout);
     assert_eq!(said.trim(), "wharf/count", "{done:?}");
     core.stop().code(0);
@@ -89,9 +95,9 @@ fn zsh_completes_a_tool() {
         function compadd { print -l -- ${@[-1]} }
         words=(wharf run wharf/co) CURRENT=3
         _clap_dynamic_completer_wharf";
-    let mut zsh = Command::new("zsh");
+    let mut zsh = command("zsh");
     zsh.args(["-f", "-c", script]).env("PATH", path).env("WHARF_HOME", home.path());
-    let done = zsh.output().expect("zsh starts");
+    let done = zsh.finish();
     let said = String::from_utf8_lossy(&done.stdout);
     assert!(said.contains("wharf/count"), "{done:?}");
     core.stop().code(0);

@@ -5,7 +5,7 @@ mod broken_off;
 mod money;
 mod publication;
 mod races;
-mod real_s3;
+pub(crate) mod real_s3;
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::agents::example;
 use crate::support::{Api, TestHome, wait_for};
 
 /// The agent that these tests steer by its inputs.
-const AGENT: &str = "dev.wharf.faulty";
+pub(crate) const AGENT: &str = "dev.wharf.faulty";
 const TOOL: &str = "dev.wharf.faulty/work";
 
 /// Adds, approves and starts the agent, which says of its tool that it acts; waits until it runs.

@@ -1,17 +1,15 @@
 //! What is in `deploy/`, checked by the programs it is for and against a real core.
 
+use crate::children::{self, Finish as _, command};
+use crate::support::{LONG, TestHome};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use crate::support::TestHome;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../deploy/prometheus")
 }
 
 fn promtool(arguments: &[&str]) -> String {
-    let done = Command::new("promtool").args(arguments).current_dir(folder()).output();
-    let done = done.expect("promtool starts");
+    let done = command("promtool").args(arguments).current_dir(folder()).finish();
     let said = format!(
         "{}{}",
         String::from_utf8_lossy(&done.stdout),
@@ -47,6 +45,7 @@ fn what_a_core_serves_is_what_prometheus_reads() {
         token.trim()
     );
     let mut stream = std::net::TcpStream::connect(&addr).expect("connects");
+    stream.set_read_timeout(Some(LONG)).expect("set");
     std::io::Write::write_all(&mut stream, request.as_bytes()).expect("sends");
     let mut answer = String::new();
     std::io::Read::read_to_string(&mut stream, &mut answer).expect("reads");
@@ -61,7 +60,7 @@ fn what_a_core_serves_is_what_prometheus_reads() {
     ] {
         assert!(text.contains(line), "{line} is missing in\n{text}");
     }
-    let mut check = Command::new("promtool")
+    let mut check = command("promtool")
         .args(["check", "metrics"])
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
@@ -71,7 +70,7 @@ fn what_a_core_serves_is_what_prometheus_reads() {
     let mut input = check.stdin.take().expect("piped");
     std::io::Write::write_all(&mut input, text.as_bytes()).expect("it reads");
     drop(input);
-    let done = check.wait_with_output().expect("it ends");
+    let done = children::ended(check, "promtool check metrics", children::PROGRAM);
     // What does not parse is an error; matters of taste (3) are not.
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(matches!(done.status.code(), Some(0 | 3)), "{said}");

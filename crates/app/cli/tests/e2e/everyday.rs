@@ -1,12 +1,14 @@
 //! The day of whoever operates a core at the command line: looking, repeating, deciding, finding.
 
 use std::io::Read as _;
+use std::time::Instant;
 
 use rustix::pty;
 use serde_json::{Value, json};
 
+use crate::children::{self, Finish as _};
 use crate::operators::driver::Operator;
-use crate::support::{Api, TestHome, wait_for};
+use crate::support::{Api, LONG, TestHome, wait_for};
 
 /// A run that is over, under an id of ours.
 fn ran(home: &TestHome, id: &str, world: &str) {
@@ -246,11 +248,32 @@ fn whoever_decides_sees_the_arguments_and_what_was_decided_before() {
 }
 
 #[test]
+fn a_command_is_run_for_each_new_ask() {
+    let home = TestHome::new();
+    let _core = home.up();
+    let file = home.path().join("../told");
+    let command = format!("echo \"$WHARF_ASK_KIND $WHARF_ASK_TITLE\" >>{}", file.display());
+    let mut watching = home.spawn(&["inbox", "--watch", "--exec", &command]);
+    home.run(&["run", "wharf/ask", "question=Which?", "--detach"]).code(0);
+    let told = || std::fs::read_to_string(&file).unwrap_or_default();
+    wait_for("the command to have run", || (told() == "question Which?\n").then_some(()));
+    home.run(&["run", "wharf/approve-me", "purpose=x", "--detach"]).code(0);
+    wait_for("it to have run for the second ask", || (told().lines().count() == 2).then_some(()));
+    assert!(watching.is_running());
+    let alone = home.run(&["inbox", "--exec", "true"]).code(2);
+    assert!(alone.stderr.contains("--watch"), "{alone:#?}");
+}
+
+#[test]
 fn words_that_nearly_fit_lead_on() {
     let home = TestHome::new();
     let _core = home.up();
     let near = home.run(&["run", "wharf/cout", "n=3"]).code(2);
     assert!(near.stderr.contains("Did you mean wharf/count?"), "{near:#?}");
+    let shown = home.run(&["tools", "show", "wharf/cout"]).code(2);
+    assert!(shown.stderr.contains("Did you mean wharf/count?"), "{shown:#?}");
+    let missing = home.run(&["run", "wharf/count"]).code(2);
+    assert!(missing.stderr.contains("fit the tool: `n` is missing."), "{missing:#?}");
     let bare = home.run(&["run", "count", "n=3"]).code(2);
     assert!(bare.stderr.contains("Did you mean wharf/count?"), "{bare:#?}");
     let tools = home.run(&["tool", "list"]).code(0).stdout;
@@ -309,6 +332,11 @@ fn a_seat_has_a_name_and_is_listed_and_given_up() {
     };
     let first = sit();
     assert_eq!(sit(), first, "it is the same seat");
+    // One with a name that is said to be for something else.
+    let mut night = Operator::wharf(&home, &["--name", "night", "--desc", "while others sleep"]);
+    night.type_line("quit");
+    assert_eq!(night.code(), Some(0));
+    home.run(&["operator", "remove", "night"]).code(0);
     let seats = home.run(&["operator", "list"]).code(0).stdout;
     assert!(seats.contains(&first) && seats.contains("desk") && seats.contains("away"), "{seats}");
     home.run(&["operator", "remove", "desk"]).code(0);
@@ -341,15 +369,20 @@ fn on_a_terminal(home: &TestHome, arguments: &[&str]) -> (String, Option<i32>) {
     let side = || std::fs::File::options().read(true).write(true).open(&name).expect("opened");
     let mut command = home.wharf(arguments);
     command.env("NO_COLOR", "1").stdin(side()).stdout(side()).stderr(side());
-    let mut child = command.spawn().expect("it starts");
+    let child = command.spawn().expect("it starts");
     drop(command);
     let mut screen = std::fs::File::from(terminal);
     let (mut seen, mut piece) = (Vec::new(), [0; 1024]);
+    let deadline = Instant::now() + LONG;
     // When nobody holds the other side any more, reading is an error.
-    while let Ok(count @ 1..) = screen.read(&mut piece) {
+    loop {
+        let what =
+            format!("the end of {arguments:?}, which showed: {}", String::from_utf8_lossy(&seen));
+        children::until_readable(&screen, deadline, &what);
+        let Ok(count @ 1..) = screen.read(&mut piece) else { break };
         seen.extend_from_slice(&piece[..count]);
     }
-    let code = child.wait().expect("it ends").code();
+    let code = children::ended(child, &format!("{arguments:?}"), LONG).status.code();
     (String::from_utf8_lossy(&seen).replace("\r\n", "\n"), code)
 }
 
@@ -371,4 +404,29 @@ fn a_person_sees_the_outputs_and_where_to_read_on() {
     assert!(seen.contains("more: wharf explain world.not_found"), "{seen}");
     let piped = home.run(&["worlds", "show", "nosuch"]).code(2);
     assert!(!piped.stderr.contains("wharf explain"), "a script is spared: {piped:#?}");
+}
+
+#[test]
+fn a_program_is_told_where_the_core_is_and_as_whom() {
+    let home = TestHome::new();
+    let none = home.run(&["env"]).code(1);
+    assert!(none.stderr.contains("core.unreachable") && none.stdout.is_empty(), "{none:#?}");
+    let core = home.up();
+    let json = home.run(&["env", "--json"]).code(0).json();
+    assert_eq!(json, json!({"url": core.url(), "token": core.token(), "ca": null}));
+    let less = token(&home, &["--verb", "read", "--world", "default"]);
+    // What is printed is all that is needed, also where there is no home.
+    let elsewhere = TestHome::new();
+    for (arguments, person) in [(vec!["env"], true), (vec!["env", "--token", &less], false)] {
+        let printed = home.run(&arguments).code(0).stdout;
+        assert!(!printed.contains("WHARF_CA"), "{printed}");
+        let mut shell = children::command("sh");
+        shell.args(["-c", "eval \"$1\"; exec \"$2\" status --json", "sh", &printed]);
+        shell.arg(elsewhere.wharf(&[]).get_program()).env("WHARF_HOME", elsewhere.path());
+        let done = shell.stdin(std::process::Stdio::null()).finish();
+        let status: Value = serde_json::from_slice(&done.stdout).expect("JSON");
+        assert_eq!(status["url"], core.url(), "{status}");
+        assert_eq!(status["token"]["person"], person, "{status}");
+    }
+    core.stop().code(0);
 }

@@ -121,7 +121,10 @@ fn k032_a_run_waits_for_its_operative_also_when_the_core_is_killed() {
     let core = home.up();
     let api = Api::of(&core);
     let tool = api.get("/v1/tools/desk/greet");
-    assert_eq!(tool["state"], "starting", "it is known before anybody is connected: {tool}");
+    let why = "nobody is connected as desk; runs wait 30s for it";
+    assert_eq!(tool["state_reason"], why, "it is known before anybody is connected: {tool}");
+    let shown = home.run(&["tools", "show", "desk/greet"]).code(0).stdout;
+    assert!(shown.contains("unavailable") && shown.contains(why), "{shown}");
     let mut desk = Operative::offering(&core, "desk", &token, &greet());
     desk.serve_one(&json!(1));
     let ended = api.end_of("default", run["run_id"].as_str().expect("an id"));

@@ -5,7 +5,7 @@
 //! such as `python file a/b.py` is written to that file. `sh run until shown` is run again until it
 //! says what is shown. `sh kills the core` and `sh starts the core`
 //! show what a reader types; the test does the same to its own core. A block of `console` shows what
-//! cannot be run here, one of `ts` or `toml` a piece of a file.
+//! cannot be run here, one of `ts`, `rust` or `toml` a piece of a file.
 
 use std::path::{Path, PathBuf};
 
@@ -76,7 +76,7 @@ fn followed(home: &TestHome, core: Option<Core>, name: &str) -> Followed {
             }
             ["sh", "kills", "the", "core"] => followed.core.take().expect("a core").kill(),
             ["sh", "starts", "the", "core"] => followed.core = Some(home.up()),
-            ["console" | "ts" | "toml"] => {}
+            ["console" | "text" | "ts" | "rust" | "toml"] => {}
             _ => panic!("line {}: nobody runs a block of {:?}", block.line, block.kind),
         }
     }
@@ -147,7 +147,7 @@ fn run(home: &TestHome, folder: &Path, block: &Block) -> String {
             None => shell.env_remove(name),
         };
     }
-    shell.env("PATH", path).env("EXAMPLES", example(""));
+    shell.env("PATH", path).env("EXAMPLES", example("..").canonicalize().expect("a folder"));
     let output = shell.finish();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let fails = block.kind == "sh run fails";

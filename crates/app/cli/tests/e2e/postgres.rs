@@ -1,5 +1,9 @@
 //! A core whose database is in PostgreSQL, as its users meet it.
 
+mod copy;
+mod rewound;
+mod with_s3;
+
 use serde_json::{Value, json};
 use wharf_postgres::shared;
 

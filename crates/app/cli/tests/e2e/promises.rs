@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::agents::has_python;
+use crate::agents::{has_python, python_agent};
 use crate::support::{Api, Core, TestHome, wait_for};
 
 const AGENT: &str = "dev.example.promises";
@@ -65,18 +65,7 @@ wharf.serve("dev.example.promises", "0.1.0", tools)
 
 /// The agent in a folder of its own, with the runtime beside it.
 fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    let runtime =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../../sdks/python/src/wharf_sdk/wharf_agent.py");
-    std::fs::copy(runtime, folder.path().join("wharf_agent.py")).expect("copied");
-    std::fs::write(folder.path().join("agent.py"), PROGRAM).expect("written");
-    let manifest = json!({
-        "id": AGENT, "version": "0.1.0", "permissions": ["secret:use:API_KEY"],
-        "entrypoint": {"type": "command", "value": "python3", "args": ["agent.py"]},
-    });
-    let path = folder.path().join("opensentience.agent.json");
-    std::fs::write(path, manifest.to_string()).expect("written");
-    folder
+    python_agent(AGENT, &["secret:use:API_KEY"], PROGRAM)
 }
 
 fn started(home: &TestHome, folder: &tempfile::TempDir) -> Core {

@@ -57,8 +57,11 @@ fn old_runs_are_counted_and_removed_and_what_they_cost_stays() {
     assert_eq!(costs(&home), before);
     assert!(core.stop().code.is_some());
     home.run(&["audit", "verify"]).code(0);
-    let compacted = home.run(&["migrate", "compact", "--json"]).code(0).json();
-    assert!(compacted["after_bytes"].as_u64() <= compacted["before_bytes"].as_u64(), "{compacted}");
+    if home.has_a_file() {
+        let compacted = home.run(&["migrate", "compact", "--json"]).code(0).json();
+        let (before, after) = (&compacted["before_bytes"], &compacted["after_bytes"]);
+        assert!(after.as_u64() <= before.as_u64(), "{compacted}");
+    }
     let _core = home.up();
     assert_eq!(costs(&home), before, "and the database is whole");
 }
@@ -91,6 +94,11 @@ fn an_order_to_remove_runs_goes_on_after_a_kill_and_can_be_called_off() {
         home.run(&[&all.concat()[..], &["--json"]].concat()).code(0).json()
     };
     let given = order(&["--world", "lab"]);
+    // Whether it is still under way is up to the machine; if it is, it stands in the status.
+    let status = home.run(&["status", "--json"]).json();
+    let under_way = status["purges"].as_array().expect("a list");
+    let is_it = |one: &Value| one["purge_id"] == given["purge_id"] && one["state"] == "running";
+    assert!(under_way.iter().all(is_it), "{status}");
     // Acknowledged is written down: whatever the core had done by then, nothing stays.
     core.kill();
     let core = home.up();

@@ -2,11 +2,12 @@
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::{Signal, kill_process};
 
+use crate::children::{self, Finish as _, command};
 use crate::support::{LONG, TestHome, wait_for};
 
 /// The socket of a service manager.
@@ -87,10 +88,10 @@ fn a_core_listens_on_the_socket_that_it_is_handed() {
     let folder = tempfile::tempdir().expect("a folder");
     let port_file = folder.path().join("port");
     let wharf = home.wharf(&["up"]);
-    let mut command = Command::new("python3");
+    let mut command = command("python3");
     command.args(["-c", HAND_OVER]).arg(&port_file).arg(wharf.get_program()).arg("up");
     command.env("WHARF_HOME", home.path()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().expect("python3 starts");
+    let child = command.spawn().expect("python3 starts");
     let info = wait_for("the core to be ready", || {
         let text = std::fs::read(home.path().join("run/core.json")).ok()?;
         serde_json::from_slice::<serde_json::Value>(&text).ok()
@@ -100,14 +101,14 @@ fn a_core_listens_on_the_socket_that_it_is_handed() {
     home.run(&["run", "wharf/count", "n=2"]).code(0);
     let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
     kill_process(pid.expect("a process"), Signal::TERM).expect("told");
-    assert!(child.wait().expect("ends").success());
+    assert!(children::ended(child, "the core", LONG).status.success());
 }
 
 /// Whether systemd takes a unit as it is.
 fn verified(units: &[&Path], scope: &str) {
-    let mut command = Command::new("systemd-analyze");
+    let mut command = command("systemd-analyze");
     command.args([scope, "--man=no", "verify"]).args(units);
-    let done = command.output().expect("systemd-analyze starts");
+    let done = command.finish();
     let said = String::from_utf8_lossy(&done.stderr);
     // What it says of other units of this machine is not about ours.
     let ours = said.lines().filter(|line| line.contains("wharf"));
@@ -122,7 +123,7 @@ fn the_units_are_written_and_removed_and_systemd_takes_them() {
     let config = tempfile::tempdir().expect("a folder");
     let run = |words: &[&str]| {
         let mut command = home.wharf(words);
-        command.env("XDG_CONFIG_HOME", config.path()).output().expect("starts")
+        command.env("XDG_CONFIG_HOME", config.path()).finish()
     };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert_eq!(run(&["service", "status"]).status.code(), Some(1));
@@ -161,14 +162,14 @@ fn the_command_of_the_unit_starts_a_core() {
     let printed = home.run(&["service", "install", "--print", "--listen", "127.0.0.1:0"]).code(0);
     let exec = printed.stdout.lines().find_map(|line| line.strip_prefix("ExecStart="));
     let words: Vec<&str> = exec.expect("a command").split(' ').collect();
-    let mut command = Command::new(words[0]);
+    let mut command = command(words[0]);
     command.args(&words[1..]).env("NOTIFY_SOCKET", manager.address());
     command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().expect("starts");
+    let child = command.spawn().expect("starts");
     assert!(manager.next("READY=1").starts_with("READY=1\n"));
     home.run(&["run", "wharf/count", "n=2"]).code(0);
     let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
     kill_process(pid.expect("a process"), Signal::TERM).expect("told");
     assert!(manager.next("STOPPING=1").starts_with("STOPPING=1\n"));
-    assert!(child.wait().expect("ends").success());
+    assert!(children::ended(child, "the core", LONG).status.success());
 }

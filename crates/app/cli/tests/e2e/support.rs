@@ -9,6 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::children::{self, Finish as _};
+use crate::elsewhere;
 
 /// Nothing in a test may take longer, on a machine that has much else to do.
 pub(crate) const LONG: Duration = Duration::from_secs(120);
@@ -16,11 +17,25 @@ pub(crate) const LONG: Duration = Duration::from_secs(120);
 /// A home in a folder that vanishes with it.
 pub(crate) struct TestHome {
     dir: tempfile::TempDir,
+    /// What its configuration says of servers that keep what it holds.
+    elsewhere: String,
 }
 
 impl TestHome {
     pub(crate) fn new() -> Self {
-        Self { dir: tempfile::tempdir().expect("a temporary folder") }
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let Some((elsewhere, secret)) = elsewhere::settings() else {
+            return Self { dir, elsewhere: String::new() };
+        };
+        let home = Self { dir, elsewhere };
+        home.configure("");
+        std::fs::write(home.path().join("s3.secret"), secret).expect("writes");
+        home
+    }
+
+    /// Whether its database is a file of its own.
+    pub(crate) fn has_a_file(&self) -> bool {
+        self.elsewhere.is_empty()
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -56,6 +71,7 @@ impl TestHome {
     /// Writes the home's configuration.
     pub(crate) fn configure(&self, text: &str) {
         std::fs::create_dir_all(self.path()).expect("makes");
+        let text = format!("{text}{}", self.elsewhere);
         std::fs::write(self.path().join("wharf.toml"), text).expect("writes");
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::children::Finish as _;
 use crate::support::{TestHome, wait_for};
 
 /// A certificate for these names with its key, in files of a folder.
@@ -47,7 +48,7 @@ fn clients_of_the_home_trust_its_core_and_others_must_be_told_whom_to_trust() {
     assert!(refused.stderr.contains("--ca FILE"), "{refused:#?}");
     let ca = home.path().join("cert.pem").display().to_string();
     other.run(&[&called[..], &["--ca", &ca]].concat()).code(0);
-    let by_variable = other.wharf(&called).env("WHARF_CA", &ca).output().expect("starts");
+    let by_variable = other.wharf(&called).env("WHARF_CA", &ca).finish();
     assert!(by_variable.status.success(), "{by_variable:?}");
     let wrong = TestHome::new();
     certificate(&wrong.path(), &["wharf.example"]);

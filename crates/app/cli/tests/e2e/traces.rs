@@ -1,10 +1,15 @@
 //! Traces of a whole core: from a request over REST through an agent and what it calls, to a
 //! collector on a real socket.
 
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
 use serde_json::{Value, json};
 use wharf_testkit::collector::{Collector, Reply, digits, named, said};
 
-use crate::agents::has_python;
+use crate::agents::{has_python, python_agent};
+use crate::children;
 use crate::support::{Api, Core, TestHome, wait_for};
 
 const AGENT: &str = "dev.example.traced";
@@ -24,18 +29,7 @@ wharf.serve("dev.example.traced", "0.1.0", [tool])
 "#;
 
 fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    let runtime =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../../sdks/python/src/wharf_sdk/wharf_agent.py");
-    std::fs::copy(runtime, folder.path().join("wharf_agent.py")).expect("copied");
-    std::fs::write(folder.path().join("agent.py"), PROGRAM).expect("written");
-    let manifest = json!({
-        "id": AGENT, "version": "0.1.0", "permissions": ["tool:invoke:wharf/echo"],
-        "entrypoint": {"type": "command", "value": "python3", "args": ["agent.py"]},
-    });
-    let path = folder.path().join("opensentience.agent.json");
-    std::fs::write(path, manifest.to_string()).expect("written");
-    folder
+    python_agent(AGENT, &["tool:invoke:wharf/echo"], PROGRAM)
 }
 
 /// A home whose core exports to this collector.
@@ -104,6 +98,100 @@ fn traces_go_from_the_caller_over_an_agent_to_what_it_calls() {
     assert!(metrics.contains("wharf_telemetry_spans_exported_total "), "{metrics}");
     let doctor = home.run(&["doctor"]).code(0).stdout;
     assert!(doctor.contains("traces are taken at http://127.0.0.1:"), "{doctor}");
+    core.stop().code(0);
+}
+
+const HANDLER: &str = "from wharf_sdk import Context, tool\n@tool\ndef where(context: Context) -> \
+                       dict:\n    return {'parent': context.traceparent, 'state': \
+                       context.tracestate}\n";
+const MODULE: &str = "import { tool } from \"wharf-sdk\";\nexport const there = tool({ input: {}, run: \
+                      (_, cx) => ({ parent: cx.traceparent, state: cx.tracestate }) });\n";
+
+#[test]
+fn traces_are_told_to_handlers_in_python_and_typescript() {
+    if !has_python() || wharf_skips::lacks("node") {
+        return;
+    }
+    let collector = Collector::new(&[]);
+    let home = exporting(&collector);
+    let core = home.up();
+    for (name, file, text) in [("where", "where.py", HANDLER), ("there", "there.ts", MODULE)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(file);
+        std::fs::write(&path, text).expect("written");
+        home.run(&["tools", "add", path.to_str().expect("text"), "--approve"]).code(0);
+        let tool = format!("local/{name}@1");
+        let run = traced(&core, &json!({"tool": tool, "inputs": {}}));
+        let attempt = wait_for("the span of the attempt", || {
+            let name = format!("attempt {tool}");
+            collector.spans().into_iter().find(|span| span.name == name)
+        });
+        let carried = format!("00-{TRACE}-{}-01", digits(&attempt.span_id));
+        assert_eq!(run["outputs"]["parent"], carried, "{run}");
+        assert_eq!(run["outputs"]["state"], "vendor=a1", "{run}");
+    }
+    core.stop().code(0);
+}
+
+/// A real collector, which passes on what it takes; it is killed when the test ends.
+struct Rotel(Child, String);
+
+impl Rotel {
+    /// Starts one that passes traces on to this address; nothing if it is not installed.
+    fn start(onward: &str) -> Option<Self> {
+        let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/tools/python/lib");
+        let pythons = std::fs::read_dir(tools).into_iter().flatten().flatten();
+        let mut programs = pythons.map(|it| it.path().join("site-packages/rotel/rotel-agent"));
+        let Some(program) = programs.find(|program| program.exists()) else {
+            wharf_skips::skip("rotel is missing: run scripts/setup.sh check");
+            return None;
+        };
+        let free = || {
+            let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
+            socket.local_addr().expect("bound").to_string()
+        };
+        let (http, grpc) = (free(), free());
+        let mut command = children::command(program);
+        command.args(["start", "--otlp-http-endpoint", &http, "--otlp-grpc-endpoint", &grpc]);
+        command.args(["--exporter", "otlp", "--otlp-exporter-protocol", "http"]);
+        command.args(["--otlp-exporter-endpoint", onward, "--batch-timeout", "100ms"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().expect("it starts");
+        let collector = Self(child, format!("http://{http}"));
+        wait_for("the collector to listen", || TcpStream::connect(&http).ok());
+        Some(collector)
+    }
+}
+
+impl Drop for Rotel {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn traces_are_taken_and_passed_on_whole_by_a_collector_of_others() {
+    let collector = Collector::new(&[]);
+    let Some(between) = Rotel::start(&collector.url) else { return };
+    let home = TestHome::new();
+    let url = &between.1;
+    home.configure(&format!("[telemetry]\notlp = \"{url}\"\nservice_name = \"dock\"\n"));
+    let core = home.up();
+    let doctor = home.run(&["doctor"]).code(0).stdout;
+    assert!(doctor.contains("traces are taken at http://127.0.0.1:"), "{doctor}");
+    let run = traced(&core, &json!({"tool": "wharf/echo", "inputs": {"text": CANARY}}));
+    assert_eq!(run["status"], "succeeded", "{run}");
+    let arrived = |name: &str| {
+        wait_for(name, || collector.spans().into_iter().find(|span| span.name == name))
+    };
+    let (whole, attempt) = (arrived("run wharf/echo"), arrived("attempt wharf/echo"));
+    assert_eq!(digits(&whole.trace_id), TRACE, "{whole:?}");
+    assert_eq!(digits(&whole.parent_span_id), CALLER, "{whole:?}");
+    assert_eq!(attempt.parent_span_id, whole.span_id);
+    assert_eq!(said(&whole, "wharf.run_id").as_deref(), run["run_id"].as_str());
+    assert!(whole.end_time_unix_nano >= whole.start_time_unix_nano, "{whole:?}");
+    assert!(!collector.holds(CANARY), "a payload was exported");
     core.stop().code(0);
 }
 
@@ -183,14 +271,23 @@ fn traces_begin_at_every_door_that_starts_runs() {
         ("/v1/tasks", json!({"agent": "wharf/echo", "input": tool})),
         ("/v1/tool/sse?role=principal&detach=true&session=0123456789abcdef", request),
     ];
+    // Its secret is the token that all these calls carry.
+    let (status, trigger) = api.ask(
+        "POST",
+        "/v1/triggers",
+        &json!({"name": "t", "tool": "wharf/echo", "proof": "token", "secret": core.token()}),
+    );
+    assert_eq!(status, 201, "{trigger}");
+    let hook = trigger["path"].as_str().expect("a path");
+    let doors = doors.into_iter().chain([(hook, tool.clone())]);
     let mut callers = Vec::new();
     let parent = |number: usize| format!("{number:016x}");
-    for (number, (path, body)) in doors.iter().enumerate() {
+    for (number, (path, body)) in doors.enumerate() {
         let caller = parent(number + 1);
         let trace = format!("00-{TRACE}-{caller}-01");
-        let (status, answer, _) = api.rpc(path, &[("traceparent", &trace)], body);
+        let (status, answer, _) = api.rpc(path, &[("traceparent", &trace)], &body);
         assert!((200..300).contains(&status), "{path}: {status} {answer}");
-        callers.push((caller, *path));
+        callers.push((caller, path));
     }
     let accept = ("accept", "application/json, text/event-stream");
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {

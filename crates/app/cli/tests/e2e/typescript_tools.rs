@@ -180,3 +180,18 @@ fn k033_the_page_goes_from_an_empty_folder_to_a_tool_that_stays() {
     let (ran, checked) = page::follow(&home, "typescript.md");
     assert!(ran >= 8 && checked >= 10, "{ran} blocks, {checked} lines");
 }
+
+#[test]
+fn k033_a_typescript_file_starts_in_the_strictest_sandbox() {
+    let Some(folder) = folder("words.ts", TWO) else { return };
+    let home = TestHome::new();
+    let _core = home.up();
+    let file = folder.path().join("words.ts");
+    let added = home.run(&["tools", "add", text(&file), "--approve", "--sandbox", "strict"]);
+    let added = added.code(0);
+    if !added.stdout.contains("in the sandbox strict") {
+        return wharf_skips::skip("this machine has no sandbox that is strict");
+    }
+    let run = home.run(&["run", "local/shout@1", "text=ho", "-q"]).code(0).json();
+    assert_eq!(run["outputs"], json!({"text": "HO"}));
+}

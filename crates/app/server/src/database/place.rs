@@ -22,7 +22,7 @@ pub(crate) enum Database {
 
 /// Where a database's schema stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SchemaStatus {
+pub(crate) struct DatabaseSchema {
     /// The version it has; 0 for an empty one.
     pub(crate) current: u32,
     /// The version this code writes.
@@ -31,13 +31,13 @@ pub(crate) struct SchemaStatus {
     pub(crate) steps: Vec<&'static str>,
 }
 
-impl From<wharf_store_sqlite::migrations::SchemaStatus> for SchemaStatus {
+impl From<wharf_store_sqlite::migrations::SchemaStatus> for DatabaseSchema {
     fn from(status: wharf_store_sqlite::migrations::SchemaStatus) -> Self {
         Self { current: status.current, newest: status.newest, steps: status.steps }
     }
 }
 
-impl From<wharf_store_postgres::migrations::SchemaStatus> for SchemaStatus {
+impl From<wharf_store_postgres::migrations::SchemaStatus> for DatabaseSchema {
     fn from(status: wharf_store_postgres::migrations::SchemaStatus) -> Self {
         Self { current: status.current, newest: status.newest, steps: status.steps }
     }
@@ -93,7 +93,7 @@ impl Database {
     }
 
     /// Where its schema stands.
-    pub(crate) fn schema(&self) -> Result<SchemaStatus, StoreError> {
+    pub(crate) fn schema(&self) -> Result<DatabaseSchema, StoreError> {
         match self {
             Self::Sqlite(path) => Ok(wharf_store_sqlite::migrations::status(path)?.into()),
             Self::Postgres(to) => Ok(wait(wharf_store_postgres::migrations::status(to))?.into()),
@@ -101,7 +101,7 @@ impl Database {
     }
 
     /// Brings its schema to the newest version.
-    pub(crate) fn bring_up(&self) -> Result<SchemaStatus, StoreError> {
+    pub(crate) fn bring_up(&self) -> Result<DatabaseSchema, StoreError> {
         match self {
             Self::Sqlite(path) => Ok(wharf_store_sqlite::migrations::up(path)?.into()),
             Self::Postgres(to) => Ok(wait(wharf_store_postgres::migrations::up(to))?.into()),
@@ -109,7 +109,7 @@ impl Database {
     }
 
     /// Takes its schema back to an older version.
-    pub(crate) fn take_down(&self, version: u32) -> Result<SchemaStatus, StoreError> {
+    pub(crate) fn take_down(&self, version: u32) -> Result<DatabaseSchema, StoreError> {
         match self {
             Self::Sqlite(path) => Ok(wharf_store_sqlite::migrations::down(path, version)?.into()),
             Self::Postgres(to) => {

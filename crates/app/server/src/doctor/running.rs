@@ -1,4 +1,4 @@
-//! The core that uses the home, if one does: whether it answers, and is of this version.
+//! Who must answer: the core that uses the home, if one does, and whoever takes its traces.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -10,10 +10,14 @@ use wharf_http::CoreInfo;
 
 use super::Check;
 use crate::Home;
+use crate::settings::Settings;
 
 /// How long a core on this machine may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a collector of traces may take to answer.
+const COLLECTOR_PATIENCE: Duration = Duration::from_secs(3);
 
+/// Whether a core uses the home, answers, and is of this version.
 pub(super) fn checks(home: &Home) -> Vec<Check> {
     let name = "core";
     match (home.holder(), home.core()) {
@@ -82,4 +86,24 @@ fn ask(mut stream: impl Read + Write, host: &str) -> io::Result<Vec<u8>> {
         Err(error) if answer.is_empty() => Err(error),
         _ => Ok(answer),
     }
+}
+
+/// Whether somebody takes the traces where they are exported, if they are.
+pub(super) fn collector(settings: &Settings) -> Option<Check> {
+    let mut options = settings.telemetry.clone()?;
+    options.timeout = options.timeout.min(COLLECTOR_PATIENCE);
+    let (name, shown) = ("telemetry", options.endpoint.shown());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let asked = match runtime {
+        Ok(runtime) => runtime.block_on(wharf_telemetry::probe(options)),
+        Err(error) => Err(error.to_string()),
+    };
+    Some(match asked {
+        Ok(()) => Check::ok(name, format!("traces are taken at {shown}")),
+        // Runs go on without it, so it is no failure.
+        Err(why) => Check::warn(
+            name,
+            format!("traces are not taken at {shown}: {why}; they are lost until they are"),
+        ),
+    })
 }

@@ -21,8 +21,8 @@ pub(super) struct Agents {
     #[serde(deserialize_with = "level")]
     sandbox_min: Option<SandboxLevel>,
     pub(super) limits: SetLimits,
-    pub(super) all: rules::File,
-    pub(super) only: BTreeMap<String, rules::File>,
+    pub(super) all: rules::RuleTable,
+    pub(super) only: BTreeMap<String, rules::RuleTable>,
 }
 
 impl Agents {

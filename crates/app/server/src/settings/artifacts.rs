@@ -80,7 +80,7 @@ impl Artifacts {
 /// `[artifacts]`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct File {
+pub(super) struct ArtifactsTable {
     kind: StoreKind,
     listen: Option<SocketAddr>,
     public_url: Option<String>,
@@ -113,7 +113,7 @@ enum Style {
     VirtualHost,
 }
 
-impl File {
+impl ArtifactsTable {
     /// Whether files are kept in the home.
     pub(super) fn is_in_the_home(&self) -> bool {
         matches!(self.kind, StoreKind::Files)
@@ -202,7 +202,8 @@ mod tests {
     use super::*;
 
     fn settle(text: &str, vars: &[(&str, &str)]) -> Result<Artifacts, String> {
-        let file: File = toml::from_str(text).map_err(|error| error.message().to_owned())?;
+        let file: ArtifactsTable =
+            toml::from_str(text).map_err(|error| error.message().to_owned())?;
         let var = |name: &str| {
             vars.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };

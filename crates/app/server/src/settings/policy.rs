@@ -1,9 +1,13 @@
-//! `[approvals]` and `[[policy]]`: which runs need somebody's yes.
+//! Rules about runs of some tools: `[approvals]` and `[[policy]]` say which need somebody's yes,
+//! `[[retention]]` how long they are kept, and what of them.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::{Audience, Policy, When};
+use wharf_engine::RetentionRule;
+use wharf_vocab::Retain;
+use wharf_vocab::limits::RETENTION_DAYS_MAX;
 
 /// `[approvals]`.
 #[derive(Debug, Default, Deserialize)]
@@ -42,6 +46,24 @@ pub(super) fn to_policy(approvals: &Approvals, rules: Vec<PolicyRule>) -> Policy
     Policy { rules: rules.into_iter().map(each).collect(), strict: approvals.strict }
 }
 
+/// One `[[retention]]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RetentionTable {
+    #[serde(deserialize_with = "tool")]
+    tool: ToolPattern,
+    #[serde(default, deserialize_with = "days")]
+    days: Option<u32>,
+    #[serde(default)]
+    retain: Retain,
+}
+
+/// The rules in the order in which they stand.
+pub(super) fn to_retention(rules: Vec<RetentionTable>) -> Vec<RetentionRule> {
+    let rule = |RetentionTable { tool, days, retain }| RetentionRule { tool, days, retain };
+    rules.into_iter().map(rule).collect()
+}
+
 fn always() -> When {
     When::Always
 }
@@ -59,9 +81,17 @@ fn patience<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error>
         .map_err(|error| D::Error::custom(format!("the key `patience_ms` must be {error}")))
 }
 
-pub(super) fn tool<'de, D: Deserializer<'de>>(from: D) -> Result<ToolPattern, D::Error> {
+fn tool<'de, D: Deserializer<'de>>(from: D) -> Result<ToolPattern, D::Error> {
     let text = String::deserialize(from)?;
     ToolPattern::parse(&text).map_err(|error| D::Error::custom(format!("the key `tool` {error}")))
+}
+
+fn days<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    let days = u32::deserialize(from)?;
+    if (1..=RETENTION_DAYS_MAX).contains(&days) {
+        return Ok(Some(days));
+    }
+    Err(D::Error::custom(format!("the key `days` must be a number from 1 to {RETENTION_DAYS_MAX}")))
 }
 
 fn when<'de, D: Deserializer<'de>>(from: D) -> Result<When, D::Error> {
@@ -97,6 +127,17 @@ mod tests {
         policy: Vec<PolicyRule>,
     }
 
+    #[derive(Debug, Deserialize)]
+    struct Kept {
+        retention: Vec<RetentionTable>,
+    }
+
+    fn retention(rule: &str) -> Result<Vec<RetentionRule>, String> {
+        let text = format!("[[retention]]\n{rule}\n");
+        let file: Kept = toml::from_str(&text).map_err(|error| error.message().to_owned())?;
+        Ok(to_retention(file.retention))
+    }
+
     fn read(text: &str) -> Result<Policy, String> {
         let file: File = toml::from_str(text).map_err(|error| error.message().to_owned())?;
         Ok(to_policy(&file.approvals, file.policy))
@@ -127,6 +168,25 @@ mod tests {
             ("tool = \"a/b\"\napproves = true", "unknown field `approves`"),
         ] {
             let error = read(&format!("[[policy]]\n{rule}\n")).expect_err(rule);
+            assert!(error.contains(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_rule_names_tools_and_days() {
+        let rules = retention("tool = \"llm/*\"\ndays = 7").expect("fits");
+        assert_eq!((rules[0].days, rules[0].retain), (Some(7), Retain::Full));
+        let rules = retention("tool = \"llm/*\"\nretain = \"digest\"").expect("fits");
+        assert_eq!((rules[0].days, rules[0].retain), (None, Retain::Digest));
+        for (rule, said) in [
+            ("days = 7", "missing field `tool`"),
+            ("tool = \"llm/*\"\nretain = \"none\"", "unknown variant `none`"),
+            ("tool = \"llm/*\"\ndays = 0", "from 1 to 36500"),
+            ("tool = \"llm/*\"\ndays = 40000", "from 1 to 36500"),
+            ("tool = \"llm\"\ndays = 7", "`tool` does not name tools"),
+            ("tool = \"llm/*\"\ndays = 7\nhours = 1", "unknown field `hours`"),
+        ] {
+            let error = retention(rule).expect_err(rule);
             assert!(error.contains(said), "{error}");
         }
     }

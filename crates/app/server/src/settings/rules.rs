@@ -34,7 +34,7 @@ impl Rules {
 /// One such table.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct File {
+pub(super) struct RuleTable {
     input_check: Option<Check>,
     oversize: Option<Oversize>,
     strict: Option<bool>,
@@ -69,7 +69,7 @@ struct Restart {
 }
 
 /// Reads the rules of all agents and of single ones.
-pub(super) fn read(all: &File, only: &BTreeMap<String, File>) -> Result<Rules, Fault> {
+pub(super) fn read(all: &RuleTable, only: &BTreeMap<String, RuleTable>) -> Result<Rules, Fault> {
     let all = all.over(AgentRule::default(), "agents.all")?;
     let mut rules = Rules { all, only: BTreeMap::new() };
     for (id, file) in only {
@@ -81,7 +81,7 @@ pub(super) fn read(all: &File, only: &BTreeMap<String, File>) -> Result<Rules, F
     Ok(rules)
 }
 
-impl File {
+impl RuleTable {
     /// These rules where they say something, else the others.
     fn over(&self, rule: AgentRule, place: &str) -> Result<AgentRule, Fault> {
         let frame_bytes = self.max_frame_bytes;
@@ -148,8 +148,8 @@ mod tests {
     #[derive(Debug, Default, Deserialize)]
     #[serde(default, deny_unknown_fields)]
     struct Both {
-        all: File,
-        only: BTreeMap<String, File>,
+        all: RuleTable,
+        only: BTreeMap<String, RuleTable>,
     }
 
     fn rules(text: &str) -> Result<Rules, String> {

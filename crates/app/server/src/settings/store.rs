@@ -8,6 +8,7 @@ use wharf_vocab::Fault;
 
 use super::artifacts::read_secret;
 use super::{STORE_DEFAULT, invalid};
+use crate::Home;
 use crate::database::Database;
 
 /// `[store]`.
@@ -58,13 +59,7 @@ impl StoreTable {
             Some(url) => (url, "WHARF_STORE_URL"),
             None => (self.url.clone().unwrap_or_default(), "[store] url"),
         };
-        let password = match (var("WHARF_STORE_PASSWORD"), &self.password_file) {
-            (Some(password), _) => Some(password),
-            (None, Some(path)) => Some(read_secret(&home.join(path))?),
-            (None, None) => None,
-        };
-        let options = PostgresOptions::parse(&url, password.as_deref());
-        let options = options.map_err(|wrong| invalid(format!("{named} is wrong: {wrong}.")))?;
+        let options = reached(home, (&url, named), self.password_file.as_deref(), var)?;
         if let Some(0 | 17..) = self.lanes {
             return Err(invalid("[store] lanes is a number from 1 to 16."));
         }
@@ -73,6 +68,41 @@ impl StoreTable {
             None => options,
         };
         Ok(Database::Postgres(Box::new(options)))
+    }
+}
+
+/// Reads an address and finds the password that belongs to it.
+fn reached(
+    home: &Path,
+    (url, named): (&str, &str),
+    password_file: Option<&Path>,
+    var: impl Fn(&str) -> Option<String>,
+) -> Result<PostgresOptions, Fault> {
+    let password = match (var("WHARF_STORE_PASSWORD"), password_file) {
+        (Some(password), _) => Some(password),
+        (None, Some(path)) => Some(read_secret(&home.join(path))?),
+        (None, None) => None,
+    };
+    let options = PostgresOptions::parse(url, password.as_deref());
+    options.map_err(|wrong| invalid(format!("{named} is wrong: {wrong}.")))
+}
+
+/// A database that is named on the command line.
+pub(crate) struct StoreTarget;
+
+impl StoreTarget {
+    /// Reads its address, as `[store]` is read.
+    pub(crate) fn read(
+        home: &Home,
+        url: &str,
+        password_file: Option<&Path>,
+    ) -> Result<PostgresOptions, Fault> {
+        // A file that is named on the command line lies where that is.
+        let password_file = password_file.map(std::path::absolute).transpose();
+        let password_file =
+            password_file.map_err(|error| invalid(format!("--password-file: {error}.")))?;
+        let var = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
+        reached(home.path(), (url, "--to"), password_file.as_deref(), var)
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use wharf_domain::trace::Sampling;
-use wharf_telemetry::{Endpoint, TelemetryOptions, UnfitEndpoint};
+use wharf_telemetry::{CollectorEndpoint, TelemetryOptions, UnfitEndpoint};
 use wharf_vocab::Fault;
 
 use super::invalid;
@@ -22,13 +22,13 @@ const PROTOCOL: &str = "http/protobuf";
 /// `[telemetry]` as it is written.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct File {
+pub(super) struct TelemetryTable {
     otlp: Option<String>,
     service_name: Option<String>,
     sample: Option<f64>,
 }
 
-impl File {
+impl TelemetryTable {
     /// What is set here and in the environment, where traces are to be exported at all.
     pub(super) fn settle(
         self,
@@ -59,16 +59,21 @@ impl File {
         }))
     }
 
-    fn endpoint(&self, var: &impl Fn(&str) -> Option<String>) -> Result<Option<Endpoint>, Fault> {
+    fn endpoint(
+        &self,
+        var: &impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<CollectorEndpoint>, Fault> {
         let (own, all) = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT");
         let named = match (var(own), var(all), &self.otlp) {
-            (Some(text), _, _) => Endpoint::of_traces(&text).map_err(|unfit| of(own, unfit))?,
+            (Some(text), _, _) => {
+                CollectorEndpoint::of_traces(&text).map_err(|unfit| of(own, unfit))?
+            }
             (None, Some(text), _) => {
-                Endpoint::of_collector(&text).map_err(|unfit| of(all, unfit))?
+                CollectorEndpoint::of_collector(&text).map_err(|unfit| of(all, unfit))?
             }
             (None, None, Some(text)) => {
                 let named = "The key telemetry.otlp in wharf.toml";
-                Endpoint::of_collector(text).map_err(|unfit| of(named, unfit))?
+                CollectorEndpoint::of_collector(text).map_err(|unfit| of(named, unfit))?
             }
             (None, None, None) => return Ok(None),
         };
@@ -148,7 +153,7 @@ mod tests {
     use super::*;
 
     fn settle(file: &str, vars: &[(&str, &str)]) -> Result<Option<TelemetryOptions>, Fault> {
-        let file: File = toml::from_str(file).expect("a table");
+        let file: TelemetryTable = toml::from_str(file).expect("a table");
         file.settle(|name| {
             vars.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         })

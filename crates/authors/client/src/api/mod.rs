@@ -1,6 +1,7 @@
 //! The API by subject: each method builds the request for one route.
 
 mod audit;
+mod automation;
 mod inbox;
 mod mcp;
 mod providers;
@@ -17,6 +18,7 @@ use crate::call::{Call, List};
 use crate::client::Client;
 
 pub use audit::{Audit, AuditFilter};
+pub use automation::{Flows, Receivers, Schedules, Triggers};
 pub use inbox::{Inbox, Seats};
 pub use mcp::McpServers;
 pub use providers::{Agents, LogFollower, Operatives, Providers, Tools};
@@ -28,6 +30,12 @@ impl Client {
     #[must_use]
     pub fn runs(&self) -> Runs<'_> {
         Runs(self)
+    }
+
+    /// Flows and their documents.
+    #[must_use]
+    pub fn flows(&self) -> Flows<'_> {
+        Flows(self)
     }
 
     /// Questions and approvals that wait for an answer.
@@ -76,6 +84,24 @@ impl Client {
     #[must_use]
     pub fn worlds(&self) -> Worlds<'_> {
         Worlds(self)
+    }
+
+    /// Triggers: runs that somebody outside starts by calling a hook.
+    #[must_use]
+    pub fn triggers(&self) -> Triggers<'_> {
+        Triggers(self)
+    }
+
+    /// Receivers of notifications.
+    #[must_use]
+    pub fn receivers(&self) -> Receivers<'_> {
+        Receivers(self)
+    }
+
+    /// Schedules: runs that the core starts by the clock.
+    #[must_use]
+    pub fn schedules(&self) -> Schedules<'_> {
+        Schedules(self)
     }
 
     /// Tokens.

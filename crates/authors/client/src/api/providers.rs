@@ -8,11 +8,11 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
 use reqwest::Method;
 use serde_json::Value;
-use wharf_protocol::sse;
+use wharf_protocol::sse::{self, SseMessage};
 use wharf_vocab::{Code, ToolId};
 use wharf_wire::rest_v1::{
-    AddAgent, AddTool, Agent, AgentLogLine, ApproveAgent, FoundAgents, Operative, Page, Provider,
-    ScanAgents, Tool, ToolDiff,
+    AddAgent, AddFailed, AddStep, AddTool, Agent, AgentLogLine, ApproveAgent, ErrorBody,
+    FoundAgents, Operative, Page, Provider, ScanAgents, Tool, ToolDiff,
 };
 
 use crate::call::{Call, List};
@@ -104,9 +104,39 @@ impl Tools<'_> {
         self.0.read_at(&tool_path(id, &[]))
     }
 
-    /// Adds the tool server in a folder of the core's machine.
+    /// Adds the tool server in a folder of the core's machine. Installing its packages may take
+    /// longer than a call does; [`Tools::add_telling`] waits for them.
     pub fn add(&self, tool: &AddTool) -> Call<Tool> {
         self.0.post_to(&["v1", "tools"]).body(tool)
+    }
+
+    /// The same, and each step is told while it is under way; the answer as the core wrote it.
+    pub async fn add_telling(&self, tool: &AddTool, mut told: impl FnMut(&str)) -> Result<Value> {
+        let request = self.0.request(Method::POST, &["v1", "tools"]).json(tool);
+        let response = self.0.send(request.header("accept", "text/event-stream")).await?;
+        let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok());
+        if !kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
+            // A core that knows no steps.
+            return self.0.read(response).await;
+        }
+        let mut events = Events::new(response.bytes_stream());
+        while let Some(SseMessage { event, data, .. }) = events.next().await? {
+            match &*event {
+                "step" => {
+                    let step: AddStep = serde_json::from_str(&data).map_err(|_| unreadable())?;
+                    told(&step.text);
+                }
+                "tool" => return serde_json::from_str(&data).map_err(|_| unreadable()),
+                "failed" => {
+                    let AddFailed { status, error } =
+                        serde_json::from_str(&data).map_err(|_| unreadable())?;
+                    return Err(Error::answered(status, ErrorBody { error }));
+                }
+                // Events of later versions are skipped.
+                _ => {}
+            }
+        }
+        Err(Error::new(Code::CoreUnreachable, "the core broke off; see what became of the tool"))
     }
 
     /// How a tool's definition differs from the one that was approved.
@@ -205,38 +235,53 @@ impl Operatives<'_> {
     }
 }
 
-/// A log that is followed to its end.
-pub struct LogFollower {
+/// Messages of a stream, until it ends.
+struct Events {
     pieces: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
     parser: sse::Parser,
 }
 
-impl LogFollower {
-    pub(super) async fn open(client: &Client, path: &[&str], lines: u64) -> Result<Self> {
-        let request = client.request(Method::GET, path);
-        let request = request.query(&[("lines", lines.to_string()), ("follow", "true".to_owned())]);
-        let pieces = Box::pin(client.stream(request).await?);
-        Ok(Self { pieces, parser: sse::Parser::new(MESSAGE_BYTES_MAX) })
+impl Events {
+    fn new(pieces: impl Stream<Item = reqwest::Result<Bytes>> + Send + 'static) -> Self {
+        Self { pieces: Box::pin(pieces), parser: sse::Parser::new(MESSAGE_BYTES_MAX) }
     }
 
-    /// The next line, as the core wrote it (an [`AgentLogLine`]); none at the end.
-    pub async fn next(&mut self) -> Result<Option<Value>> {
+    async fn next(&mut self) -> Result<Option<SseMessage>> {
         loop {
-            while let Some(message) = self.parser.pop() {
-                // Events of later versions are skipped.
-                if message.event == "log" {
-                    return serde_json::from_str(&message.data).map(Some).map_err(|_| unreadable());
-                }
+            if let Some(message) = self.parser.pop() {
+                return Ok(Some(message));
             }
             match tokio::time::timeout(SILENCE_MAX, self.pieces.next()).await {
                 Ok(None) => return Ok(None),
                 Ok(Some(Ok(piece))) => self.parser.push(&piece).map_err(|_| unreadable())?,
                 Ok(Some(Err(_))) | Err(_) => {
-                    let message = "the core broke off the log; read what there is without -f";
+                    let message = "the core broke off what it was telling";
                     return Err(Error::new(Code::CoreUnreachable, message));
                 }
             }
         }
+    }
+}
+
+/// A log that is followed to its end.
+pub struct LogFollower(Events);
+
+impl LogFollower {
+    pub(super) async fn open(client: &Client, path: &[&str], lines: u64) -> Result<Self> {
+        let request = client.request(Method::GET, path);
+        let request = request.query(&[("lines", lines.to_string()), ("follow", "true".to_owned())]);
+        Ok(Self(Events::new(client.stream(request).await?)))
+    }
+
+    /// The next line, as the core wrote it (an [`AgentLogLine`]); none at the end.
+    pub async fn next(&mut self) -> Result<Option<Value>> {
+        while let Some(message) = self.0.next().await? {
+            // Events of later versions are skipped.
+            if message.event == "log" {
+                return serde_json::from_str(&message.data).map(Some).map_err(|_| unreadable());
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -292,6 +337,38 @@ mod tests {
              event: log\ndata: {two}\n\n"
         );
         assert_eq!(followed(Reply::Events(text)).await, (vec!["one".into(), "two".into()], Ok(())));
+    }
+
+    async fn added(reply: Reply) -> (Vec<String>, Result<Value>) {
+        let mut scripted = Scripted::new();
+        let mut reply = Some(reply);
+        scripted.start(move |_| reply.take().unwrap_or(Reply::Break)).await;
+        let mut told = Vec::new();
+        let tool = AddTool { folder: "/srv/shout".to_owned(), ..AddTool::default() };
+        let client = scripted.client();
+        let ended = client.tools().add_telling(&tool, |step| told.push(step.to_owned())).await;
+        (told, ended)
+    }
+
+    #[tokio::test]
+    async fn what_is_done_while_a_tool_is_added_is_told_as_it_comes() {
+        let step = "event: step\ndata: {\"text\":\"installing six 1.17.0\"}\n\n: still here\n\n";
+        let done = format!("{step}event: later\ndata: 7\n\nevent: tool\ndata: {{\"x\":1}}\n\n");
+        let told = vec!["installing six 1.17.0".to_owned()];
+        assert_eq!(added(Reply::Events(done)).await, (told.clone(), Ok(json!({"x": 1}))));
+
+        let error = json!({"code": "tool.environment_failed", "message": "no", "retryable": false});
+        let failed = json!({"status": 422, "error": error});
+        let failed = format!("{step}event: failed\ndata: {failed}\n\n");
+        let (heard, ended) = added(Reply::Events(failed)).await;
+        let ended = ended.expect_err("it failed");
+        assert!(heard == told && ended.is(Code::ToolEnvironmentFailed), "{ended}");
+        assert_eq!(ended.status(), 422);
+
+        let (_, ended) = added(Reply::Events(step.to_owned())).await;
+        assert!(ended.expect_err("broken off").is(Code::CoreUnreachable));
+        let (_, ended) = added(Reply::Json(200, json!({"x": 2}))).await;
+        assert_eq!(ended, Ok(json!({"x": 2})), "an older core tells no steps");
     }
 
     #[tokio::test]

@@ -7,7 +7,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 use wharf_vocab::{IdError, RunId, RunStatus, ToolId};
 use wharf_wire::rest_v1::{
-    CancelRun, CreateRun, Page, Purge, PurgeRuns, PurgedRuns, Run, RunAccepted, RunAgain, RunCount,
+    CancelRun, CreateRun, Page, Purge, PurgeRuns, PurgedRuns, RerunFlow, Run, RunAccepted,
+    RunAgain, RunCount, RunStep, SendSignal,
 };
 
 use crate::call::{Call, List};
@@ -132,6 +133,21 @@ impl Runs<'_> {
         self.until_heard(call).await
     }
 
+    /// Sends a message to a run of a flow, which is named with its world.
+    pub fn signal(&self, run: (&str, Option<&str>), name: &str, signal: &SendSignal) -> Call<Run> {
+        self.0.post_to(&["v1", "runs", run.0, "signals", name]).world(run.1).body(signal)
+    }
+
+    /// Runs a flow again from a step; the run is named with its world.
+    pub fn rerun(&self, run: (&str, Option<&str>), how: &RerunFlow) -> Call<RunAccepted> {
+        self.0.post_to(&["v1", "runs", run.0, "rerun"]).world(run.1).body(how)
+    }
+
+    /// The steps of a run of a flow that have begun; the run is named with its world.
+    pub fn steps(&self, run: (&str, Option<&str>)) -> Call<Page<RunStep>> {
+        self.0.read_at(&["v1", "runs", run.0, "steps"]).world(run.1)
+    }
+
     /// One run.
     pub fn get(&self, run: &str) -> Call<Run> {
         self.0.read_at(&["v1", "runs", run])
@@ -180,7 +196,14 @@ impl Runs<'_> {
 
     /// Cancels a run. The answer says only that the core knows of it.
     pub fn cancel(&self, run: &str, reason: Option<&str>) -> Call<RunAccepted> {
-        let body = CancelRun { reason: reason.map(str::to_owned) };
+        let body = CancelRun { reason: reason.map(str::to_owned), force: false };
+        self.0.post_to(&["v1", "runs", run, "cancel"]).body(&body)
+    }
+
+    /// Ends a flow at once: nobody waits for its steps or undoes what they did. Other runs are
+    /// canceled.
+    pub fn force_cancel(&self, run: &str, reason: Option<&str>) -> Call<RunAccepted> {
+        let body = CancelRun { reason: reason.map(str::to_owned), force: true };
         self.0.post_to(&["v1", "runs", run, "cancel"]).body(&body)
     }
 

@@ -10,6 +10,7 @@ use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, RANGE};
 use reqwest::{Method, Response, StatusCode};
 use wharf_vocab::Code;
 
+use super::flushing::FlushedFile;
 use super::incoming::Incoming;
 use super::partial::Partial;
 use super::remote::RemoteFile;
@@ -75,7 +76,7 @@ impl<'a> Download<'a> {
         if here > 0 {
             self.progress.tell(Transfer::Resumed(here));
         }
-        let incoming = Incoming::new(out, hasher);
+        let incoming = Incoming::new(FlushedFile::new(out), hasher);
         let (pumped, incoming) = self.pump(retry, &head, response, incoming).await;
         let written = incoming.finish().await;
         let (_, hasher) = written.map_err(|error| Error::unwritable(target.display(), &error))?;

@@ -4,6 +4,7 @@
 //! is told through [`Progress`].
 
 mod download;
+mod flushing;
 mod incoming;
 mod listing;
 mod local;

@@ -23,11 +23,11 @@ pub(super) struct StartedUpload {
 
 /// Where one upload is remembered; nowhere if there is no place for it.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct UploadMemory {
     file: Option<PathBuf>,
 }
 
-impl Memory {
+impl UploadMemory {
     /// The memory of sending this file to this place. A file that was changed since is another.
     pub(super) fn new(core: &str, place: &RemoteFile, file: &LocalFile) -> Self {
         Self { file: cache().map(|cache| cache.join(name(core, place, file))) }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_read_until_it_is_forgotten() {
         let dir = tempfile::tempdir().expect("a folder");
-        let memory = Memory::at(dir.path().join("deep/er/x.json"));
+        let memory = UploadMemory::at(dir.path().join("deep/er/x.json"));
         assert_eq!(memory.read(), None);
         let started = StartedUpload { upload_id: "u".to_owned(), part_bytes: 5 };
         assert!(memory.keep(&started));
@@ -132,7 +132,8 @@ mod tests {
         memory.forget();
         assert_eq!(memory.read(), None);
         assert!(
-            !Memory { file: None }.keep(&StartedUpload { upload_id: String::new(), part_bytes: 1 })
+            !UploadMemory { file: None }
+                .keep(&StartedUpload { upload_id: String::new(), part_bytes: 1 })
         );
     }
 }

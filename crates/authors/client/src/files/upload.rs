@@ -14,7 +14,7 @@ use wharf_wire::rest_v1::{Artifact, Page};
 
 use super::local::{LocalFile, Range};
 use super::remote::RemoteFile;
-use super::resume::Memory;
+use super::resume::UploadMemory;
 use super::retry::RetryCounter;
 use super::{Progress, Transfer};
 use crate::call::REQUEST_TIMEOUT;
@@ -25,6 +25,11 @@ use crate::error::{Error, Result};
 const WHOLE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// A part's size, unless so many of them would be too many.
 const PART_BYTES: u64 = 32 * 1024 * 1024;
+/// On the way to a core on this machine, where connections seldom break, a file goes in about this
+/// many parts: the core flushes each before the next begins.
+const PARTS_NEAR: u64 = 4;
+/// Such a part's size at most.
+const PART_BYTES_NEAR_MAX: u64 = 256 * 1024 * 1024;
 
 /// When a file goes in parts, and how large they are.
 #[derive(Debug, Clone, Copy)]
@@ -96,7 +101,7 @@ impl<'a> Upload<'a> {
     /// Sends a file of this machine and checks that the core has the same bytes. With `resume` it
     /// continues an earlier upload of the same, unchanged file to the same path.
     pub async fn send_file(&self, file: &LocalFile, resume: bool) -> Result<Artifact> {
-        let memory = Memory::new(&self.client.core_name()?, self.to, file);
+        let memory = UploadMemory::new(&self.client.core_name()?, self.to, file);
         self.send_remembered(file, &memory, resume).await
     }
 
@@ -127,6 +132,16 @@ impl<'a> Upload<'a> {
         *self.kept.lock() = kept;
     }
 
+    /// How large a part of a file of so many bytes is to be.
+    fn part_bytes(&self, bytes: u64) -> u64 {
+        let usual = self.sizes.part_bytes;
+        if self.client.is_near() {
+            (bytes / PARTS_NEAR).clamp(usual, PART_BYTES_NEAR_MAX.max(usual))
+        } else {
+            usual
+        }
+    }
+
     fn typed(&self, request: RequestBuilder) -> RequestBuilder {
         match self.media_type {
             Some(media_type) => request.header("content-type", media_type),
@@ -148,7 +163,7 @@ impl<'a> Upload<'a> {
     async fn send_remembered(
         &self,
         file: &LocalFile,
-        memory: &Memory,
+        memory: &UploadMemory,
         resume: bool,
     ) -> Result<Artifact> {
         if file.bytes > FILE_BYTES_MAX {

@@ -10,7 +10,7 @@ use tokio::task::coop::poll_proceed;
 use wharf_vocab::{Fault, Micro};
 
 use super::chain::Chain;
-use super::job::{Called, Halt, Job, Work};
+use super::job::{Called, Job, Stoppable, Work};
 use super::progress::Queue;
 use super::scope::Place;
 use crate::{Cx, Data, Tool};

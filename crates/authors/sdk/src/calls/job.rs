@@ -75,7 +75,7 @@ struct JobCleanup {
 }
 
 /// What a scope can stop when it is closed, wherever it is held.
-pub(crate) trait Halt: Send + Sync {
+pub(crate) trait Stoppable: Send + Sync {
     /// Drops the work. Whoever awaits it is told.
     fn halt(&self);
     /// Its number in its scope.
@@ -131,7 +131,7 @@ impl<O: Send + 'static, P: Send + Sync + 'static> Job<O, P> {
     /// Gives it its work, which is under way from now on unless the scope is closed.
     pub(crate) fn begin(self: &Arc<Self>, work: Work<O>) {
         self.slot.lock().work = Some(work);
-        if !self.state.place.add(Arc::clone(self) as Arc<dyn Halt>) {
+        if !self.state.place.add(Arc::clone(self) as Arc<dyn Stoppable>) {
             self.halt();
         }
     }
@@ -174,7 +174,7 @@ impl<O: Send + 'static, P: Send + Sync + 'static> Job<O, P> {
     }
 }
 
-impl<O: Send, P: Send + Sync> Halt for Job<O, P> {
+impl<O: Send, P: Send + Sync> Stoppable for Job<O, P> {
     fn halt(&self) {
         let (work, waker) = {
             let mut slot = self.slot.lock();

@@ -18,7 +18,7 @@ use slab::Slab;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-use super::job::{Halt, discard};
+use super::job::{Stoppable, discard};
 use super::tables::{ChainCache, Tables};
 
 /// Which agent a scope belongs to.
@@ -51,7 +51,7 @@ pub(crate) struct ScopeState {
 /// What goes on in a scope.
 #[derive(Default)]
 struct ActiveWork {
-    jobs: Slab<Arc<dyn Halt>>,
+    jobs: Slab<Arc<dyn Stoppable>>,
     /// Tasks that do what was to be done at the end of calls.
     ending: usize,
 }
@@ -176,7 +176,7 @@ impl ScopeState {
     }
 
     /// Remembers a job; `false` if the scope is closed.
-    pub(crate) fn add(&self, job: Arc<dyn Halt>) -> bool {
+    pub(crate) fn add(&self, job: Arc<dyn Stoppable>) -> bool {
         let mut going = self.going.lock();
         // Looked at under the lock, so that closing misses no job.
         if self.is_closed() {

@@ -116,6 +116,8 @@ pub struct Terms {
     pub mock: bool,
     /// Whether it never costs anything.
     pub free: bool,
+    /// Whether its code finds its steps again, so that a call that fails may be repeated.
+    pub durable: bool,
     /// The id of the core's tool that it stands for where it has no implementation.
     pub at: Option<&'static str>,
 }
@@ -127,6 +129,7 @@ impl Terms {
         tags: &[],
         mock: false,
         free: false,
+        durable: false,
         at: None,
     };
 }
@@ -273,6 +276,14 @@ impl<I, O, P, S> Tool<I, O, P, S> {
     #[must_use]
     pub const fn free(mut self) -> Self {
         self.terms.free = true;
+        self
+    }
+
+    /// The same definition of a tool whose work is done in steps ([`Cx::step`], [`Cx::local`]): a
+    /// call that fails is repeated whatever the reason, and finds its steps again.
+    #[must_use]
+    pub const fn durable(mut self, durable: bool) -> Self {
+        self.terms.durable = durable;
         self
     }
 

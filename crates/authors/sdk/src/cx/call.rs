@@ -120,6 +120,7 @@ impl<P> CallBuilder<P> {
             input,
             timeout: self.timeout,
             idempotency_key: self.idempotency_key,
+            step: None,
             chunks: sender,
         };
         let work = Box::pin(async move { host.0.call(request).await });

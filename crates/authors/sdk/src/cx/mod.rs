@@ -2,6 +2,7 @@
 
 mod call;
 mod served;
+mod steps;
 
 pub use call::{CallBuilder, RunningCall};
 pub use served::directive_required;

@@ -115,8 +115,8 @@ impl HostRequest {
                 let (chunks, _unread) = mpsc::channel(1);
                 let tool = host.model();
                 let input = Form::Object.pack(input);
-                let request =
-                    CallRequest { tool, input, timeout: None, idempotency_key: None, chunks };
+                let (timeout, idempotency_key, step) = (None, None, None);
+                let request = CallRequest { tool, input, timeout, idempotency_key, step, chunks };
                 host.call(request).await.map(Value::Object).map(ToolAnswer::Accepted)
             }
             Self::Question(question) => host.ask(question).await.and_then(answered),
@@ -140,6 +140,7 @@ async fn call(
         input: tool.input(input),
         timeout: None,
         idempotency_key: None,
+        step: None,
         chunks,
     };
     let pass_on = async {

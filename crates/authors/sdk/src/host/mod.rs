@@ -27,6 +27,7 @@ mod cancel;
 pub mod file;
 mod info;
 mod served;
+mod steps;
 
 pub use crate::calls::reached::CoreTool;
 pub use bridge::Bridge;
@@ -34,6 +35,7 @@ pub use cancel::Cancel;
 pub(crate) use cancel::canceled;
 pub use info::CallInfo;
 pub use served::{ServedTool, served, served_by_name};
+pub use steps::StepNames;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +43,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::mpsc;
-use wharf_vocab::{Code, Executed, Fault, Micro, Object};
+use wharf_vocab::{Code, Executed, Fault, Micro, Object, StepName};
 use wharf_wire::agent_v1::Chunk;
 
 use crate::builtin::{Answer, Notice, Question};
@@ -95,6 +97,20 @@ pub trait Host: Send + Sync + 'static {
         done(Err(unavailable(&format!("call {}", request.tool))))
     }
 
+    /// The names of the steps that the call's durable code has used, where steps are kept.
+    fn steps(&self) -> Option<&StepNames> {
+        None
+    }
+
+    /// The value that is kept under the name of a step; if none is, this one is kept.
+    fn keep(
+        &self,
+        _step: StepName,
+        _value: Option<Value>,
+    ) -> BoxFuture<'_, Result<Option<Value>, Fault>> {
+        done(Err(unavailable("keep a value")))
+    }
+
     /// The tool of the core that a definition without an implementation stands for. `at` is what
     /// the definition says itself, by [`Tool::at`](crate::Tool::at).
     fn find(&self, _name: &str, at: Option<&CoreTool>) -> Option<CoreTool> {
@@ -118,6 +134,8 @@ pub struct CallRequest {
     pub timeout: Option<Duration>,
     /// The key under which it is made once for this run.
     pub idempotency_key: Option<String>,
+    /// Which step of the call's durable code it is, if it is one.
+    pub step: Option<StepName>,
     /// Where its output goes before it ends.
     pub chunks: mpsc::Sender<Chunk>,
 }

@@ -226,7 +226,7 @@ impl CheckedAgent {
 /// What the core is told about a tool.
 fn definition(agent_id: &str, tool: &ServedTool) -> ToolDefinition {
     let terms = tool.terms();
-    let told = [("mock", terms.mock), ("free", terms.free)];
+    let told = [("mock", terms.mock), ("free", terms.free), ("durable", terms.durable)];
     let told = told.iter().filter(|(_, is_said)| *is_said).map(|(word, _)| *word);
     let capabilities = ["streaming", "cancellation"].into_iter().chain(told);
     let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();

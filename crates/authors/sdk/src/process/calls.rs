@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 
+use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::Moment;
 use wharf_protocol::agent::{
     AgentSession, Begin, CallOutcome, CallReceived, CallReport, IdempotencyKey, IdempotencyTable,
-    InvokeEnded, ReportResult, SendError,
+    InvokeEnded, KeptValue, ReportResult, SendError,
 };
 use wharf_vocab::limits::CANCEL_GRACE_MS;
-use wharf_vocab::{Code, Executed, Fault};
+use wharf_vocab::{Code, Executed, Fault, StepName};
 use wharf_wire::agent_v1::{CallId, Chunk, InvokeId, PartyKind, QuestionAnswer, QuestionId};
 
 use super::host::InvokeWaiter;
@@ -26,6 +27,9 @@ const KEYS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Who waits for the answer to a question.
 pub(super) type AnswerWaiter = oneshot::Sender<Result<QuestionAnswer, SendError>>;
 
+/// Who waits for a value that durable code keeps.
+pub(super) type KeptWaiter = oneshot::Sender<Result<Result<Option<Value>, Fault>, SendError>>;
+
 /// The calls that are open.
 #[derive(Debug)]
 pub(super) struct ProcessCalls {
@@ -33,6 +37,7 @@ pub(super) struct ProcessCalls {
     /// Who waits for answers, and for calls that were made through the core.
     pub(super) questions: HashMap<QuestionId, (CallId, AnswerWaiter)>,
     pub(super) invokes: HashMap<InvokeId, (CallId, InvokeWaiter)>,
+    pub(super) kept: HashMap<(CallId, StepName), KeptWaiter>,
     keys: Option<IdempotencyTable>,
 }
 
@@ -49,7 +54,13 @@ impl ProcessCalls {
     pub(super) fn new(keeps_keys: bool) -> Self {
         let keys =
             keeps_keys.then(|| IdempotencyTable::new(KEYS_MAX, KEYS_BYTES_MAX, KEYS_KEPT_MS));
-        Self { open: HashMap::new(), questions: HashMap::new(), invokes: HashMap::new(), keys }
+        Self {
+            open: HashMap::new(),
+            questions: HashMap::new(),
+            invokes: HashMap::new(),
+            kept: HashMap::new(),
+            keys,
+        }
     }
 
     /// Takes a call; gives back how it is canceled if it is to be executed. A call that is not
@@ -95,6 +106,7 @@ impl ProcessCalls {
     ) {
         self.questions.retain(|_, (asked_by, _)| asked_by != call_id);
         self.invokes.retain(|_, (made_by, _)| made_by != call_id);
+        self.kept.retain(|(of, _), _| of != call_id);
         let key = self.open.remove(call_id).and_then(|open| open.key);
         let outcome = key.is_some().then(|| report.outcome.clone());
         // A call that the session has ended itself, by a timeout or a drain, has its result.
@@ -167,10 +179,19 @@ impl ProcessCalls {
         }
     }
 
+    /// Gives a kept value to who waits for it.
+    pub(super) fn step_kept(&mut self, kept: KeptValue) {
+        if let Some(waiter) = self.kept.remove(&(kept.call_id, kept.step)) {
+            // A handler that no longer waits is no mistake.
+            let _ = waiter.send(Ok(kept.value));
+        }
+    }
+
     /// Lets everybody who waits for something know that it will not come.
     pub(super) fn forget_waiters(&mut self) {
         self.questions.clear();
         self.invokes.clear();
+        self.kept.clear();
     }
 }
 

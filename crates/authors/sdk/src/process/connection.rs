@@ -9,6 +9,7 @@ mod events;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -20,12 +21,12 @@ use wharf_protocol::agent::{
 };
 use wharf_protocol::{Closed, Moment, Session as _};
 use wharf_socket::{Clock, Owner, Patience, pump, sleep_until, split_bytes};
-use wharf_vocab::Micro;
+use wharf_vocab::{Micro, StepName};
 use wharf_wire::agent_v1::{CallId, Chunk, InvokeId, NoticeLevel, QuestionAsk, Sdk, SessionToken};
 
 use super::Endpoint;
 use super::agent::CheckedAgent;
-use super::calls::{AnswerWaiter, KEYS_KEPT_MS, KEYS_MAX, ProcessCalls};
+use super::calls::{AnswerWaiter, KEYS_KEPT_MS, KEYS_MAX, KeptWaiter, ProcessCalls};
 use super::host::InvokeWaiter;
 use crate::Error;
 
@@ -53,6 +54,8 @@ pub(super) enum HandlerCommand {
     Notify { call_id: CallId, level: NoticeLevel, text: String, taken: SendReceipt },
     /// Call a tool through the core.
     Invoke { request: Box<InvokeRequest>, waiter: InvokeWaiter, taken: SendReceipt },
+    /// Ask for a value that a call's durable code keeps.
+    Keep { call_id: CallId, step: StepName, value: Option<Value>, waiter: KeptWaiter },
     /// Call off a call that was made through the core.
     TakeBack { invoke_id: InvokeId },
     /// Tell what a call has cost so far.
@@ -161,7 +164,7 @@ impl ProcessConnection {
             .expect("a few hexadecimal digits are a prefix");
         let mut config = AgentConfig::new(token, &agent.id, prefix);
         config.agent_version.clone_from(&agent.version);
-        config.capabilities.extend(["ask", "notify", "invoke"].map(str::to_owned));
+        config.capabilities.extend(["ask", "notify", "invoke", "steps"].map(str::to_owned));
         let offer = IdempotencyOffer::Process { kept_ms: KEYS_KEPT_MS, keys_max: KEYS_MAX as u64 };
         config.idempotency = agent.keeps_keys.then_some(offer);
         config.sdk = Some(Sdk {
@@ -215,6 +218,12 @@ impl ProcessConnection {
                     self.calls.invokes.insert(invoke_id, (call_id, waiter));
                 }
                 let _ = taken.send(sent);
+            }
+            HandlerCommand::Keep { call_id, step, value, waiter } => {
+                match self.session.keep(now, &call_id, &step, value) {
+                    Ok(()) => drop(self.calls.kept.insert((call_id, step), waiter)),
+                    Err(error) => drop(waiter.send(Err(error))),
+                }
             }
             HandlerCommand::TakeBack { invoke_id } => {
                 self.calls.invokes.remove(&invoke_id);

@@ -9,14 +9,14 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use wharf_protocol::agent::{CallOutcome, CallReceived, CallReport, InvokeRequest, SendError};
-use wharf_vocab::{Code, Fault, Micro, Mode, Object};
+use wharf_vocab::{Code, Fault, Micro, Mode, Object, StepName};
 use wharf_wire::agent_v1::{AnswerStatus, Chunk, InvokeId, NoticeLevel, QuestionAsk, QuestionId};
 
 use super::connection::HandlerCommand;
 use super::files::CallFiles;
 use crate::builtin::{Answer, Level, Notice, Question};
 use crate::host::file::Files;
-use crate::host::{CallInfo, CallRequest, Cancel, Host, ServedTool, canceled};
+use crate::host::{CallInfo, CallRequest, Cancel, Host, ServedTool, StepNames, canceled};
 use crate::schema::compile;
 
 /// Largest piece of text in one message.
@@ -39,6 +39,7 @@ pub(super) struct CoreCall {
     /// How much was asked of the core so far.
     asked: AtomicU64,
     tally: Mutex<Tally>,
+    steps: StepNames,
 }
 
 #[derive(Default)]
@@ -78,7 +79,7 @@ impl CoreCall {
             folder: info.outputs_dir.clone(),
         };
         let (asked, tally) = (AtomicU64::new(0), Mutex::default());
-        Self { commands, call, cancel, info, files, asked, tally }
+        Self { commands, call, cancel, info, files, asked, tally, steps: StepNames::default() }
     }
 
     /// Executes the call to its end: whatever the tool does, one report comes out.
@@ -148,17 +149,20 @@ impl CoreCall {
 
     async fn invoke(&self, request: CallRequest) -> Result<Object, Fault> {
         let invoke_id = InvokeId::new(self.fresh_id()).map_err(|_| internal())?;
+        // A step is there for the next attempt, too; the end of the run ends it.
+        let taken_back = request.step.is_none().then(|| invoke_id.clone());
         let (end, ended) = oneshot::channel();
         let waiter = InvokeWaiter { chunks: request.chunks, end };
         let request = Box::new(InvokeRequest {
-            invoke_id: invoke_id.clone(),
+            invoke_id,
             parent_call_id: self.call.call_id.clone(),
             tool_id: request.tool,
             input: request.input,
             timeout_ms: request.timeout.map(whole_ms),
             idempotency_key: request.idempotency_key,
+            step: request.step,
         });
-        let mut unwanted = InvokeGuard { invoke_id: Some(invoke_id), commands: &self.commands };
+        let mut unwanted = InvokeGuard { invoke_id: taken_back, commands: &self.commands };
         self.send(|taken| HandlerCommand::Invoke { request, waiter, taken }).await?;
         let ended = self.cancel.token().run_until_cancelled(ended).await.ok_or_else(canceled)?;
         unwanted.invoke_id = None;
@@ -268,6 +272,21 @@ impl Host for CoreCall {
 
     fn call(&self, request: CallRequest) -> BoxFuture<'_, Result<Object, Fault>> {
         Box::pin(self.invoke(request))
+    }
+
+    fn steps(&self) -> Option<&StepNames> {
+        Some(&self.steps)
+    }
+
+    fn keep(
+        &self,
+        step: StepName,
+        value: Option<Value>,
+    ) -> BoxFuture<'_, Result<Option<Value>, Fault>> {
+        let call_id = self.call.call_id.clone();
+        Box::pin(async move {
+            self.send(|waiter| HandlerCommand::Keep { call_id, step, value, waiter }).await?
+        })
     }
 }
 

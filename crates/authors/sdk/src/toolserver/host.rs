@@ -41,9 +41,10 @@ impl RunHost {
             RunMode::Mock => Mode::Mock,
         };
         let (call_id, attempt) = (call.run_id.clone(), call.attempt);
-        let info = Arc::new(CallInfo { mode, call_id, attempt, ..CallInfo::default() });
+        let traceparent = call.traceparent.clone();
+        let info = CallInfo { mode, call_id, attempt, traceparent, ..CallInfo::default() };
         let cancel = Cancel::new(call.cancel.clone(), GRACE_MS);
-        Self { call, report, cancel, info, cost: Mutex::default() }
+        Self { call, report, cancel, info: Arc::new(info), cost: Mutex::default() }
     }
 
     pub(super) fn call(&self) -> &Call {

@@ -134,7 +134,7 @@ fn r160_without_the_cores_grant_nothing_is_called() {
     let (agent, _) = agent();
     let _running = start(agent, &listener);
     let (mut core, _) = Core::greeted(&listener, CoreLimits::default());
-    let granted = Additions { ask: true, notify: true, invoke: false };
+    let granted = Additions { invoke: false, ..Additions::ALL };
     core.session.accept(core.now(), granted).expect("a hello waits");
     core.wait("tools", |event| matches!(event, CoreEvent::ToolsRegistered { .. }).then_some(()));
     core.call("c-1", "relay", &relay());

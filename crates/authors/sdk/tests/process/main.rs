@@ -7,5 +7,6 @@ mod faces;
 mod files;
 mod keys;
 mod life;
+mod steps;
 mod streams;
 mod tools;

@@ -100,6 +100,8 @@ impl RunAttempt {
             run_id: request.control.run_id,
             attempt: request.control.attempt,
             mode: request.control.mode,
+            traceparent: request.control.traceparent,
+            tracestate: request.control.tracestate,
             inputs: request.inputs,
             outputs: request.outputs,
             files: Arc::clone(&files),

@@ -19,14 +19,14 @@ use super::execution::execute;
 use super::metered::UNFINISHED_KIB_MAX;
 use super::{Options, Profile};
 use crate::Handler;
-use crate::transfer::Transfer;
+use crate::transfer::FileTransfer;
 
 /// What all connections and runs of a server share.
 pub(super) struct Hub {
     pub(super) options: Options,
     pub(super) clock: Clock,
     pub(super) handler: Arc<dyn Handler>,
-    pub(super) transfer: Transfer,
+    pub(super) transfer: FileTransfer,
     pub(super) slots: Arc<Semaphore>,
     pub(super) runs: TaskTracker,
     /// Places for connections that watch runs.
@@ -121,7 +121,7 @@ pub(super) enum JoinResult {
 }
 
 impl Hub {
-    pub(super) fn new(options: Options, handler: Arc<dyn Handler>, transfer: Transfer) -> Self {
+    pub(super) fn new(options: Options, handler: Arc<dyn Handler>, transfer: FileTransfer) -> Self {
         let book = Book::new(options.limits.clone(), options.profile);
         let state =
             RunHubState { book, live: BTreeMap::new(), cuts: BTreeMap::new(), request_bytes: 0 };

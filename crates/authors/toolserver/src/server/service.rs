@@ -25,7 +25,7 @@ use super::hub::Hub;
 use super::listener::{ClientStream, ServerListener};
 use super::{Error, Listen, Options, Profile};
 use crate::Handler;
-use crate::transfer::Transfer;
+use crate::transfer::FileTransfer;
 
 /// How long a peer may take for the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -44,7 +44,7 @@ pub struct Server {
     listener: ServerListener,
     tokens: Option<Tokens>,
     tls: Option<Acceptor>,
-    transfer: Transfer,
+    transfer: FileTransfer,
 }
 
 impl Server {
@@ -55,7 +55,7 @@ impl Server {
         let mut files = options.files.clone();
         // The control plane of that wire resolves paths itself and lists no references.
         files.any_run |= options.profile == Profile::Upstream;
-        let transfer = Transfer::new(files).map_err(Error::Files)?;
+        let transfer = FileTransfer::new(files).map_err(Error::Files)?;
         let (listener, handover) = ServerListener::bind(&options.listen, tokens.is_some()).await?;
         if let Some(Handover { secret, tool }) = handover {
             tokens.get_or_insert_default().add(&secret);

@@ -6,7 +6,7 @@ use bytes::{Buf as _, Bytes};
 use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE};
 use reqwest::{Method, Response, StatusCode, Url};
 
-use super::Trouble;
+use super::TransferTrouble;
 use super::wire::{StorageClient, lost};
 
 /// A file on its way here.
@@ -59,7 +59,7 @@ impl FileDownload {
     }
 
     /// Gets in touch, so that what is wrong with the address is known.
-    pub(super) async fn begin(&mut self) -> Result<(), Trouble> {
+    pub(super) async fn begin(&mut self) -> Result<(), TransferTrouble> {
         while self.answer.is_none() {
             if let Err(trouble) = self.connect().await {
                 self.failed(trouble).await?;
@@ -69,7 +69,7 @@ impl FileDownload {
     }
 
     /// The next piece, after as many tries as it takes.
-    pub(super) async fn next(&mut self) -> Result<DownloadPiece, Trouble> {
+    pub(super) async fn next(&mut self) -> Result<DownloadPiece, TransferTrouble> {
         loop {
             let tried = match self.answer.take() {
                 Some(answer) => self.receive(answer).await,
@@ -83,13 +83,13 @@ impl FileDownload {
         }
     }
 
-    async fn failed(&mut self, trouble: Trouble) -> Result<(), Trouble> {
+    async fn failed(&mut self, trouble: TransferTrouble) -> Result<(), TransferTrouble> {
         self.failures += 1;
         self.wire.again(trouble, self.failures, &self.url).await
     }
 
     /// Asks for what is missing.
-    async fn connect(&mut self) -> Result<Option<DownloadPiece>, Trouble> {
+    async fn connect(&mut self) -> Result<Option<DownloadPiece>, TransferTrouble> {
         let resume = match &self.version {
             Some(version) if self.got > 0 => {
                 Some((format!("bytes={}-", self.got), version.clone()))
@@ -108,7 +108,7 @@ impl FileDownload {
                 && version == self.version
                 && range_start(answer.headers()) == Some(self.got);
             if !is_expected {
-                return Err(Trouble::passing("storage sent another part than asked for"));
+                return Err(TransferTrouble::passing("storage sent another part than asked for"));
             }
             self.skip = 0;
             self.answer = Some(answer);
@@ -126,16 +126,19 @@ impl FileDownload {
         Ok(restart.then_some(DownloadPiece::Restart))
     }
 
-    async fn receive(&mut self, mut answer: Response) -> Result<Option<DownloadPiece>, Trouble> {
+    async fn receive(
+        &mut self,
+        mut answer: Response,
+    ) -> Result<Option<DownloadPiece>, TransferTrouble> {
         let pulse = self.wire.pulse();
         let received = pulse.watch(answer.chunk()).await;
-        let received = received.ok_or(Trouble::passing("storage stopped half-way"))?;
+        let received = received.ok_or(TransferTrouble::passing("storage stopped half-way"))?;
         let Some(mut piece) = received.map_err(lost)? else {
             let is_whole = self.skip == 0 && self.total.is_none_or(|total| total == self.got);
             return if is_whole {
                 Ok(Some(DownloadPiece::End))
             } else {
-                Err(Trouble::passing("storage sent less than it said"))
+                Err(TransferTrouble::passing("storage sent less than it said"))
             };
         };
         self.answer = Some(answer);

@@ -8,17 +8,21 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use wharf_wire::run_v1::{Written, code};
 
-use super::Trouble;
+use super::TransferTrouble;
 use super::place::LocalPath;
 
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// How much of a file is copied at once.
+const COPIED_BYTES: usize = 512 * 1024;
 
 /// The handle of a folder.
 #[derive(Debug)]
@@ -34,7 +38,7 @@ impl ArtifactFolder {
     }
 
     /// Opens a plain file for reading.
-    pub(super) fn read(&self, folders: &[String], name: &str) -> Result<File, Trouble> {
+    pub(super) fn read(&self, folders: &[String], name: &str) -> Result<File, TransferTrouble> {
         let folder = self.walk(folders, false).map_err(reading)?;
         // Opening a device or a pipe can do harm, so it is looked at before it is opened. What is
         // opened is looked at again.
@@ -49,7 +53,7 @@ impl ArtifactFolder {
     }
 
     /// Makes the folders on the way to a file and says whether it can be written.
-    pub(super) fn check(&self, path: &LocalPath) -> Result<(), Trouble> {
+    pub(super) fn check(&self, path: &LocalPath) -> Result<(), TransferTrouble> {
         let folder = self.walk(path.folders(), true).map_err(writing)?;
         match rustix::fs::statat(&folder, path.name(), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => plain(found.st_mode)?,
@@ -69,7 +73,7 @@ impl ArtifactFolder {
     }
 
     /// Begins to write a file. It appears in its place when it is finished.
-    pub(super) fn draft(&self, path: &LocalPath) -> Result<LocalFileDraft, Trouble> {
+    pub(super) fn draft(&self, path: &LocalPath) -> Result<LocalFileDraft, TransferTrouble> {
         self.check(path)?;
         let folder = self.walk(path.folders(), true).map_err(writing)?;
         let temporary = format!(".{}.part", random_hex().map_err(writing)?);
@@ -115,22 +119,44 @@ pub(super) struct LocalFileDraft {
 
 impl LocalFileDraft {
     /// Writes some bytes more.
-    pub(super) fn write(&mut self, piece: &[u8]) -> Result<(), Trouble> {
+    pub(super) fn write(&mut self, piece: &[u8]) -> Result<(), TransferTrouble> {
         self.file.write_all(piece).map_err(|error| io_writing(&error))?;
         self.hasher.update(piece);
         self.bytes += piece.len() as u64;
         Ok(())
     }
 
-    /// Makes it durable and puts it in its place.
-    pub(super) fn finish(mut self) -> Result<Written, Trouble> {
-        self.file.sync_all().map_err(|error| io_writing(&error))?;
+    /// Writes so many bytes of a file from its beginning, calling `moved` with each step.
+    pub(super) fn copy(
+        &mut self,
+        from: &File,
+        bytes: u64,
+        mut moved: impl FnMut(usize),
+    ) -> Result<(), TransferTrouble> {
+        let mut piece = vec![0; COPIED_BYTES];
+        while self.bytes < bytes {
+            let left = usize::try_from(bytes - self.bytes).unwrap_or(COPIED_BYTES);
+            let piece = &mut piece[..left.min(COPIED_BYTES)];
+            from.read_exact_at(piece, self.bytes).map_err(|error| io_writing(&error))?;
+            self.write(piece)?;
+            moved(piece.len());
+        }
+        Ok(())
+    }
+
+    /// Makes it durable unless it is only passing, and puts it in its place.
+    pub(super) fn finish(mut self, passing: bool) -> Result<Written, TransferTrouble> {
+        if !passing {
+            self.file.sync_all().map_err(|error| io_writing(&error))?;
+        }
         if let Some(temporary) = &self.temporary {
             rustix::fs::renameat(&self.folder, temporary, &self.folder, &self.name)
                 .map_err(writing)?;
         }
         self.temporary = None;
-        rustix::fs::fsync(&self.folder).map_err(writing)?;
+        if !passing {
+            rustix::fs::fsync(&self.folder).map_err(writing)?;
+        }
         Ok(Written { bytes: self.bytes, b3: self.hasher.finalize().to_hex().to_string() })
     }
 }
@@ -149,44 +175,44 @@ fn random_hex() -> Result<String, Errno> {
     Ok(hex::encode(bytes))
 }
 
-fn plain(mode: rustix::fs::RawMode) -> Result<(), Trouble> {
+fn plain(mode: rustix::fs::RawMode) -> Result<(), TransferTrouble> {
     if FileType::from_raw_mode(mode) == FileType::RegularFile {
         Ok(())
     } else {
-        Err(Trouble::path("its path leads to something that is not a plain file"))
+        Err(TransferTrouble::path("its path leads to something that is not a plain file"))
     }
 }
 
-fn reading(error: Errno) -> Trouble {
+fn reading(error: Errno) -> TransferTrouble {
     match error {
-        Errno::NOENT => Trouble::new(code::NOT_FOUND, "there is no such file"),
-        Errno::ACCESS | Errno::PERM => Trouble::path("its file may not be read"),
+        Errno::NOENT => TransferTrouble::new(code::NOT_FOUND, "there is no such file"),
+        Errno::ACCESS | Errno::PERM => TransferTrouble::path("its file may not be read"),
         error => odd(error),
     }
 }
 
-fn writing(error: Errno) -> Trouble {
+fn writing(error: Errno) -> TransferTrouble {
     match error {
         Errno::ACCESS | Errno::PERM | Errno::ROFS => {
-            Trouble::path("its folder may not be written to")
+            TransferTrouble::path("its folder may not be written to")
         }
-        Errno::NOSPC | Errno::DQUOT => Trouble::new(code::STORAGE, "the disk is full"),
+        Errno::NOSPC | Errno::DQUOT => TransferTrouble::new(code::STORAGE, "the disk is full"),
         error => odd(error),
     }
 }
 
 /// What it means that a file cannot be written.
-pub(super) fn io_writing(error: &io::Error) -> Trouble {
+pub(super) fn io_writing(error: &io::Error) -> TransferTrouble {
     Errno::from_io_error(error)
-        .map_or(Trouble::new(code::STORAGE, "it could not be read to its end"), writing)
+        .map_or(TransferTrouble::new(code::STORAGE, "it could not be read to its end"), writing)
 }
 
-fn odd(error: Errno) -> Trouble {
+fn odd(error: Errno) -> TransferTrouble {
     match error {
         Errno::LOOP | Errno::NOTDIR | Errno::ISDIR | Errno::NXIO => {
-            Trouble::path("its path leads through a link, or through what is no folder")
+            TransferTrouble::path("its path leads through a link, or through what is no folder")
         }
-        Errno::NAMETOOLONG => Trouble::path("its path is too long"),
-        _ => Trouble::new(code::STORAGE, "the disk does not do as it should"),
+        Errno::NAMETOOLONG => TransferTrouble::path("its path is too long"),
+        _ => TransferTrouble::new(code::STORAGE, "the disk does not do as it should"),
     }
 }

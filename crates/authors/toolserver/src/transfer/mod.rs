@@ -6,7 +6,7 @@
 //!   followed only within one origin.
 //! - Local files are opened beneath the handle of a folder, part by part, never through a link.
 //! - What is reported as written is durable: storage said so, or the file is flushed and in its
-//!   place.
+//!   place. Only where whoever asks copies files away, they need not be flushed.
 //! - Addresses are capabilities: none of them is in a log, an error or a report.
 
 mod content;
@@ -40,7 +40,7 @@ use wharf_wire::run_v1::{RunRequest, code};
 pub use run::RunFiles;
 
 use self::local::ArtifactFolder;
-use self::trouble::Trouble;
+use self::trouble::TransferTrouble;
 use self::wire::StorageClient;
 use crate::{Failure, Reporter};
 
@@ -56,6 +56,9 @@ pub struct Policy {
     /// Whether inputs may be files of any run below that folder. Without it they may be files of
     /// their own run, and of others only where the caller lists them as references.
     pub any_run: bool,
+    /// Whether files are not flushed, because whoever asks copies them to where they are durable.
+    /// The core that launched a server does so before it believes a run.
+    pub passing: bool,
     /// Where fetched files are kept while a run needs them. Each run gets a folder of its own in
     /// it, which goes with the run.
     pub scratch: PathBuf,
@@ -80,6 +83,7 @@ impl Default for Policy {
             origins: Vec::new(),
             artifacts: None,
             any_run: false,
+            passing: false,
             scratch: std::env::temp_dir(),
             proxy: None,
             private_names: false,
@@ -99,7 +103,7 @@ pub trait Resolve: Send + Sync + fmt::Debug + 'static {
 
 /// Transfers files for the runs of a server. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Transfer {
+pub struct FileTransfer {
     shared: Arc<TransferState>,
 }
 
@@ -111,7 +115,7 @@ struct TransferState {
     policy: Policy,
 }
 
-impl Transfer {
+impl FileTransfer {
     /// Gets ready. An error is a policy that cannot be used: an origin that is none, a folder
     /// that cannot be opened.
     pub fn new(policy: Policy) -> Result<Self, Failure> {

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolving};
 use wharf_vocab::Zone;
 
-use super::{Resolve, Trouble};
+use super::{Resolve, TransferTrouble};
 
 /// What the operating system knows.
 #[derive(Debug)]
@@ -47,14 +47,14 @@ impl Names {
     }
 
     /// Says before anything is sent whether a name leads somewhere that may be reached.
-    pub(super) async fn check(&self, name: &str) -> Result<(), Trouble> {
+    pub(super) async fn check(&self, name: &str) -> Result<(), TransferTrouble> {
         if self.is_checked_elsewhere {
             return Ok(());
         }
         match self.addresses(name.to_owned()).await {
             Ok(_) => Ok(()),
             Err(error) if is_forbidden(&error) => Err(FORBIDDEN),
-            Err(_) => Err(Trouble::passing("the name of its storage is not known")),
+            Err(_) => Err(TransferTrouble::passing("the name of its storage is not known")),
         }
     }
 
@@ -79,8 +79,8 @@ impl Names {
 }
 
 /// What the caller is told of a name that leads astray.
-pub(super) const FORBIDDEN: Trouble =
-    Trouble::egress("its host lies where this server may not reach");
+pub(super) const FORBIDDEN: TransferTrouble =
+    TransferTrouble::egress("its host lies where this server may not reach");
 
 impl reqwest::dns::Resolve for Names {
     fn resolve(&self, name: Name) -> Resolving {

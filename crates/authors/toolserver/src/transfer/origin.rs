@@ -5,7 +5,7 @@ use wharf_vocab::Zone;
 use wharf_wire::run_v1::code;
 
 use super::names::{FORBIDDEN, is_localhost};
-use super::{Policy, Trouble};
+use super::{Policy, TransferTrouble};
 use crate::Failure;
 
 /// The origins that may be reached.
@@ -29,9 +29,9 @@ impl Origins {
 
     /// Refuses an address that may not be reached. What its name leads to is checked when it is
     /// connected to.
-    pub(super) fn check(&self, url: &Url) -> Result<(), Trouble> {
+    pub(super) fn check(&self, url: &Url) -> Result<(), TransferTrouble> {
         if !self.contains(url) {
-            return Err(Trouble::egress("its origin is not among those that are allowed"));
+            return Err(TransferTrouble::egress("its origin is not among those that are allowed"));
         }
         if self.is_checked_elsewhere {
             return Ok(());

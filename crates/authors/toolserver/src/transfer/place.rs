@@ -3,7 +3,7 @@
 use reqwest::Url;
 use wharf_wire::run_v1::code;
 
-use super::Trouble;
+use super::TransferTrouble;
 
 /// What paths of files begin with.
 const ARTIFACTS: &str = "/artifacts/";
@@ -29,20 +29,24 @@ pub(super) struct LocalPath {
 
 impl FileAddress {
     /// Reads a place.
-    pub(super) fn parse(text: &str) -> Result<Self, Trouble> {
+    pub(super) fn parse(text: &str) -> Result<Self, TransferTrouble> {
         if let Some(rest) = text.strip_prefix(ARTIFACTS) {
             return Ok(Self::Local(LocalPath::parse(rest)?));
         }
         if text.starts_with('/') {
-            return Err(Trouble::path("its path is not beneath /artifacts/"));
+            return Err(TransferTrouble::path("its path is not beneath /artifacts/"));
         }
         let url = Url::parse(text);
-        let mut url = url.map_err(|_| Trouble::new(code::INPUTS, "it is no address or path"))?;
+        let mut url =
+            url.map_err(|_| TransferTrouble::new(code::INPUTS, "it is no address or path"))?;
         if !matches!(url.scheme(), "https" | "http") {
-            return Err(Trouble::new(code::INPUTS, "its address is neither https nor http"));
+            return Err(TransferTrouble::new(
+                code::INPUTS,
+                "its address is neither https nor http",
+            ));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Trouble::egress("its address names a user"));
+            return Err(TransferTrouble::egress("its address names a user"));
         }
         url.set_fragment(None);
         Ok(Self::Remote(url))
@@ -59,9 +63,9 @@ impl FileAddress {
 
 impl LocalPath {
     /// Reads what stands behind `/artifacts/`. What is odd is refused, never repaired.
-    fn parse(text: &str) -> Result<Self, Trouble> {
+    fn parse(text: &str) -> Result<Self, TransferTrouble> {
         if text.len() > PATH_BYTES_MAX {
-            return Err(Trouble::path("its path is too long"));
+            return Err(TransferTrouble::path("its path is too long"));
         }
         let parts: Vec<String> = text.split('/').map(str::to_owned).collect();
         let is_odd = |part: &String| {
@@ -70,10 +74,10 @@ impl LocalPath {
                 || part.chars().any(char::is_control)
         };
         if parts.iter().any(is_odd) {
-            return Err(Trouble::path("its path has a part that is not a plain name"));
+            return Err(TransferTrouble::path("its path has a part that is not a plain name"));
         }
         if parts.len() < 2 {
-            return Err(Trouble::path("its path names no file of a run"));
+            return Err(TransferTrouble::path("its path names no file of a run"));
         }
         Ok(Self { parts })
     }

@@ -17,11 +17,11 @@ use super::local;
 use super::place::{FileAddress, LocalPath};
 use super::progress::TransferProgress;
 use super::trouble::Subject;
-use super::{Fetched, Reading, RunFiles, Trouble};
+use super::{Fetched, Reading, RunFiles, TransferTrouble};
 use crate::Failure;
 
 /// A file that was cut short by its source or by the disk here.
-const BROKEN: Trouble = Trouble::new(code::STORAGE, "its file cannot be read");
+const BROKEN: TransferTrouble = TransferTrouble::new(code::STORAGE, "its file cannot be read");
 
 impl RunFiles {
     /// Fetches what an input refers to, once; asking again gives the same file.
@@ -77,25 +77,25 @@ impl RunFiles {
         let mut bytes = Vec::new();
         reading.read_to_end(&mut bytes).await.map_err(|error| failure_of(key, error))?;
         if bytes.len() as u64 > bytes_max {
-            let large = Trouble::new(code::LIMIT, "it is too large to be read into memory");
+            let large = TransferTrouble::new(code::LIMIT, "it is too large to be read into memory");
             return Err(Subject::input(key).failed(large));
         }
         Ok(bytes.into())
     }
 
     /// Opens a file beneath the folder of artifacts.
-    pub(super) async fn open_local(&self, path: LocalPath) -> Result<File, Trouble> {
+    pub(super) async fn open_local(&self, path: LocalPath) -> Result<File, TransferTrouble> {
         let folder = self.artifacts()?;
         blocking(move || folder.read(path.folders(), path.name())).await
     }
 
     /// The folder of artifacts.
-    pub(super) fn artifacts(&self) -> Result<Arc<local::ArtifactFolder>, Trouble> {
-        let none = Trouble::path("this server has no folder of artifacts");
+    pub(super) fn artifacts(&self) -> Result<Arc<local::ArtifactFolder>, TransferTrouble> {
+        let none = TransferTrouble::path("this server has no folder of artifacts");
         self.shared.artifacts.clone().ok_or(none)
     }
 
-    async fn copy_local(&self, from: LocalPath, to: &Path) -> Result<u64, Trouble> {
+    async fn copy_local(&self, from: LocalPath, to: &Path) -> Result<u64, TransferTrouble> {
         let mut from = self.open_local(from).await?;
         let to = to.to_owned();
         blocking(move || {
@@ -108,8 +108,8 @@ impl RunFiles {
 
 /// Does what blocks on a thread that may.
 pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Trouble> + Send + 'static,
-) -> Result<T, Trouble> {
+    work: impl FnOnce() -> Result<T, TransferTrouble> + Send + 'static,
+) -> Result<T, TransferTrouble> {
     tokio::task::spawn_blocking(work).await.unwrap_or(Err(BROKEN))
 }
 
@@ -118,7 +118,7 @@ async fn save(
     mut download: FileDownload,
     path: &Path,
     progress: &TransferProgress,
-) -> Result<u64, Trouble> {
+) -> Result<u64, TransferTrouble> {
     // What storage says comes before anything is made on the disk.
     download.begin().await?;
     let broken = |error: io::Error| local::io_writing(&error);
@@ -166,7 +166,7 @@ fn streamed(
             Ok(DownloadPiece::End) => None,
             Ok(DownloadPiece::Restart) => {
                 let changed =
-                    Trouble::new(code::STORAGE, "its file cannot be read from the middle");
+                    TransferTrouble::new(code::STORAGE, "its file cannot be read from the middle");
                 Some((Err(io::Error::other(subject.failed(changed))), None))
             }
             Err(trouble) => Some((Err(io::Error::other(subject.failed(trouble))), None)),

@@ -19,7 +19,7 @@ use super::content::Content;
 use super::place::{FileAddress, LocalPath};
 use super::progress::TransferProgress;
 use super::trouble::Subject;
-use super::{Fetched, Source, TransferState, Trouble};
+use super::{Fetched, Source, TransferState, TransferTrouble};
 use crate::{Failure, Reporter};
 
 /// How many outputs are written at once.
@@ -35,7 +35,7 @@ pub struct RunFiles {
     world: Option<String>,
     /// The keys that are references, when they were listed.
     refs: Option<BTreeSet<String>>,
-    references: BTreeMap<String, Result<FileAddress, Trouble>>,
+    references: BTreeMap<String, Result<FileAddress, TransferTrouble>>,
     targets: BTreeMap<String, OutputAddress>,
     report: Reporter,
     folder: Mutex<Option<Arc<TempDir>>>,
@@ -48,7 +48,7 @@ pub struct RunFiles {
 struct OutputAddress {
     /// As the request says it.
     text: String,
-    place: Result<FileAddress, Trouble>,
+    place: Result<FileAddress, TransferTrouble>,
 }
 
 impl RunFiles {
@@ -178,14 +178,14 @@ impl RunFiles {
     }
 
     /// What an input refers to.
-    pub(super) fn reference(&self, key: &str) -> Result<FileAddress, Trouble> {
-        let nothing = Trouble::new(code::INPUTS, "it is no reference");
+    pub(super) fn reference(&self, key: &str) -> Result<FileAddress, TransferTrouble> {
+        let nothing = TransferTrouble::new(code::INPUTS, "it is no reference");
         self.references.get(key).cloned().unwrap_or(Err(nothing))
     }
 
     /// Where an output goes.
-    pub(super) fn place(&self, key: &str) -> Result<FileAddress, Trouble> {
-        let nowhere = Trouble::new(code::INPUTS, "the request names no place for it");
+    pub(super) fn place(&self, key: &str) -> Result<FileAddress, TransferTrouble> {
+        let nowhere = TransferTrouble::new(code::INPUTS, "the request names no place for it");
         self.targets.get(key).map_or(Err(nowhere), |target| target.place.clone())
     }
 
@@ -209,10 +209,10 @@ impl RunFiles {
     }
 
     /// Marks an output as being written, until what is returned is dropped.
-    pub(super) fn begin_writing(&self, key: &str) -> Result<OutputWriter<'_>, Trouble> {
+    pub(super) fn begin_writing(&self, key: &str) -> Result<OutputWriter<'_>, TransferTrouble> {
         let mut writing = self.writing.lock();
         if !writing.insert(key.to_owned()) {
-            return Err(Trouble::new(code::HANDLER, "it is being written already"));
+            return Err(TransferTrouble::new(code::HANDLER, "it is being written already"));
         }
         Ok(OutputWriter { files: self, key: key.to_owned() })
     }
@@ -226,7 +226,8 @@ impl RunFiles {
             Err(trouble) if trouble.code == code::NOT_FOUND => return Ok(false),
             Err(trouble) => return Err(subject.failed(trouble)),
         };
-        let broken = |_| subject.failed(Trouble::new(code::STORAGE, "its file cannot be read"));
+        let broken =
+            |_| subject.failed(TransferTrouble::new(code::STORAGE, "its file cannot be read"));
         let content = Content::of_file(file).map_err(broken)?;
         let mut pieces = content.pieces();
         let mut hasher = blake3::Hasher::new();
@@ -240,27 +241,27 @@ impl RunFiles {
 
     /// Where an input is read from. Files of other runs are only for listed keys, those the core
     /// has resolved, unless the policy trusts whoever asks.
-    fn input_place(&self, key: &str, value: &Value) -> Result<FileAddress, Trouble> {
+    fn input_place(&self, key: &str, value: &Value) -> Result<FileAddress, TransferTrouble> {
         let Value::String(text) = value else {
-            return Err(Trouble::new(code::INPUTS, "a reference has to be text"));
+            return Err(TransferTrouble::new(code::INPUTS, "a reference has to be text"));
         };
         let place = FileAddress::parse(text)?;
         let is_listed = self.refs.as_ref().is_some_and(|refs| refs.contains(key));
         let is_free = is_listed || self.shared.policy.any_run;
         if matches!(&place, FileAddress::Local(path) if !is_free && !self.is_own(path)) {
-            return Err(Trouble::path("it belongs to another run"));
+            return Err(TransferTrouble::path("it belongs to another run"));
         }
         Ok(place)
     }
 
     fn target(&self, value: &Value) -> OutputAddress {
         let Value::String(text) = value else {
-            let place = Err(Trouble::new(code::INPUTS, "its place has to be text"));
+            let place = Err(TransferTrouble::new(code::INPUTS, "its place has to be text"));
             return OutputAddress { text: String::new(), place };
         };
         let place = FileAddress::parse(text).and_then(|place| match &place {
             FileAddress::Local(path) if !self.is_own(path) => {
-                Err(Trouble::path("its place belongs to another run"))
+                Err(TransferTrouble::path("its place belongs to another run"))
             }
             _ => Ok(place),
         });

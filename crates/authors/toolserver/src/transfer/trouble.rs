@@ -9,7 +9,7 @@ const KEY_CHARS_MAX: usize = 80;
 
 /// Something went wrong. Its text is fixed, so that no address or path can get into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Trouble {
+pub(super) struct TransferTrouble {
     /// A code such as `ERR_EGRESS`.
     pub(super) code: &'static str,
     /// The rest of a sentence.
@@ -18,7 +18,7 @@ pub(super) struct Trouble {
     pub(super) may_pass: bool,
 }
 
-impl Trouble {
+impl TransferTrouble {
     /// Trouble that stays.
     pub(super) const fn new(code: &'static str, why: &'static str) -> Self {
         Self { code, why, may_pass: false }
@@ -59,8 +59,8 @@ impl Subject {
     }
 
     /// The trouble as the caller is told.
-    pub(super) fn failed(&self, trouble: Trouble) -> Failure {
-        let Trouble { code, why, .. } = trouble;
+    pub(super) fn failed(&self, trouble: TransferTrouble) -> Failure {
+        let TransferTrouble { code, why, .. } = trouble;
         let key = &self.key;
         let text = if self.is_input {
             format!("The input {key:?} cannot be fetched: {why}.")
@@ -91,10 +91,11 @@ mod tests {
 
     #[test]
     fn a_message_names_the_key_and_nothing_else() {
-        let failure = Subject::input("a\nb").failed(Trouble::passing("storage is silent"));
+        let failure = Subject::input("a\nb").failed(TransferTrouble::passing("storage is silent"));
         assert_eq!(failure.code, "ERR_STORAGE");
         assert_eq!(failure.message, r#"The input "a\nb" cannot be fetched: storage is silent."#);
-        let long = Subject::output(&"k".repeat(1_000)).failed(Trouble::path("it is a link"));
+        let long =
+            Subject::output(&"k".repeat(1_000)).failed(TransferTrouble::path("it is a link"));
         assert!(long.message.len() < 160, "{}", long.message);
     }
 }

@@ -9,7 +9,7 @@ use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::{Body, Method, RequestBuilder, Url};
 use wharf_wire::run_v1::{Written, code};
 
-use super::Trouble;
+use super::TransferTrouble;
 use super::content::Content;
 use super::progress::TransferProgress;
 use super::pulse::StallWatch;
@@ -41,7 +41,7 @@ pub(super) struct OutputUpload<'a> {
 
 impl OutputUpload<'_> {
     /// Writes the bytes to the address. It is done when storage says so.
-    pub(super) async fn run(self) -> Result<Written, Trouble> {
+    pub(super) async fn run(self) -> Result<Written, TransferTrouble> {
         let mut tried = 0;
         loop {
             match self.once().await {
@@ -54,7 +54,7 @@ impl OutputUpload<'_> {
         }
     }
 
-    async fn once(self) -> Result<Written, Trouble> {
+    async fn once(self) -> Result<Written, TransferTrouble> {
         let pulse = self.wire.pulse();
         // A redirect sends all of it again, so the tally of the last sending counts.
         let last: Mutex<SharedCell<Tally>> = Mutex::default();
@@ -71,13 +71,15 @@ impl OutputUpload<'_> {
         let answer = self.wire.request(Method::PUT, self.url, &pulse, complete).await;
         answer.map_err(|trouble| match trouble.code {
             // Only inputs are not found.
-            code::NOT_FOUND => Trouble::new(code::STORAGE, "storage does not know the place"),
+            code::NOT_FOUND => {
+                TransferTrouble::new(code::STORAGE, "storage does not know the place")
+            }
             _ => trouble,
         })?;
         let tally = Arc::clone(&last.lock());
         let tally = tally.lock();
         if tally.bytes != self.content.len() {
-            return Err(Trouble::passing("storage took less than all of it"));
+            return Err(TransferTrouble::passing("storage took less than all of it"));
         }
         Ok(Written { bytes: tally.bytes, b3: tally.hasher.finalize().to_hex().to_string() })
     }

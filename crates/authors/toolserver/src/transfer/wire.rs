@@ -6,13 +6,15 @@ use std::time::{Duration, SystemTime};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use reqwest::header::LOCATION;
-use reqwest::{Certificate, Client, Method, Proxy, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{
+    Certificate, Client, ClientBuilder, Method, Proxy, RequestBuilder, Response, StatusCode, Url,
+};
 use wharf_wire::run_v1::code;
 
 use super::names::{self, FORBIDDEN, Names};
 use super::origin::{self, Origins};
 use super::pulse::StallWatch;
-use super::{Policy, Resolve, Trouble};
+use super::{Policy, Resolve, TransferTrouble};
 use crate::Failure;
 
 /// How many redirects are followed.
@@ -50,7 +52,7 @@ impl StorageClient {
     }
 
     /// Says before anything is sent whether an address may be reached.
-    pub(super) async fn check(&self, url: &Url) -> Result<(), Trouble> {
+    pub(super) async fn check(&self, url: &Url) -> Result<(), TransferTrouble> {
         self.origins.check(url)?;
         match origin::name(url) {
             Some(name) => self.names.check(name).await,
@@ -71,7 +73,7 @@ impl StorageClient {
         url: &Url,
         pulse: &StallWatch,
         complete: impl Fn(RequestBuilder) -> RequestBuilder,
-    ) -> Result<Response, Trouble> {
+    ) -> Result<Response, TransferTrouble> {
         let mut target = url.clone();
         for _ in 0..=REDIRECTS_MAX {
             self.origins.check(&target)?;
@@ -79,7 +81,7 @@ impl StorageClient {
             let answer = match pulse.watch(request.send()).await {
                 Some(Ok(answer)) => answer,
                 Some(Err(error)) => return Err(lost(error)),
-                None => return Err(Trouble::passing("storage did not move on in time")),
+                None => return Err(TransferTrouble::passing("storage did not move on in time")),
             };
             if answer.status().is_success() {
                 return Ok(answer);
@@ -87,34 +89,40 @@ impl StorageClient {
             target = match redirected(&answer, &method) {
                 Some(location) => {
                     let next = target.join(&location);
-                    let next = next.map_err(|_| Trouble::egress("its storage leads nowhere"))?;
+                    let next =
+                        next.map_err(|_| TransferTrouble::egress("its storage leads nowhere"))?;
                     if next.origin() != target.origin() {
-                        return Err(Trouble::egress("its storage leads to another origin"));
+                        return Err(TransferTrouble::egress("its storage leads to another origin"));
                     }
                     if !next.username().is_empty() || next.password().is_some() {
-                        return Err(Trouble::egress("its storage leads to an address with a user"));
+                        return Err(TransferTrouble::egress(
+                            "its storage leads to an address with a user",
+                        ));
                     }
                     next
                 }
                 None => return Err(self.refused(answer, url).await),
             };
         }
-        Err(Trouble::egress("its storage leads in circles"))
+        Err(TransferTrouble::egress("its storage leads in circles"))
     }
 
     /// Whether to try once more after so many tries without progress; waits first.
     pub(super) async fn again(
         &self,
-        trouble: Trouble,
+        trouble: TransferTrouble,
         tried: u32,
         url: &Url,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TransferTrouble> {
         if !trouble.may_pass || tried >= self.tries {
             return Err(trouble);
         }
         let pause = self.pause_after(tried);
         if is_over(url, pause) {
-            return Err(Trouble::new(code::STORAGE_EXPIRED, "its address was good no more"));
+            return Err(TransferTrouble::new(
+                code::STORAGE_EXPIRED,
+                "its address was good no more",
+            ));
         }
         tokio::time::sleep(pause).await;
         Ok(())
@@ -131,7 +139,7 @@ impl StorageClient {
     }
 
     /// What an answer that says no means.
-    async fn refused(&self, mut answer: Response, url: &Url) -> Trouble {
+    async fn refused(&self, mut answer: Response, url: &Url) -> TransferTrouble {
         let status = answer.status();
         let pulse = self.pulse();
         let mut said = Vec::new();
@@ -148,7 +156,7 @@ impl StorageClient {
 }
 
 /// What a status and the text with it mean.
-fn refusal(status: StatusCode, said: &str, is_over: bool) -> Trouble {
+fn refusal(status: StatusCode, said: &str, is_over: bool) -> TransferTrouble {
     let element = |name: &str| {
         let (_, rest) = said.split_once(&format!("<{name}>"))?;
         Some(rest.split_once("</")?.0)
@@ -159,16 +167,16 @@ fn refusal(status: StatusCode, said: &str, is_over: bool) -> Trouble {
         || message.contains("expired");
     match status.as_u16() {
         400 | 401 | 403 if is_expired || (is_over && status != StatusCode::BAD_REQUEST) => {
-            Trouble::new(code::STORAGE_EXPIRED, "its address is good no more")
+            TransferTrouble::new(code::STORAGE_EXPIRED, "its address is good no more")
         }
-        401 | 403 => Trouble::new(code::STORAGE_DENIED, "storage refused its address"),
-        404 | 410 => Trouble::new(code::NOT_FOUND, "storage has nothing there"),
-        400 if error == "RequestTimeout" => Trouble::passing("storage lost patience"),
+        401 | 403 => TransferTrouble::new(code::STORAGE_DENIED, "storage refused its address"),
+        404 | 410 => TransferTrouble::new(code::NOT_FOUND, "storage has nothing there"),
+        400 if error == "RequestTimeout" => TransferTrouble::passing("storage lost patience"),
         408 | 425 | 429 | 500 | 502 | 503 | 504 => {
-            Trouble::passing("storage is in trouble or overloaded")
+            TransferTrouble::passing("storage is in trouble or overloaded")
         }
-        507 => Trouble::new(code::STORAGE, "storage is full"),
-        _ => Trouble::new(code::STORAGE, "storage refused the request"),
+        507 => TransferTrouble::new(code::STORAGE, "storage is full"),
+        _ => TransferTrouble::new(code::STORAGE, "storage refused the request"),
     }
 }
 
@@ -184,7 +192,7 @@ fn redirected(answer: &Response, method: &Method) -> Option<String> {
 }
 
 /// What it means that no answer came.
-pub(super) fn lost(error: reqwest::Error) -> Trouble {
+pub(super) fn lost(error: reqwest::Error) -> TransferTrouble {
     if names::is_forbidden(&error) {
         return FORBIDDEN;
     }
@@ -192,37 +200,48 @@ pub(super) fn lost(error: reqwest::Error) -> Trouble {
     let error = error.without_url();
     tracing::debug!(error = &error as &dyn std::error::Error, "storage was lost");
     if error.is_connect() {
-        Trouble::passing("storage cannot be reached")
+        TransferTrouble::passing("storage cannot be reached")
     } else {
-        Trouble::passing("the connection to storage broke off")
+        TransferTrouble::passing("the connection to storage broke off")
     }
 }
 
+/// The client, which trusts the authorities of this machine. Where a sandbox shows none of them, it
+/// trusts those that were given to it and no others, and whatever is not encrypted can be reached.
 fn client(policy: &Policy, names: Names) -> Result<Client, Failure> {
-    let unfit = |why: &str| Failure::new(code::EGRESS, format!("Storage cannot be used: {why}."));
     // Whoever comes second finds it installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut client = Client::builder()
+    let trusted = trusted(policy)?;
+    let made = builder(policy, names.clone())?.tls_certs_merge(trusted.clone()).build();
+    made.or_else(|error| {
+        tracing::debug!(error = &error as &dyn std::error::Error, "no authorities can be read");
+        builder(policy, names)
+            .and_then(|it| it.tls_certs_only(trusted).build().map_err(|_| unfit("no client works")))
+    })
+}
+
+fn builder(policy: &Policy, names: Names) -> Result<ClientBuilder, Failure> {
+    let client = Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
         .tcp_nodelay(true)
         .connect_timeout(CONNECT_TIMEOUT.min(policy.byte_timeout))
         .dns_resolver(Arc::new(names));
-    if let Some(proxy) = &policy.proxy {
-        let proxy = Proxy::all(proxy).map_err(|_| unfit("the address of the way out is none"))?;
-        client = client.proxy(proxy);
-    }
-    if let Some(path) = &policy.trusted {
-        let pem =
-            std::fs::read(path).map_err(|_| unfit("the trusted certificates are not there"))?;
-        let certificates = Certificate::from_pem_bundle(&pem);
-        let certificates = certificates.map_err(|_| unfit("the trusted certificates are none"))?;
-        client = client.tls_certs_merge(certificates);
-    }
-    client
-        .build()
-        .map_err(|_| unfit("no HTTP client can be made; there may be no certificates here"))
+    let Some(proxy) = &policy.proxy else { return Ok(client) };
+    let proxy = Proxy::all(proxy).map_err(|_| unfit("the address of the way out is none"))?;
+    Ok(client.proxy(proxy))
+}
+
+/// The certificates that are trusted besides.
+fn trusted(policy: &Policy) -> Result<Vec<Certificate>, Failure> {
+    let Some(path) = &policy.trusted else { return Ok(Vec::new()) };
+    let pem = std::fs::read(path).map_err(|_| unfit("the trusted certificates are not there"))?;
+    Certificate::from_pem_bundle(&pem).map_err(|_| unfit("the trusted certificates are none"))
+}
+
+fn unfit(why: &str) -> Failure {
+    Failure::new(code::EGRESS, format!("Storage cannot be used: {why}."))
 }
 
 /// When an address ends, if it says so.

@@ -1,8 +1,10 @@
 //! Writing outputs to where the request says.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
@@ -17,7 +19,7 @@ use super::progress::TransferProgress;
 use super::reads::blocking;
 use super::trouble::Subject;
 use super::upload::OutputUpload;
-use super::{RunFiles, Source, Trouble};
+use super::{RunFiles, Source, TransferTrouble};
 use crate::Failure;
 
 impl RunFiles {
@@ -32,7 +34,11 @@ impl RunFiles {
         Ok(())
     }
 
-    async fn check_target(&self, key: &str, hosts: &mut BTreeSet<String>) -> Result<(), Trouble> {
+    async fn check_target(
+        &self,
+        key: &str,
+        hosts: &mut BTreeSet<String>,
+    ) -> Result<(), TransferTrouble> {
         match self.place(key)? {
             FileAddress::Local(path) => {
                 let folder = self.artifacts()?;
@@ -99,7 +105,7 @@ impl RunFiles {
         place: FileAddress,
         content: Content,
         subject: &Subject,
-    ) -> Result<Written, Trouble> {
+    ) -> Result<Written, TransferTrouble> {
         let progress = self.progress(subject.clone());
         let media_type = media::of_name(place.name());
         match place {
@@ -109,10 +115,31 @@ impl RunFiles {
                     .run()
                     .await
             }
-            FileAddress::Local(path) => {
-                self.write_local(path, content.pieces(), Some(content.len()), &progress).await
-            }
+            FileAddress::Local(path) => match content {
+                Content::File(file, bytes) => self.copy_to(path, file, bytes, progress).await,
+                Content::Bytes(_) => {
+                    let total = Some(content.len());
+                    self.write_local(path, content.pieces(), total, &progress).await
+                }
+            },
         }
+    }
+
+    /// Copies so many bytes of a file of this machine.
+    async fn copy_to(
+        &self,
+        path: LocalPath,
+        from: Arc<File>,
+        bytes: u64,
+        progress: Arc<TransferProgress>,
+    ) -> Result<Written, TransferTrouble> {
+        let (folder, passing) = (self.artifacts()?, self.shared.policy.passing);
+        blocking(move || {
+            let mut draft = folder.draft(&path)?;
+            draft.copy(&from, bytes, |moved| progress.moved(moved, Some(bytes)))?;
+            draft.finish(passing)
+        })
+        .await
     }
 
     async fn write_local(
@@ -121,19 +148,20 @@ impl RunFiles {
         mut pieces: impl Stream<Item = io::Result<Bytes>> + Send + Unpin,
         total: Option<u64>,
         progress: &TransferProgress,
-    ) -> Result<Written, Trouble> {
+    ) -> Result<Written, TransferTrouble> {
         let folder = self.artifacts()?;
         let mut draft = blocking(move || folder.draft(&path)).await?;
         while let Some(piece) = pieces.try_next().await.map_err(|error| io_writing(&error))? {
             progress.moved(piece.len(), total);
             draft = blocking(move || draft.write(&piece).map(|()| draft)).await?;
         }
-        blocking(move || draft.finish()).await
+        let passing = self.shared.policy.passing;
+        blocking(move || draft.finish(passing)).await
     }
 
     /// Opens a file of the run's own scratch folder, and no other.
-    async fn open_scratch(&self, path: PathBuf) -> Result<Content, Trouble> {
-        let elsewhere = Trouble::path("its file is not in the folder of the run");
+    async fn open_scratch(&self, path: PathBuf) -> Result<Content, TransferTrouble> {
+        let elsewhere = TransferTrouble::path("its file is not in the folder of the run");
         let root = self.folder().map_err(|_| elsewhere)?;
         let parts = path.strip_prefix(&root).map_err(|_| elsewhere)?.components();
         let mut parts: Vec<String> = parts
@@ -147,7 +175,7 @@ impl RunFiles {
         blocking(move || {
             let folder = ArtifactFolder::open(&root).map_err(|_| elsewhere)?;
             let file = folder.read(&parts, &name).map_err(|trouble| match trouble.code {
-                code::NOT_FOUND => Trouble::new(code::HANDLER, "its file is not there"),
+                code::NOT_FOUND => TransferTrouble::new(code::HANDLER, "its file is not there"),
                 _ => trouble,
             })?;
             Content::of_file(file).map_err(|error| io_writing(&error))
@@ -174,7 +202,10 @@ fn pieces_of(
 }
 
 /// Gathers a stream in a file.
-async fn gather(reader: impl AsyncRead + Send + Unpin, path: &Path) -> Result<Content, Trouble> {
+async fn gather(
+    reader: impl AsyncRead + Send + Unpin,
+    path: &Path,
+) -> Result<Content, TransferTrouble> {
     let broken = |error: io::Error| io_writing(&error);
     let mut options = tokio::fs::OpenOptions::new();
     let file = options.read(true).write(true).create_new(true).open(path).await;

@@ -105,6 +105,8 @@ fn start(call: &Call, settings: &WorkerSettings) -> Vec<u8> {
             inputs: &call.inputs,
             outputs: &call.outputs,
             attempt: call.attempt,
+            traceparent: call.traceparent.as_deref(),
+            tracestate: call.tracestate.as_deref(),
         },
         refs: call.inputs.iter().filter(is_reference).map(|(key, _)| key.as_str()).collect(),
         folder: call.files.folder().ok(),
@@ -214,8 +216,9 @@ impl WorkerRun<'_> {
             return false;
         }
         // Answers that the worker has not taken count too, so that there is room for every one.
-        let unread = LINES_WAITING_MAX - self.lines.capacity();
-        let may_ask = self.requests.len() + unread < REQUESTS_MAX;
+        let room = LINES_WAITING_MAX - REQUESTS_MAX + 1 + self.requests.len();
+        let may_ask = self.lines.capacity() >= room;
+        let waits_for_room = !may_ask && room <= LINES_WAITING_MAX;
         let cancel_counts = self.cut.is_none() && self.answer.is_none();
         tokio::select! {
             line = self.channel.next(), if may_ask && !self.channel_ended => self.take(line).await,
@@ -223,6 +226,7 @@ impl WorkerRun<'_> {
             Some(answer) = self.requests.next(), if !self.requests.is_empty() => {
                 let _ = self.lines.try_send(answer);
             }
+            () = has_room(&self.lines, room), if waits_for_room => {}
             () = self.call.cancel.cancelled(), if cancel_counts => self.cancel(),
             () = finished(self.memory.as_mut()), if self.cut.is_none() => self.over(),
             () = sleep_until(self.deadline.map(|(at, _)| at)) => return self.press(),
@@ -366,6 +370,13 @@ async fn finished(future: Option<&mut BoxFuture<'static, ()>>) {
     match future {
         Some(future) => future.await,
         None => pending().await,
+    }
+}
+
+/// Waits until so many lines have room. With nobody left to take lines that is never.
+async fn has_room(lines: &mpsc::Sender<Vec<u8>>, room: usize) {
+    if lines.reserve_many(room).await.is_err() {
+        pending().await
     }
 }
 

@@ -55,6 +55,10 @@ pub(super) struct Payload<'a> {
     pub(super) inputs: &'a Object,
     pub(super) outputs: &'a Object,
     pub(super) attempt: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) traceparent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tracestate: Option<&'a str>,
 }
 
 /// What a worker tells its server.

@@ -48,3 +48,32 @@ fn log_traceback(story: &str) {
         tracing::error!(target: TRACEBACK, "{story}");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
+
+    /// Asserts that these are all sources of a package, which end so.
+    pub(super) fn assert_brought_along(sources: &[(&str, &str)], package: &str, ending: &str) {
+        let folder =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../sdks").join(package).join("src");
+        let mut found = Vec::new();
+        files(&folder, ending, &mut found);
+        let found = found.iter().map(|path| path.strip_prefix(&folder).expect("below"));
+        let found: BTreeSet<&str> = found.map(|path| path.to_str().expect("text")).collect();
+        let embedded: BTreeSet<&str> = sources.iter().map(|(path, _)| *path).collect();
+        assert_eq!(embedded, found);
+    }
+
+    fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+        for entry in folder.read_dir().expect("the package's sources") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                files(&path, ending, found);
+            } else if path.extension().is_some_and(|end| end == ending) {
+                found.push(path);
+            }
+        }
+    }
+}

@@ -8,7 +8,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::json;
 use tokio::net::TcpListener;
-use wharf_toolserver::transfer::{Resolve, Transfer};
+use wharf_toolserver::transfer::{FileTransfer, Resolve};
 
 use crate::support::{Bench, Reply, Seen, Storage, files, listens, nobody, serve};
 
@@ -108,7 +108,7 @@ async fn t025_names_that_lead_inside_are_refused() {
         &["1.1.1.1", "127.0.0.1"],
     ] {
         let bench = Bench::new(&["http://s3.example:9".to_owned()]);
-        let transfer = Transfer::with_resolver(bench.policy.clone(), lead(addresses));
+        let transfer = FileTransfer::with_resolver(bench.policy.clone(), lead(addresses));
         let place = json!({"x": "http://s3.example:9/x"});
         let transfer = transfer.expect("a policy");
         let (files, _reports) = files(&transfer, place.clone(), place, Some(&["x"]));
@@ -124,14 +124,14 @@ async fn t025_the_address_that_was_checked_is_the_one_connected_to() {
     let storage = Storage::always(Reply::new(200, "here")).await;
     let origin = format!("http://bucket.localhost:{}", storage.address.port());
     let bench = Bench::new(std::slice::from_ref(&origin));
-    let transfer = Transfer::with_resolver(bench.policy.clone(), lead(&["127.0.0.1"]));
+    let transfer = FileTransfer::with_resolver(bench.policy.clone(), lead(&["127.0.0.1"]));
     let inputs = json!({"x": format!("{origin}/x")});
     let (run, _reports) =
         files(&transfer.expect("a policy"), inputs.clone(), json!({}), Some(&["x"]));
     assert_eq!(run.read("x", 100).await.expect("read"), "here");
     assert!(storage.seen()[0].header("host").starts_with("bucket.localhost:"));
     // The names of this machine lead to it or nowhere.
-    let transfer = Transfer::with_resolver(bench.policy.clone(), lead(&["1.1.1.1"]));
+    let transfer = FileTransfer::with_resolver(bench.policy.clone(), lead(&["1.1.1.1"]));
     let (run, _reports) = files(&transfer.expect("a policy"), inputs, json!({}), Some(&["x"]));
     assert_eq!(run.fetch("x").await.expect_err("outside").code, "ERR_EGRESS");
 }
@@ -141,7 +141,7 @@ async fn t025_private_names_are_good_only_where_the_policy_says_so() {
     let mut bench = Bench::new(&["http://s3.example:9".to_owned()]);
     bench.policy.private_names = true;
     for (address, is_good) in [("10.0.0.1", true), ("127.0.0.1", false), ("169.254.1.1", false)] {
-        let transfer = Transfer::with_resolver(bench.policy.clone(), lead(&[address]));
+        let transfer = FileTransfer::with_resolver(bench.policy.clone(), lead(&[address]));
         let outputs = json!({"x": "http://s3.example:9/x"});
         let (run, _reports) = files(&transfer.expect("a policy"), json!({}), outputs, None);
         assert_eq!(run.check_targets().await.is_ok(), is_good, "{address}");
@@ -153,7 +153,7 @@ async fn t025_within_a_fence_everything_goes_by_its_way_out() {
     let way_out = Storage::always(Reply::new(200, "by the way out")).await;
     let mut bench = Bench::new(&["http://s3.example".to_owned()]);
     bench.policy.proxy = Some(way_out.origin());
-    let transfer = Transfer::with_resolver(bench.policy.clone(), lead(&["10.0.0.1"]));
+    let transfer = FileTransfer::with_resolver(bench.policy.clone(), lead(&["10.0.0.1"]));
     let transfer = transfer.expect("a policy");
     let place = json!({"x": "http://s3.example/x?y", "z": "http://other.example/x"});
     let (run, _reports) = files(&transfer, place.clone(), place, Some(&["x", "z"]));
@@ -203,7 +203,7 @@ async fn t023_https_needs_a_certificate_that_is_trusted() {
     let inputs = json!({"x": format!("{origin}/x")});
     for (trusted, expected) in [(None, Err("ERR_STORAGE")), (Some(pem), Ok(b"sealed".to_vec()))] {
         bench.policy.trusted = trusted;
-        let transfer = Transfer::with_resolver(bench.policy.clone(), lead(&["127.0.0.1"]));
+        let transfer = FileTransfer::with_resolver(bench.policy.clone(), lead(&["127.0.0.1"]));
         let (run, _reports) = files(&transfer.expect("a policy"), inputs.clone(), json!({}), None);
         let read = run.read("x", 100).await;
         match expected {

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use wharf_toolserver::Failure;
-use wharf_toolserver::transfer::Transfer;
+use wharf_toolserver::transfer::FileTransfer;
 
 use crate::support::{Bench, Reply, Seen, Storage, files};
 
@@ -253,7 +253,7 @@ async fn t029_large_downloads_say_how_far_they_are() {
         }
     });
     let bench = Bench::new(std::slice::from_ref(&origin));
-    let transfer = Transfer::new(bench.policy.clone()).expect("a policy");
+    let transfer = FileTransfer::new(bench.policy.clone()).expect("a policy");
     let inputs = json!({"film": format!("{origin}{SECRET}")});
     let (files, mut reports) = files(&transfer, inputs, json!({}), Some(&["film"]));
     let listening = async {

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
-use wharf_toolserver::transfer::{Policy, Source, Transfer};
+use wharf_toolserver::transfer::{FileTransfer, Policy, Source};
 
 use crate::support::Bench;
 
@@ -128,10 +128,10 @@ fn a_policy_that_cannot_be_used_is_an_error_at_once() {
     std::fs::write(&file, "").expect("written");
     let scratch = folder.path().to_owned();
     let artifacts = Policy { artifacts: Some(file.clone()), scratch, ..Policy::default() };
-    assert_eq!(Transfer::new(artifacts).expect_err("a file").code, "ERR_PATH");
+    assert_eq!(FileTransfer::new(artifacts).expect_err("a file").code, "ERR_PATH");
     let scratch = Policy { scratch: file, ..Policy::default() };
-    assert_eq!(Transfer::new(scratch).expect_err("a file").code, "ERR_PATH");
+    assert_eq!(FileTransfer::new(scratch).expect_err("a file").code, "ERR_PATH");
     let origins = vec!["s3.example".to_owned()];
     let origins = Policy { origins, ..Policy::default() };
-    assert_eq!(Transfer::new(origins).expect_err("no origin").code, "ERR_EGRESS");
+    assert_eq!(FileTransfer::new(origins).expect_err("no origin").code, "ERR_EGRESS");
 }

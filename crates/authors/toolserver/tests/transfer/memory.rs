@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
-use wharf_toolserver::transfer::{Source, Transfer};
+use wharf_toolserver::transfer::{FileTransfer, Source};
 
 use crate::support::{Bench, files};
 
@@ -55,7 +55,7 @@ async fn t023_t027_what_passes_needs_little_memory_however_much_it_is() {
     let origin = format!("http://{}", listener.local_addr().expect("an address"));
     let server = tokio::spawn(endless(listener));
     let bench = Bench::new(std::slice::from_ref(&origin));
-    let transfer = Transfer::new(bench.policy.clone()).expect("a policy");
+    let transfer = FileTransfer::new(bench.policy.clone()).expect("a policy");
     let outputs = json!({"far": format!("{origin}/out"), "near": "/artifacts/r1/near"});
     let inputs = json!({"x": format!("{origin}/in")});
     let (run, _reports) = files(&transfer, inputs, outputs, Some(&["x"]));

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, Bu
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
-use wharf_toolserver::transfer::{Policy, RunFiles, Transfer};
+use wharf_toolserver::transfer::{FileTransfer, Policy, RunFiles};
 use wharf_toolserver::{Report, Reporter};
 use wharf_vocab::Object;
 use wharf_wire::run_v1::{Mode, RequestControl, RunRequest};
@@ -199,7 +199,7 @@ impl Bench {
 
     /// The files of the run `r1`.
     pub(crate) fn run(&self, inputs: Value, outputs: Value, refs: Option<&[&str]>) -> RunFiles {
-        let transfer = Transfer::new(self.policy.clone()).expect("a policy");
+        let transfer = FileTransfer::new(self.policy.clone()).expect("a policy");
         files(&transfer, inputs, outputs, refs).0
     }
 
@@ -228,7 +228,7 @@ impl Bench {
 
 /// The files of the run `r1`, and what it reports.
 pub(crate) fn files(
-    transfer: &Transfer,
+    transfer: &FileTransfer,
     inputs: Value,
     outputs: Value,
     refs: Option<&[&str]>,

@@ -51,6 +51,22 @@ say(kind="done", result={"payload": payload, "fds": sorted(os.listdir("/proc/sel
 }
 
 #[tokio::test]
+async fn t015_a_program_that_asks_for_much_at_once_gets_every_answer() {
+    let tool = speaker(
+        r#"
+asked = [json.dumps({"kind": "fetch", "id": n, "key": "none"}).encode() + b"\n" for n in range(200)]
+lines.write(b"".join(asked))
+heard = [hear() for _ in asked]
+say(kind="done", result={"ids": sorted(answer["id"] for answer in heard), "kinds": sorted({answer["kind"] for answer in heard})})
+"#,
+        WorkerSettings::default(),
+    );
+    let outcome = tool.run(json!({})).await;
+    let ids: Vec<u64> = (0..200).collect();
+    assert_eq!(outcome.outputs(), json!({"ids": ids, "kinds": ["refused"]}));
+}
+
+#[tokio::test]
 async fn t010_a_program_may_fail_in_every_way() {
     let tool = speaker(
         r#"

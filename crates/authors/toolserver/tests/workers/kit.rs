@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use wharf_toolserver::transfer::{Policy, RunFiles, Transfer};
+use wharf_toolserver::transfer::{FileTransfer, Policy, RunFiles};
 use wharf_toolserver::worker::{Apart, ExecHandler, PythonHandler, WorkerSettings};
 use wharf_toolserver::{Call, Done, Failure, Handler, Report, Reporter};
 use wharf_wire::run_v1::{Mode, RequestControl, RunRequest};
@@ -20,7 +20,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Tool {
     pub(crate) folder: TempDir,
     pub(crate) handler: Arc<dyn Handler>,
-    transfer: Transfer,
+    transfer: FileTransfer,
 }
 
 /// How a run went.
@@ -117,7 +117,7 @@ impl Tool {
         std::fs::create_dir_all(&artifacts).expect("a folder of artifacts");
         std::fs::create_dir_all(&scratch).expect("a scratch folder");
         let policy = Policy { artifacts: Some(artifacts), scratch, ..Policy::default() };
-        let transfer = Transfer::new(policy).expect("a transfer");
+        let transfer = FileTransfer::new(policy).expect("a transfer");
         Self { folder, handler, transfer }
     }
 
@@ -139,6 +139,8 @@ impl Tool {
         let call = Call {
             run_id: "run-1".to_owned(),
             attempt: 1,
+            traceparent: None,
+            tracestate: None,
             mode: Mode::Real,
             inputs,
             outputs,

@@ -13,13 +13,13 @@ use wharf_protocol::agent::{
 use wharf_socket::Owner as _;
 use wharf_vocab::{Code, Fault, ProviderId};
 use wharf_wire::agent_v1::{
-    AgentNotice, AnswerStatus, QuestionAnswer, QuestionAsk, ToolDefinition,
+    AgentNotice, AnswerStatus, QuestionAnswer, QuestionAsk, StepLocal, ToolDefinition,
 };
 
 use super::{AgentConnection, AgentPeer};
 use crate::admit::{AdmittedAgent, admit};
 use crate::from_wire;
-use crate::invoke::{ChildUpdate, ChildUpdateKind};
+use crate::invoke::{ChildUpdate, ChildUpdateKind, KeptLocal, Tidings};
 use crate::shared::AgentBounds;
 
 impl AgentConnection {
@@ -57,6 +57,7 @@ impl AgentConnection {
             CoreEvent::Notice(notice) => self.notice(notice).await,
             CoreEvent::Invoke(received) => self.invoke(*received),
             CoreEvent::InvokeCanceled { invoke_id } => self.invokes.stop(&invoke_id),
+            CoreEvent::StepLocal(local) => self.step_local(*local),
             CoreEvent::Violation(violation) => {
                 let name = violation.breach.name();
                 metrics::counter!("wharf_agent_violations_total", "breach" => name).increment(1);
@@ -170,7 +171,7 @@ impl AgentConnection {
             handle.providers().set_tools(&agent, tools)
         };
         if let Err(fault) = offered.await {
-            tracing::warn!(%agent, code = %fault.code, "the tools of an agent were not taken");
+            tracing::warn!(provider = %agent, code = %fault.code, "the tools of an agent were not taken");
             return;
         }
         self.fares(ProcessPhase::Running).await;
@@ -202,11 +203,29 @@ impl AgentConnection {
         self.invokes.start(handle, &self.shared.options.limits, attempt, caller, received);
     }
 
+    /// Keeps a value of a call's durable code, or says which is kept.
+    fn step_local(&mut self, local: StepLocal) {
+        let Some(call) = self.calls.get(&local.call_id) else {
+            let fault = Fault::new(Code::PermissionDenied, "The call it belongs to is over.");
+            // An agent that has gone needs no answer.
+            let _ = self.session.step_kept(self.now(), &local.call_id, &local.step, Err(fault));
+            return;
+        };
+        self.invokes.keep(AttemptRef::clone(&call.attempt), local);
+    }
+
     /// Passes on what a child has to tell. An agent that does not wait for it any more, or reads
     /// nothing, misses output but never the end.
-    pub(super) fn tell(&mut self, told: ChildUpdate) {
+    pub(super) fn tell(&mut self, told: Tidings) {
         let now = self.now();
-        let ChildUpdate { invoke_id, what } = told;
+        let ChildUpdate { invoke_id, what } = match told {
+            Tidings::Child(update) => update,
+            Tidings::Kept(KeptLocal { call_id, step, kept }) => {
+                // A session that is over needs no answer.
+                let _ = self.session.step_kept(now, &call_id, &step, kept);
+                return;
+            }
+        };
         match what {
             ChildUpdateKind::Chunk(chunk) => {
                 let _ = self.session.invoke_chunk(now, &invoke_id, chunk);

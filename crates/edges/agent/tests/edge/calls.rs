@@ -81,7 +81,7 @@ async fn r167_chunks_are_shown_as_they_come_in_order_with_their_gaps() {
     let (_launch, mut agent) = stage.joined(&["count"]).await;
     let run = stage.run("count", json!({})).await.expect("accepted");
     let call = agent.call().await;
-    let mut watch = stage.handle.runs().watch(&run.key, Seq(2)).await.expect("known");
+    let mut watch = stage.handle.run_events().watch(&run.key, Seq(2)).await.expect("known");
     let mut shown = async || {
         let next = tokio::time::timeout(LONG, watch.next()).await.expect("comes");
         next.expect("an event").expect("readable").item
@@ -102,7 +102,7 @@ async fn r116_a_stalled_reader_stops_neither_reading_nor_other_calls() {
     let mut stage = Stage::new().await;
     let (_launch, mut agent) = stage.joined(&["count"]).await;
     let run = stage.run("count", json!({})).await.expect("accepted");
-    let stalled = stage.handle.runs().watch(&run.key, Seq(0)).await.expect("known");
+    let stalled = stage.handle.run_events().watch(&run.key, Seq(0)).await.expect("known");
     let call = agent.call().await;
     for seq in 1..=2_000 {
         agent.stream(&call, seq, "stdout", json!({"text": "x"})).await;
@@ -328,7 +328,7 @@ async fn r152_what_is_displayed_is_not_what_is_audited() {
     let call = agent.call().await;
     agent.stream(&call, 1, "stdout", json!({"text": "canary-shown"})).await;
     agent.succeed(&call, json!({})).await;
-    let mut watch = stage.handle.runs().watch(&run.key, Seq(0)).await.expect("known");
+    let mut watch = stage.handle.run_events().watch(&run.key, Seq(0)).await.expect("known");
     let mut shown = String::new();
     while let Some(event) = watch.next().await {
         shown.push_str(&format!("{:?}", event.expect("readable").item));

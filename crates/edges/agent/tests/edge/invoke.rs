@@ -320,7 +320,7 @@ async fn r115_r116_an_agent_that_reads_slowly_delays_nobody_and_gets_bounded_out
             limit: 10,
             ..wharf_engine::RunQuery::default()
         };
-        if stage.handle.runs().list(query).await.expect("lists").runs.len() == 3 {
+        if stage.handle.run_lists().list(query).await.expect("lists").runs.len() == 3 {
             break;
         }
         assert!(Instant::now() < deadline, "a slow reader holds up its children");

@@ -22,6 +22,7 @@ mod promises;
 mod proof;
 mod quarantine;
 mod stage;
+mod steps;
 mod surroundings;
 mod troupe;
 mod trust;

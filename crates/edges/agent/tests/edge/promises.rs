@@ -46,7 +46,7 @@ async fn one_of_two(stage: &mut Stage, (able, capability): (&str, &str), other: 
 /// All progress of a run, up to its end.
 async fn progress_of(stage: &Stage, key: &RunKey) -> Vec<Progress> {
     stage.end_of(key).await;
-    let mut watch = stage.handle.runs().watch(key, Seq(0)).await.expect("known");
+    let mut watch = stage.handle.run_events().watch(key, Seq(0)).await.expect("known");
     let mut pieces = Vec::new();
     while let Some(event) = watch.next().await {
         if let HistoryItem::Progress(piece) = event.expect("readable").item {

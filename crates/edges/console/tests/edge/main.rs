@@ -59,6 +59,14 @@ async fn c002_every_screen_is_the_page_and_is_never_kept() {
         "/providers",
         "/worlds",
         "/worlds/default",
+        "/flows",
+        "/flows/media",
+        "/schedules",
+        "/schedules/nightly",
+        "/triggers",
+        "/triggers/push",
+        "/receivers",
+        "/receivers/desk",
         "/money",
         "/operators",
         "/audit",
@@ -74,6 +82,15 @@ async fn c002_every_screen_is_the_page_and_is_never_kept() {
     for path in ["/v1", "/v1/runs", "/graphql", "/mcp", "/index.html", "/runs/a", "/other"] {
         assert_eq!(served.get(path, &[]).await.status(), StatusCode::NOT_FOUND, "{path}");
     }
+}
+
+#[tokio::test]
+async fn c001_the_parts_of_the_page_are_shown_to_those_who_work_on_it() {
+    assert_eq!(served().get("/ui", &[]).await.status(), StatusCode::OK, "from a folder");
+    let carried = wharf_console::router(None).expect("a router");
+    let request = Request::get("/ui").body(Body::empty()).expect("a request");
+    let answer = carried.oneshot(request).await.expect("an answer");
+    assert_eq!(answer.status(), StatusCode::NOT_FOUND, "from the program");
 }
 
 #[tokio::test]

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use async_graphql::{Data, Executor, Request, Response};
+use async_graphql::{Data, Executor, Request, Response, Value};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use wharf_vocab::{Code, Fault};
+use wharf_web::params::{SentTrace, TRACEPARENT, TRACESTATE};
 
 use super::pulse::SocketHealth;
 use crate::access::CallerSession;
@@ -35,9 +36,27 @@ impl Operations {
     }
 }
 
+impl Operations {
+    /// Who asks for one operation, as a part of the trace that its `extensions` name; of the one of
+    /// the request that opened the socket, if they name none.
+    fn session(&self, request: &Request) -> CallerSession {
+        let text = |name: &str| match request.extensions.get(name) {
+            Some(Value::String(text)) => Some(text.clone()),
+            _ => None,
+        };
+        let mut session = self.session.clone();
+        if let Some(traceparent) = text(TRACEPARENT) {
+            let tracestate = text(TRACESTATE);
+            session.trace = SentTrace { traceparent: Some(traceparent), tracestate };
+        }
+        session
+    }
+}
+
 impl Executor for Operations {
     async fn execute(&self, request: Request) -> Response {
-        self.core.execute(request.data(self.session.clone())).await
+        let session = self.session(&request);
+        self.core.execute(request.data(session)).await
     }
 
     fn execute_stream(
@@ -59,7 +78,8 @@ impl Executor for Operations {
             let told = plain_changes::tell(session, written, recheck, (id, texts.clone()));
             return counted.along(told);
         }
-        counted.along(self.core.execute_stream(request.data(self.session.clone()), data))
+        let session = self.session(&request);
+        counted.along(self.core.execute_stream(request.data(session), data))
     }
 }
 

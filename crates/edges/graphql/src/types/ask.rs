@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::mcp::AgentPermission;
+use super::run::KeptValues;
 use super::view::view;
 use super::{AskKind, RunStatus};
 use crate::scalars::{DateTime, Int64};
@@ -74,6 +75,8 @@ view! {
         ask: Ask,
         /// The inputs of the run that waits.
         inputs: Value,
+        /// Present when no more than hashes of the run's values are kept once it has ended.
+        kept: Option<KeptValues>,
         /// The tool's definition now, if the tool is known.
         definition: Option<ToolDefinition>,
         /// Whether the definition is the one the ask is for.

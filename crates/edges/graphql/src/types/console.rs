@@ -21,6 +21,18 @@ view! {
         held_micro: Int64,
         /// By how much more is spent and set aside than the limit allows.
         over_micro: Option<Int64>,
+        /// How long what is left lasts at the pace of late, where enough runs have cost something.
+        lasts: Option<Lasts>,
+    }
+}
+
+view! {
+    /// How long what is left of a limit lasts, at the paces of the last 24 hours and of seven days.
+    Lasts of Lasts {
+        /// At the faster pace, in milliseconds.
+        min_ms: Int64,
+        /// At the slower pace, in milliseconds.
+        max_ms: Int64,
     }
 }
 
@@ -35,6 +47,22 @@ view! {
         providers: Vec<FoundProvider>,
         /// Worlds whose id has the text.
         worlds: Vec<FoundWorld>,
+        /// Flows whose name has the text, with the tool that each is.
+        flows: Vec<FoundName>,
+        /// Schedules whose name has the text, with the tool that each runs.
+        schedules: Vec<FoundName>,
+        /// Triggers whose name has the text, with the tool that each runs.
+        triggers: Vec<FoundName>,
+    }
+}
+
+view! {
+    /// Something with a name that was found.
+    FoundName of FoundName {
+        /// Its name.
+        name: String,
+        /// The tool that it is or runs.
+        tool_id: String,
     }
 }
 

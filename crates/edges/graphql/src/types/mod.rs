@@ -7,12 +7,16 @@ mod console;
 mod cost;
 mod event;
 mod file;
+mod flow;
 mod mcp;
 pub(crate) mod page;
+mod receiver;
 mod run;
 mod runs;
+mod schedule;
 mod system;
 mod tool;
+mod trigger;
 pub(crate) mod view;
 mod world;
 
@@ -26,13 +30,19 @@ pub(crate) use console::{Account, Search};
 pub(crate) use cost::Costs;
 pub(crate) use event::{Changes, RunEvent};
 pub(crate) use file::{Artifact, Trace, TraceStep, Usage};
+pub(crate) use flow::{Flow, FlowCheck, RunStep};
 pub(crate) use mcp::McpServer;
 pub(crate) use page::{Connection, Edge, by_name, limit};
+pub(crate) use receiver::{CreateReceiverInput, CreatedReceiver, Delivery, Receiver};
 pub(crate) use run::{Run, RunSummary};
 pub(crate) use runs::{
     CancelRunsInput, CanceledRuns, Purge, PurgeRunsInput, PurgedRuns, RunAgainInput, RunCount,
     RunFilterInput, RunLineage, RunStats, RunTree,
 };
+pub(crate) use schedule::{CreateScheduleInput, Firing, Schedule};
 pub(crate) use system::{System, SystemSeries};
 pub(crate) use tool::Tool;
+pub(crate) use trigger::{
+    CreateTriggerInput, CreatedTrigger, TestTriggerInput, TestedTrigger, Trigger, TriggerFiring,
+};
 pub(crate) use world::World;

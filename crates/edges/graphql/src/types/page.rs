@@ -19,7 +19,11 @@ pub(crate) const TOOLS: CursorList = list(b'T');
 pub(crate) const AGENTS: CursorList = list(b'G');
 pub(crate) const MCP: CursorList = list(b'M');
 pub(crate) const WORLDS: CursorList = list(b'W');
+pub(crate) const TRIGGERS: CursorList = list(b'E');
+pub(crate) const RECEIVERS: CursorList = list(b'N');
+pub(crate) const SCHEDULES: CursorList = list(b'H');
 pub(crate) const FILES: CursorList = list(b'F');
+pub(crate) const FLOWS: CursorList = list(b'L');
 
 /// A page of a list.
 #[derive(Debug, SimpleObject)]

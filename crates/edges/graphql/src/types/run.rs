@@ -7,6 +7,7 @@ use serde_json::Value;
 use wharf_engine::Handle;
 use wharf_vocab::{Direction, Fault};
 
+use super::flow::RunFlow;
 use super::view::{View, view};
 use super::{Artifact, Ask, Durability, Mode, RunStatus};
 use crate::scalars::{DateTime, Int64};
@@ -55,7 +56,7 @@ view! {
     // Only a run in full has these.
     } without {
         inputs, outputs, artifacts, continues, would_cost_micro, hold_micro, held_micro, receipt,
-        ask, attempts, transfers, kept,
+        ask, attempts, transfers, kept, flow,
     }
 }
 
@@ -92,6 +93,8 @@ pub(crate) struct Run {
     transfers: Vec<RunTransfer>,
     /// Present when no more than hashes of its values are kept once it has ended.
     kept: Option<KeptValues>,
+    /// How far it is, if it is a flow.
+    flow: Option<RunFlow>,
 }
 
 view! {
@@ -230,6 +233,7 @@ impl Run {
             attempts: View::view(of.attempts.take().unwrap_or_default()),
             transfers: View::view(of.transfers.take().unwrap_or_default()),
             kept: View::view(of.kept.take()),
+            flow: View::view(of.flow.take()),
             summary: View::view(of),
         }
     }

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 use wharf_vocab::{
-    AskId, DateTime, GrantId, LaunchId, Object, ProviderId, RunId, SecretName, ToolId, WorldId,
+    AskId, DateTime, FlowId, GrantId, LaunchId, Object, ProviderId, RunId, SecretName, ToolId,
+    WorldId,
 };
 
 use crate::scalars::{self, Int64};
@@ -40,8 +41,14 @@ macro_rules! text {
 }
 
 same!(String, bool, u32, f64, Value);
-text!(AskId, GrantId, LaunchId, ProviderId, RunId, SecretName, ToolId, WorldId);
+text!(AskId, FlowId, GrantId, LaunchId, ProviderId, RunId, SecretName, ToolId, WorldId);
 text!(wharf_vocab::ToolState, wharf_vocab::WaitKind, wharf_vocab::ProviderState);
+text!(wharf_vocab::ScheduleId, wharf_vocab::ScheduleState, wharf_vocab::FiringState);
+text!(wharf_vocab::ReceiverId, wharf_vocab::NotificationId, wharf_vocab::RunStatus);
+text!(wharf_vocab::NotifyOn, wharf_vocab::NotifyFormat, wharf_vocab::ReceiverState);
+text!(wharf_vocab::NotificationState, wharf_vocab::NotifyInclude);
+text!(wharf_vocab::TriggerId, wharf_vocab::TriggerState, wharf_vocab::HookProof);
+text!(wharf_vocab::CatchUp, wharf_vocab::Overlap);
 text!(wharf_vocab::AskOutcome, wharf_vocab::PurgeState);
 text!(wharf_vocab::SandboxLevel, wharf_vocab::Isolation);
 text!(wharf_vocab::McpEraChoice, wharf_vocab::McpSampling, wharf_vocab::McpRoots);
@@ -56,6 +63,12 @@ impl View<Option<GrantId>> for String {
 impl View<u64> for Int64 {
     fn view(of: u64) -> Self {
         Self(of)
+    }
+}
+
+impl View<u16> for u32 {
+    fn view(of: u16) -> Self {
+        of.into()
     }
 }
 

@@ -20,7 +20,7 @@ async fn c044_many_runs_are_the_same_in_rest_and_graphql() {
         (
             "/v1/accounts",
             "accounts",
-            "{ accounts { account parent world limitMicro spentMicro heldMicro overMicro } }",
+            "{ accounts { account parent world limitMicro spentMicro heldMicro overMicro lasts { minMs maxMs } } }",
         ),
         (
             "/v1/search?q=echo",

@@ -5,6 +5,7 @@ mod console;
 mod events;
 mod files;
 mod flood;
+mod flows;
 mod fuzz;
 mod http;
 mod limits;

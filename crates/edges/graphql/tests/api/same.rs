@@ -22,6 +22,7 @@ const PAIRS: &[Pair] = &[
             "ask",
             "attempts",
             "continues",
+            "flow",
             "heldMicro",
             "holdMicro",
             "inputs",
@@ -36,6 +37,7 @@ const PAIRS: &[Pair] = &[
     ("WaitingFor", "WaitingFor", &[], &[]),
     ("RunAttempt", "RunAttempt", &[], &[]),
     ("RunTransfer", "RunTransfer", &[], &[]),
+    ("RunFlow", "RunFlow", &[], &[]),
     ("RunCount", "RunCount", &[], &[]),
     ("RunStats", "RunStats", &[], &[]),
     ("RunStatsItem", "RunStatsItem", &[], &[]),
@@ -49,10 +51,12 @@ const PAIRS: &[Pair] = &[
     ("SimilarRun", "SimilarRun", &[], &[]),
     ("ToolDefinition", "ToolDefinition", &[], &[]),
     ("Account", "Account", &[], &[]),
+    ("Lasts", "Lasts", &[], &[]),
     ("Search", "Search", &[], &[]),
     ("FoundTool", "FoundTool", &[], &[]),
     ("FoundProvider", "FoundProvider", &[], &[]),
     ("FoundWorld", "FoundWorld", &[], &[]),
+    ("FoundName", "FoundName", &[], &[]),
     ("Receipt", "Receipt", &[], &[]),
     ("Error", "ErrorInfo", &[], &[]),
     ("McpServer", "McpServer", &[], &[]),
@@ -86,6 +90,19 @@ const PAIRS: &[Pair] = &[
     ("SystemSeries", "SystemSeries", &[], &[]),
     ("SystemPoint", "SystemPoint", &[], &[]),
     ("EndedRuns", "EndedRuns", &[], &[]),
+    ("Schedule", "Schedule", &[], &[]),
+    ("Firing", "Firing", &[], &[]),
+    // The key stands beside the receiver in the answer that adds it.
+    ("Receiver", "Receiver", &["signingKey"], &[]),
+    ("Delivery", "Delivery", &[], &[]),
+    // The secret stands beside the trigger in the answer that adds it.
+    ("Trigger", "Trigger", &["secret"], &[]),
+    ("TriggerFiring", "TriggerFiring", &[], &[]),
+    ("TestedTrigger", "TestedTrigger", &[], &[]),
+    ("Flow", "Flow", &[], &[]),
+    ("FlowFinding", "FlowFinding", &[], &[]),
+    ("FlowCheck", "FlowCheck", &[], &[]),
+    ("RunStep", "RunStep", &[], &[]),
 ];
 
 /// Requests that both take, in the same way.
@@ -98,10 +115,21 @@ const INPUTS: &[Pair] = &[
     ("CancelRunsInput", "CancelRuns", &[], &[]),
     ("PurgeRunsInput", "PurgeRuns", &[], &[]),
     ("RunAgainInput", "RunAgain", &[], &[]),
+    ("CreateScheduleInput", "CreateSchedule", &[], &[]),
+    ("CreateTriggerInput", "CreateTrigger", &[], &[]),
+    ("TestTriggerInput", "TestTrigger", &[], &[]),
+    ("CreateReceiverInput", "CreateReceiver", &[], &[]),
 ];
 
 /// Answers of REST that GraphQL has no type for.
 const ONLY_REST: &[&str] = &[
+    // Events of adding a tool.
+    "AddFailed",
+    "AddStep",
+    // A test of a receiver; GraphQL gives its id.
+    "TestNotification",
+    // Whoever calls a hook speaks no GraphQL.
+    "HookAccepted",
     // Who administers a core does so over REST.
     "AuditRecord",
     // Browsers sign in over REST, and files are bytes.

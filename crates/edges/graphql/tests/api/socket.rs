@@ -6,6 +6,7 @@ use futures::{SinkExt, StreamExt};
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 use wharf_graphql::GraphqlLimits;
+use wharf_vocab::{RunId, RunKey, WorldId};
 
 use crate::support::{OWNER, PATIENCE, Stage, eventually};
 
@@ -83,6 +84,40 @@ async fn t045_a_token_may_come_with_the_greeting() {
     assert_eq!(refused["payload"]["errors"][0]["extensions"]["code"], "permission.denied");
     stage.revoke(&id).await;
     assert_eq!(socket.closed().await, 4401);
+}
+
+#[tokio::test]
+async fn r170_operations_of_a_socket_are_parts_of_the_traces_that_they_name() {
+    let stage = Stage::start().await;
+    let trace = |caller: &str| format!("00-4bf92f3577b34da6a3ce929d0e0e4736-{caller}-01");
+    let create = "mutation { createRun(input: {tool: \"wharf/echo\", inputs: {}}) { runId } }";
+    for protocol in ["graphql-transport-ws", "graphql-ws"] {
+        let opened = trace("00f067aa0ba902b7");
+        let headers = [("traceparent", opened.as_str()), ("tracestate", "vendor=a1")];
+        let mut socket = stage.connect_with(OWNER, protocol, &headers).await.expect("opens");
+        socket.say(json!({"type": "connection_init"})).await;
+        assert_eq!(socket.hear().await["type"], "connection_ack");
+        let begin = if protocol == "graphql-ws" { "start" } else { "subscribe" };
+        let own = trace("00f067aa0ba902b8");
+        for (id, extensions, parent, state) in [
+            ("1", json!({}), &opened, Some("vendor=a1")),
+            ("2", json!({"traceparent": own, "tracestate": "b=2"}), &own, Some("b=2")),
+            ("3", json!({"traceparent": own}), &own, None),
+            ("4", json!({"traceparent": 7}), &opened, Some("vendor=a1")),
+        ] {
+            let payload = json!({"query": create, "extensions": extensions});
+            socket.say(json!({"type": begin, "id": id, "payload": payload})).await;
+            let said = socket.rest(id).await;
+            let run = said[0]["data"]["createRun"]["runId"].as_str().expect("an id");
+            let key = RunKey {
+                world: WorldId::new("default").expect("valid"),
+                run: RunId::new(run).expect("an id"),
+            };
+            let run = stage.handle.runs().get(&key).await.expect("known");
+            assert_eq!(run.spec.traceparent.as_deref(), Some(parent.as_str()), "{protocol} {id}");
+            assert_eq!(run.spec.tracestate.as_deref(), state, "{protocol} {id}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -209,12 +209,25 @@ impl Stage {
 
     /// Opens a WebSocket; if it is refused, gives the status.
     pub(crate) async fn connect(&self, token: &str, protocols: &str) -> Result<Socket, u16> {
+        self.connect_with(token, protocols, &[]).await
+    }
+
+    /// The same with these headers.
+    pub(crate) async fn connect_with(
+        &self,
+        token: &str,
+        protocols: &str,
+        more: &[(&'static str, &str)],
+    ) -> Result<Socket, u16> {
         let addr = self.addr();
         let mut request = format!("ws://{addr}/graphql").into_client_request().expect("a request");
         let headers = request.headers_mut();
         headers.insert("sec-websocket-protocol", protocols.parse().expect("a header"));
         if !token.is_empty() {
             headers.insert("authorization", format!("Bearer {token}").parse().expect("a header"));
+        }
+        for (name, value) in more {
+            headers.insert(*name, value.parse().expect("a header"));
         }
         let stream = TcpStream::connect(addr).await.expect("connects");
         match timeout(PATIENCE, tokio_tungstenite::client_async(request, stream)).await {

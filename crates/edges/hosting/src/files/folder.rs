@@ -1,7 +1,7 @@
 //! What lies in an agent's folder.
 //!
-//! Links are not followed: a link stands for what it says. What tools put there while they work,
-//! and what is hidden, is left out.
+//! Links are not followed: a link stands for what it says. What the folder's rules name is left
+//! out.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use wharf_vocab::Digest;
 
-use super::digest;
+use super::{FolderRules, digest};
 
 /// Files that are pinned besides those that the command names, and bytes they may have together.
 const FILES_MAX: usize = 1_000;
@@ -20,8 +20,6 @@ const BYTES_MAX: u64 = 64 * 1024 * 1024;
 const NAMES_BYTES_MAX: usize = 128 * 1024;
 /// Entries that are looked at, and folders that are gone into.
 const ENTRIES_MAX: usize = 20_000;
-/// Folders that change while nobody changes the agent.
-const LEFT_OUT: &[&str] = &["__pycache__", "node_modules", "target", "venv"];
 
 /// What the system says about a file; when none of it has changed, neither has the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +70,7 @@ impl FolderEntry {
 /// The files and links in a folder by their paths from it, without the manifest; `None` if they
 /// are too many or too large to be pinned. It blocks.
 pub(super) fn list(folder: &Path, manifest: &str) -> Option<BTreeMap<String, FolderEntry>> {
+    let rules = FolderRules::of(folder);
     let mut found = BTreeMap::new();
     let (mut entries, mut bytes, mut names): (usize, u64, usize) = (0, 0, 0);
     let mut open = vec![PathBuf::new()];
@@ -84,17 +83,14 @@ pub(super) fn list(folder: &Path, manifest: &str) -> Option<BTreeMap<String, Fol
                 return None;
             }
             let name = entry.file_name();
-            let hidden = name.as_bytes().starts_with(b".");
             let is_manifest = below.as_os_str().is_empty() && name == *manifest;
-            if hidden || is_manifest {
-                continue;
-            }
             let Ok(meta) = fs::symlink_metadata(entry.path()) else { continue };
             let from_folder = below.join(&name);
+            if is_manifest || rules.leave_out(&from_folder, meta.is_dir()) {
+                continue;
+            }
             if meta.is_dir() {
-                if !name.to_str().is_some_and(|name| LEFT_OUT.contains(&name)) {
-                    open.push(from_folder);
-                }
+                open.push(from_folder);
             } else if meta.is_file() || meta.is_symlink() {
                 let is_link = meta.is_symlink();
                 let identity = Identity::of(&meta);

@@ -110,6 +110,30 @@ fn r084_all_files_of_a_folder_are_pinned_but_what_is_hidden_or_made_by_tools() {
 }
 
 #[test]
+fn what_the_folder_says_is_left_out_and_it_cannot_be_said_unseen() {
+    let dir = folder();
+    std::fs::create_dir(dir.path().join("out")).expect("made");
+    write(dir.path(), ".wharfignore", "out/\n*.log\nagent.py\n");
+    write(dir.path(), "out/1.txt", "x");
+    let agent = approved(dir.path());
+    let approval = agent.approval.as_ref().expect("approved");
+    let names: Vec<_> = approval.files.keys().map(String::as_str).collect();
+    // What the command names is pinned whatever the list says.
+    assert_eq!(names, [".", ".wharfignore", "agent.py", "lib/more.py", "run.sh"]);
+    let watch = FileWatch::of(FILE, &agent);
+    write(dir.path(), "out/2.txt", "y");
+    write(dir.path(), "run.log", "z");
+    assert_eq!(differences(FILE, &agent), Vec::<String>::new());
+    assert!(watch.is_all_unchanged());
+    write(dir.path(), "agent.py", "two");
+    assert_eq!(differences(FILE, &agent), ["agent.py was changed"]);
+    write(dir.path(), "agent.py", "one");
+    write(dir.path(), ".wharfignore", "*\n");
+    assert_eq!(differences(FILE, &agent)[0], ".wharfignore was changed");
+    assert!(!watch.is_all_unchanged());
+}
+
+#[test]
 fn files_in_what_a_shell_is_told_are_pinned_too() {
     let dir = folder();
     let told = "cd . && exec env MODE=x python3 -u './agent.py' --more=lib/more.py";

@@ -7,31 +7,32 @@
 //! once and another spare is started after it. Where processes are there on demand only, none is
 //! started before an attempt waits for it.
 
+mod admission;
+mod slot;
+
+pub(crate) use admission::{gone, not_running};
+pub use slot::ProcessPhase;
+pub(crate) use slot::{InstanceChannels, PoolSlot, ProcessStop};
+
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use wharf_domain::provider::Approval;
 use wharf_engine::Dispatch;
 use wharf_ports::launcher::Launched;
-use wharf_ports::providers::ProviderHealth;
-use wharf_vocab::{AttemptId, Code, Fault, Isolation, LaunchId, Timestamp, WorldId};
+use wharf_vocab::{AttemptId, Fault, Isolation, LaunchId, WorldId};
 
-use super::inbox::{ConnectionEnd, InboxCommand};
+use self::slot::SlotOwner;
+use super::inbox::InboxCommand;
 use crate::files::FileWatch;
-use crate::places::Places;
 
 /// Processes that one provider may have.
 pub(crate) const INSTANCES_MAX: usize = 64;
 /// How long the process of a world may have nothing to do.
 pub(crate) const IDLE_MAX: Duration = Duration::from_secs(300);
-
-/// Attempts that may wait for a process; others wait in line with the engine.
-const WAITING_MAX: usize = 64;
-/// Attempts that may wait for a process that is there to take them.
-const QUEUE_MAX: usize = 512;
 
 /// When processes of a provider are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,86 +44,6 @@ pub enum Upkeep {
         /// How long it may have nothing to do.
         idle: Duration,
     },
-}
-
-/// How a process fares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProcessPhase {
-    /// It starts, or has not offered its tools yet.
-    Starting,
-    /// It is connected and well.
-    Running,
-    /// It is connected and not well.
-    Unhealthy,
-}
-
-/// How a process is to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ProcessStop {
-    /// In order, soon.
-    Stop,
-    /// The same, and the core starts another one then.
-    Again,
-    /// In order, once the calls that are under way have ended: one that does not hear any more
-    /// makes way for another.
-    Drain,
-    /// The same at its owner's wish, with as much time as calls usually have.
-    Replace,
-    /// At once.
-    Kill,
-}
-
-/// Whose process it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum SlotOwner {
-    /// Nobody's yet.
-    Spare,
-    /// Everybody's.
-    All,
-    /// A world's.
-    World(WorldId),
-    /// A run's.
-    Run,
-}
-
-/// One process, from before its start until after its end.
-pub(crate) struct PoolSlot {
-    pub(crate) launch: LaunchId,
-    pub(crate) phase: ProcessPhase,
-    pub(crate) launched: watch::Sender<Option<Arc<dyn Launched>>>,
-    /// Its folders; some go with it.
-    pub(crate) places: Option<Arc<Places>>,
-    /// What was approved and could not be given, one sentence each.
-    pub(crate) notes: Vec<String>,
-    pub(crate) last_heartbeat: Option<Timestamp>,
-    /// What it said of itself then.
-    pub(crate) health: Option<ProviderHealth>,
-    pub(crate) conn: Option<mpsc::Sender<InboxCommand>>,
-    /// Wakes whoever speaks with it when there may be an attempt to take.
-    pub(crate) calls_wake: Arc<Notify>,
-    /// Why its connection has ended.
-    pub(crate) closed: Option<ConnectionEnd>,
-    /// Wakes whoever looks after it when its connection has ended.
-    pub(crate) wake: Arc<Notify>,
-    /// It gets no more attempts, and another takes its place.
-    pub(crate) leaving: bool,
-    /// It wants no more attempts.
-    pub(crate) retired: bool,
-    quits: mpsc::Sender<ProcessStop>,
-    owner: SlotOwner,
-    calls: usize,
-    /// How many calls it takes at once, where that is known.
-    calls_max: Option<usize>,
-    /// Whether an attempt of it was canceled.
-    canceled: bool,
-    idle_since: Instant,
-}
-
-/// What looking after a new process takes.
-#[derive(Debug)]
-pub(crate) struct InstanceChannels {
-    pub(crate) quits: mpsc::Receiver<ProcessStop>,
-    pub(crate) wake: Arc<Notify>,
 }
 
 /// An attempt that waits to be taken.
@@ -224,39 +145,6 @@ pub(crate) enum IdleState {
     Coming,
 }
 
-impl PoolSlot {
-    /// Whether attempts can go to it.
-    pub(crate) fn is_usable(&self) -> bool {
-        !self.leaving
-            && !self.retired
-            && self.conn.is_some()
-            && self.phase != ProcessPhase::Starting
-    }
-
-    /// Whether it has as many calls as it takes, once so many more have come.
-    fn is_busy(&self, coming: usize) -> bool {
-        self.calls_max.is_some_and(|max| self.calls + coming >= max)
-    }
-
-    pub(crate) fn process(&self) -> Option<Arc<dyn Launched>> {
-        self.launched.borrow().clone()
-    }
-
-    pub(crate) fn quit(&mut self, how: ProcessStop) {
-        self.leaving = true;
-        // A full channel holds orders enough; a closed one belongs to a process that is gone.
-        let _ = self.quits.try_send(how);
-    }
-
-    /// Tells whoever speaks with it something. Without a connection nobody is left to tell, and a
-    /// full channel belongs to one that is about to lose its connection.
-    fn send(&self, command: InboxCommand) {
-        if let Some(conn) = &self.conn {
-            let _ = conn.try_send(command);
-        }
-    }
-}
-
 impl Pool {
     /// How processes are kept from now on.
     pub(crate) fn set_policy(&mut self, policy: PoolPolicy) {
@@ -272,31 +160,11 @@ impl Pool {
     pub(crate) fn begin(&mut self, launch: &LaunchId) -> InstanceChannels {
         let (quits, quit_orders) = mpsc::channel(4);
         let wake = Arc::new(Notify::new());
-        self.slots.push(PoolSlot {
-            launch: launch.clone(),
-            phase: ProcessPhase::Starting,
-            launched: watch::Sender::new(None),
-            places: None,
-            notes: Vec::new(),
-            last_heartbeat: None,
-            health: None,
-            conn: None,
-            calls_wake: Arc::default(),
-            closed: None,
-            wake: Arc::clone(&wake),
-            leaving: false,
-            retired: false,
-            quits,
-            owner: if self.policy.isolation == Isolation::Shared {
-                SlotOwner::All
-            } else {
-                SlotOwner::Spare
-            },
-            calls: 0,
-            calls_max: None,
-            canceled: false,
-            idle_since: Instant::now(),
-        });
+        let owner = match self.policy.isolation {
+            Isolation::Shared => SlotOwner::All,
+            Isolation::World | Isolation::Run => SlotOwner::Spare,
+        };
+        self.slots.push(PoolSlot::new(launch.clone(), owner, quits, Arc::clone(&wake)));
         InstanceChannels { quits: quit_orders, wake }
     }
 
@@ -397,60 +265,6 @@ impl Pool {
         if let Some(slot) = self.slot(launch) {
             slot.calls_max = Some(calls_max.max(1));
         }
-    }
-
-    /// Whether an attempt in a world would be taken beside so many others that are about to come.
-    pub(crate) fn has_room(&self, world: &WorldId, coming: usize) -> bool {
-        // What would be refused for another reason is told that at once.
-        self.blocked.is_some()
-            || self.admit(world, coming).err().is_none_or(|fault| !fault.is(Code::ToolBusy))
-    }
-
-    /// Whether an attempt in a world may join the queue, beside so many others that are about to.
-    fn admit(&self, world: &WorldId, coming: usize) -> Result<(), Fault> {
-        let word = self.policy.word;
-        if self.draining {
-            let message = format!("The {word} finishes what it has and then stops.");
-            return Err(Fault::new(Code::ToolUnavailable, message));
-        }
-        let queued = self.queue.len() + coming;
-        if queued >= QUEUE_MAX || self.calls_max.is_some_and(|max| self.calls() + queued >= max) {
-            return Err(too_much(word));
-        }
-        let fits = |at: usize, before: usize| match self.slots[at].is_busy(before + coming) {
-            true => Err(too_much(word)),
-            false => Ok(()),
-        };
-        // How many processes are wanted by those that wait and have none, this one included.
-        let wanted = match self.policy.isolation {
-            Isolation::Shared => match self.best() {
-                Some(at) => return fits(at, self.queue.len()),
-                None if self.policy.upkeep == Upkeep::Always => return Err(gone(word)),
-                None => 0,
-            },
-            Isolation::World => {
-                let homeless = self.homeless_worlds();
-                match self.of_world(world) {
-                    Some(at) => return fits(at, self.queued_of(world)),
-                    None if homeless.contains(world) => 0,
-                    None => homeless.len() + coming + 1,
-                }
-            }
-            Isolation::Run => queued + 1,
-        };
-        let is_spare = |slot: &&PoolSlot| slot.owner == SlotOwner::Spare && slot.is_usable();
-        if wanted > 0 && self.slots.iter().filter(is_spare).count() >= wanted {
-            return Ok(());
-        }
-        let owned = self.slots.iter().filter(|slot| slot.owner != SlotOwner::Spare).count();
-        if wanted > 0 && owned + wanted > INSTANCES_MAX {
-            let message = format!("The {word} has as many processes as it may; try again later.");
-            return Err(Fault::new(Code::ToolBusy, message));
-        }
-        if queued >= WAITING_MAX {
-            return Err(too_much(word));
-        }
-        Ok(())
     }
 
     /// Whether nothing is left that was taken.
@@ -654,25 +468,6 @@ impl Pool {
         }
         next
     }
-}
-
-/// What is told to runs of a provider that is down: what has a code of its own stands as it is.
-pub(crate) fn not_running(what: &str, why: &Fault) -> Fault {
-    match why.is(Code::ToolUnavailable) {
-        true => {
-            let message = format!("{what}: {}.", why.message.trim_end_matches('.'));
-            Fault::new(Code::ToolUnavailable, message)
-        }
-        false => why.clone(),
-    }
-}
-
-pub(crate) fn gone(word: &str) -> Fault {
-    Fault::new(Code::ToolAgentLost, format!("The {word} is not connected."))
-}
-
-fn too_much(word: &str) -> Fault {
-    Fault::new(Code::ToolBusy, format!("The {word} has too much to do; try again later."))
 }
 
 #[cfg(test)]

@@ -169,6 +169,32 @@ impl PythonTools {
             ..Errand::default()
         }
     }
+
+    /// The same for uv, which reads nothing of what pip is set up with. The arguments are those of
+    /// its commands that look for packages.
+    #[must_use]
+    pub fn errand_of_uv(&self) -> Errand {
+        let mut env = BTreeMap::new();
+        for (key, variable) in [
+            ("index-url", "UV_DEFAULT_INDEX"),
+            ("extra-index-url", "UV_INDEX"),
+            ("cert", "SSL_CERT_FILE"),
+            ("client-cert", "SSL_CLIENT_CERT"),
+            ("trusted-host", "UV_INSECURE_HOST"),
+            ("timeout", "UV_HTTP_TIMEOUT"),
+        ] {
+            env.extend(self.settings.get(key).map(|value| (variable.to_owned(), value.clone())));
+        }
+        let links = self.settings.get("find-links").map(String::as_str).unwrap_or_default();
+        // It fails where one of them is not there; pip passes it over.
+        let is_there = |link: &&str| link.contains("://") || Path::new(link).exists();
+        let links = links.split_whitespace().filter(is_there);
+        let mut args: Vec<_> = links.flat_map(|link| ["--find-links", link]).collect();
+        if self.settings.contains_key("no-index") {
+            args.push("--no-index");
+        }
+        Errand { env, args: args.into_iter().map(str::to_owned).collect(), ..self.errand() }
+    }
 }
 
 /// Lets a launch see the Node that its script begins with, if it is not where all are.
@@ -297,5 +323,25 @@ mod tests {
         assert_eq!(own.env["PIP_TIMEOUT"], "9");
         let offline = tools(json!({"no-index": "true", "find-links": "/nowhere/at/all"}));
         assert!(offline.hosts.is_empty() && offline.read.is_empty());
+    }
+
+    #[test]
+    fn uv_is_told_where_pip_would_look() {
+        let tools: PythonTools = serde_json::from_value(json!({
+            "python": "/usr/bin/python3", "prefix": "/usr",
+            "settings": {
+                "index-url": "http://127.0.0.1:8080/simple", "cert": "/etc/ca.pem",
+                "find-links": "/nowhere/at/all /usr https://x.example.dev/all",
+            },
+            "index": "https://index.example.dev/simple", "files": "files.example.dev",
+        }))
+        .expect("tools");
+        let errand = tools.errand_of_uv();
+        assert_eq!(errand.hosts, tools.errand().hosts);
+        assert_eq!(errand.env["UV_DEFAULT_INDEX"], "http://127.0.0.1:8080/simple");
+        let links = ["--find-links", "/usr", "--find-links", "https://x.example.dev/all"];
+        assert_eq!(errand.args, links);
+        assert_eq!(errand.env["SSL_CERT_FILE"], "/etc/ca.pem");
+        assert!(errand.env.keys().all(|key| !key.starts_with("PIP_")));
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn folder(folder: &str) -> Result<PathBuf, Fault> {
 /// The folder of a new tool server, and what of it is approved at once, if anything.
 pub(crate) fn new_tool(request: AddTool) -> Result<(NewFolder, Option<Approve>), Fault> {
     let AddTool { folder: path, namespace, approve, permissions, sandbox } = request;
-    let folder = NewFolder { path: folder(&path)?, namespace };
+    let folder = NewFolder { path: folder(&path)?, namespace, ..NewFolder::default() };
     if !approve.unwrap_or(false) {
         let named = permissions.map(|_| "permissions").or(sandbox.map(|_| "sandbox"));
         return match named {

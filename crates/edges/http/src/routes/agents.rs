@@ -8,6 +8,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use futures::future::BoxFuture;
+use serde::Serialize;
 use wharf_domain::Caller;
 use wharf_ports::providers::{ProviderControl, ProviderView};
 use wharf_vocab::{Code, Fault, ProviderId};
@@ -105,58 +106,90 @@ async fn scan(State(app): State<Arc<App>>, JsonBody(request): JsonBody<ScanAgent
     answer::ok(&wharf_views::found_agents(&scan, &known))
 }
 
-async fn show(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
-    let id = from_wire::agent_id(&segments)?;
-    let control = control(&app)?;
-    let mut view = control.show(&id)?;
-    if view.provider.approval.is_some() {
-        // What has drifted is looked at now, not when the agent was last started.
-        view.provider.drift = control.drift(id).await?;
-    }
-    shown(&caller, view)
+async fn show(call: ApiCall, segments: Segments) -> Answer {
+    AGENTS.show(call, &segments).await
 }
 
 async fn approve(
-    ApiCall { app, caller }: ApiCall,
+    call: ApiCall,
     segments: Segments,
     JsonBody(request): JsonBody<ApproveAgent>,
 ) -> Answer {
-    let id = from_wire::agent_id(&segments)?;
-    let approve = from_wire::approval(request)?;
-    let control = control(&app)?;
-    let by = caller.clone();
-    let view = to_its_end(async move { control.approve(by, id, approve).await }).await?;
-    shown(&caller, view)
+    AGENTS.approve(call, &segments, request).await
 }
 
 async fn revoke(call: ApiCall, segments: Segments) -> Answer {
-    steer(call, &segments, |control, by, id| control.revoke(by, id)).await
+    AGENTS.steer(call, &segments, |control, by, id| control.revoke(by, id)).await
 }
 
 async fn start(call: ApiCall, segments: Segments) -> Answer {
-    steer(call, &segments, |control, by, id| control.start(by, id)).await
+    AGENTS.steer(call, &segments, |control, by, id| control.start(by, id)).await
 }
 
 async fn stop(call: ApiCall, segments: Segments) -> Answer {
-    steer(call, &segments, |control, by, id| control.stop(by, id)).await
+    AGENTS.steer(call, &segments, |control, by, id| control.stop(by, id)).await
 }
 
 async fn restart(call: ApiCall, segments: Segments) -> Answer {
-    steer(call, &segments, |control, by, id| control.restart(by, id)).await
+    AGENTS.steer(call, &segments, |control, by, id| control.restart(by, id)).await
 }
 
 /// Something that can be asked of a provider.
 pub(super) type Steering =
     fn(&dyn ProviderControl, Caller, ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>>;
 
-/// Asks something of the agent that a path names, and shows what came of it.
-async fn steer(call: ApiCall, segments: &Segments, ask: Steering) -> Answer {
-    let ApiCall { app, caller } = call;
-    let id = from_wire::agent_id(segments)?;
-    let control = control(&app)?;
-    let by = caller.clone();
-    let view = to_its_end(async move { ask(&*control, by, id).await }).await?;
-    shown(&caller, view)
+/// The providers of one kind, as their routes name and show them.
+pub(super) struct ProviderRoutes<M> {
+    /// The provider that a path names.
+    pub(super) id: fn(&Segments) -> Result<ProviderId, Fault>,
+    /// Who steers them.
+    pub(super) control: fn(&App) -> Result<Arc<dyn ProviderControl>, Fault>,
+    /// How one is shown to a caller.
+    pub(super) message: fn(&Caller, ProviderView) -> Result<M, Fault>,
+}
+
+const AGENTS: ProviderRoutes<wire::Agent> =
+    ProviderRoutes { id: from_wire::agent_id, control, message };
+
+impl<M: Serialize> ProviderRoutes<M> {
+    /// Shows one.
+    pub(super) async fn show(&self, call: ApiCall, segments: &Segments) -> Answer {
+        let ApiCall { app, caller } = call;
+        let id = (self.id)(segments)?;
+        let control = (self.control)(&app)?;
+        let mut view = control.show(&id)?;
+        if view.provider.approval.is_some() {
+            // What has drifted is looked at now, not when the provider was last started.
+            view.provider.drift = control.drift(id).await?;
+        }
+        answer::ok(&(self.message)(&caller, view)?)
+    }
+
+    /// Approves what one asks for.
+    pub(super) async fn approve(
+        &self,
+        call: ApiCall,
+        segments: &Segments,
+        request: ApproveAgent,
+    ) -> Answer {
+        let ApiCall { app, caller } = call;
+        let id = (self.id)(segments)?;
+        let approve = from_wire::approval(request)?;
+        let control = (self.control)(&app)?;
+        let by = caller.clone();
+        let view = to_its_end(async move { control.approve(by, id, approve).await }).await?;
+        answer::ok(&(self.message)(&caller, view)?)
+    }
+
+    /// Asks something of one, and shows what came of it.
+    pub(super) async fn steer(&self, call: ApiCall, segments: &Segments, ask: Steering) -> Answer {
+        let ApiCall { app, caller } = call;
+        let id = (self.id)(segments)?;
+        let control = (self.control)(&app)?;
+        let by = caller.clone();
+        let view = to_its_end(async move { ask(&*control, by, id).await }).await?;
+        answer::ok(&(self.message)(&caller, view)?)
+    }
 }
 
 async fn remove(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
@@ -172,6 +205,6 @@ pub(super) fn control(app: &App) -> Result<Arc<dyn ProviderControl>, Fault> {
     app.options.agents.clone().ok_or_else(none)
 }
 
-fn shown(caller: &Caller, view: ProviderView) -> Answer {
-    answer::ok(&wharf_views::agent(&access::seen_by(caller, view)))
+fn message(caller: &Caller, view: ProviderView) -> Result<wire::Agent, Fault> {
+    Ok(wharf_views::agent(&access::seen_by(caller, view)))
 }

@@ -135,7 +135,7 @@ async fn begin(
         }
         FaultResponse::denied(fault)
     })?;
-    let grant = app.handle.trust().console_session(&new.id).ok_or_else(internal)?;
+    let grant = app.handle.console_sessions().console_session(&new.id).ok_or_else(internal)?;
     let caller = grant.console_caller().ok_or_else(internal)?;
     let shown = ConsoleSession { key: Some(new.key), ..shown(&app, &caller) };
     let mut response = answer::json(StatusCode::CREATED, &shown);
@@ -164,7 +164,7 @@ async fn end(State(app): State<Arc<App>>, ConsoleCaller(caller): ConsoleCaller) 
         return Err(Fault::new(Code::RequestInvalid, message).into());
     }
     let handle = app.handle.clone();
-    super::to_its_end(async move { handle.trust().end_console(&caller).await }).await?;
+    super::to_its_end(async move { handle.console_sessions().end_console(&caller).await }).await?;
     let mut response = StatusCode::NO_CONTENT.into_response();
     for secure in [false, true] {
         let cookie = app.console.cookie.unset(secure).ok_or_else(internal)?;
@@ -175,7 +175,7 @@ async fn end(State(app): State<Arc<App>>, ConsoleCaller(caller): ConsoleCaller) 
 
 /// Who a caller is.
 fn shown(app: &App, caller: &Caller) -> ConsoleSession {
-    let find = |id: &GrantId| app.handle.trust().console_session(id);
+    let find = |id: &GrantId| app.handle.console_sessions().console_session(id);
     let session = caller.console.as_ref().and_then(find);
     let rights = &caller.rights;
     let until = rights.until.map(DateTime);

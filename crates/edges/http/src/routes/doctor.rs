@@ -50,13 +50,13 @@ fn core(app: &App) -> Finding {
     finding(
         "core",
         Verdict::Ok,
-        format!("takes runs; {} are under way", app.handle.runs().open_count()),
+        format!("takes runs; {} are under way", app.handle.run_lists().open_count()),
     )
 }
 
 /// Whether the database answers; runs are read from it.
 async fn database(app: &App) -> Finding {
-    match app.handle.runs().list(RunQuery { limit: 1, ..RunQuery::default() }).await {
+    match app.handle.run_lists().list(RunQuery { limit: 1, ..RunQuery::default() }).await {
         Ok(_) => finding("database", Verdict::Ok, "answers"),
         Err(fault) => finding("database", Verdict::Fail, fault.code.as_str()),
     }

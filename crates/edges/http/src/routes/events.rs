@@ -67,7 +67,7 @@ async fn stream(
         // Browsers come back for ever, unless they are told that there is nothing to come back for.
         return answer::done();
     }
-    let source = events(app.handle.runs().watch(&key, after).await?, key.run.clone());
+    let source = events(app.handle.run_events().watch(&key, after).await?, key.run.clone());
     let farewell = "the core is stopping; come back with Last-Event-ID";
     let allowed = access::still(&app.handle, caller, Verb::Read, key.world);
     Ok(app.stream(source, allowed, farewell))
@@ -75,7 +75,7 @@ async fn stream(
 
 /// Whether anything after `after` is shown of a run that is over.
 async fn has_more(app: &App, key: &RunKey, after: Seq) -> Result<bool, Fault> {
-    let mut watch = app.handle.runs().watch(key, after).await?;
+    let mut watch = app.handle.run_events().watch(key, after).await?;
     while let Some(event) = watch.next_known().await {
         if event?.public(&key.run).is_some() {
             return Ok(true);
@@ -91,7 +91,7 @@ async fn trace(ApiCall { app, caller }: ApiCall, segments: Segments, params: Par
     let before = params.number("before")?.unwrap_or(u64::MAX);
     let types: Option<Vec<&str>> = params.text("types").map(|text| text.split(',').collect());
     access::run(&app.handle, &caller, Verb::Read, &key).await?;
-    let mut watch = app.handle.runs().watch(&key, Seq(0)).await?;
+    let mut watch = app.handle.run_events().watch(&key, Seq(0)).await?;
     let mut items = VecDeque::new();
     while let Some(event) = watch.next_known().await {
         let Some(event) = event?.public(&key.run) else { continue };

@@ -11,7 +11,7 @@ use wharf_engine::{Handle, RunQuery, StatsBy, StatsQuery};
 use wharf_views::TreeQuery;
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
 use wharf_vocab::{Fault, Timestamp, ToolId, Verb, WorldId, quantity};
-use wharf_web::trace::SentTrace;
+use wharf_web::params::SentTrace;
 use wharf_wire::rest_v1::{self as wire, CancelRuns, OrderPurge, PurgeRuns, RunAccepted, RunAgain};
 
 use super::runs::{begin, run_place};
@@ -84,12 +84,7 @@ routes! {
     /// Runs again what a run did, from what was stored of it, with changes if there are some.
     run_again => post("/v1/runs/{run_id}/again", Need::RUN, again)
         .of_run()
-        .query::<String>("wait",
-            "How long to wait for the run to end, such as `500ms`, `30s` or `2m`.")
-        .header::<String>("traceparent",
-            "The trace the run belongs to, in the format of W3C Trace Context.")
-        .header::<String>("tracestate",
-            "What tracing systems add to the traceparent for each other, up to 512 bytes.")
+        .starts_a_run()
         .may_take::<RunAgain>()
         .gives::<wire::Run>(200, "The run has ended; only with `wait`.")
         .gives::<RunAccepted>(202, "The run was accepted and is in progress.")
@@ -184,14 +179,14 @@ async fn purges(ApiCall { app, caller }: ApiCall) -> Answer {
 }
 
 async fn show_purge(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
-    let view = app.handle.runs().purge_order(&caller, segments.get("purge_id"))?;
+    let view = app.handle.purges().purge_order(&caller, segments.get("purge_id"))?;
     answer::ok(&wharf_views::purge(&app.handle, &caller, &view).await?)
 }
 
 async fn cancel_purge(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
     let (handle, id) = (app.handle.clone(), segments.get("purge_id").to_owned());
     let work = async move {
-        let view = handle.runs().cancel_purge(&caller, &id).await?;
+        let view = handle.purges().cancel_purge(&caller, &id).await?;
         wharf_views::purge(&handle, &caller, &view).await
     };
     answer::ok(&to_its_end(work).await?)

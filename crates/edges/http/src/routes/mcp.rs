@@ -11,7 +11,7 @@ use wharf_ports::providers::{Approve, ProviderControl, ProviderView};
 use wharf_vocab::{Code, Fault};
 use wharf_wire::rest_v1::{self as wire, AddMcp, ApproveAgent};
 
-use super::agents::Steering;
+use super::agents::ProviderRoutes;
 use super::table::{ApiCall, delete, get, post, routes};
 use super::to_its_end;
 use crate::access::Need;
@@ -109,48 +109,36 @@ async fn add(ApiCall { app, caller }: ApiCall, JsonBody(request): JsonBody<AddMc
     Ok(answer::json(status, &message(&caller, view)?))
 }
 
-async fn show(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
-    let id = from_wire::server_id(&segments)?;
-    let control = control(&app)?;
-    let mut view = control.show(&id)?;
-    if view.provider.approval.is_some() {
-        // What has drifted is looked at now, not when the server was last started.
-        view.provider.drift = control.drift(id).await?;
-    }
-    answer::ok(&message(&caller, view)?)
+async fn show(call: ApiCall, segments: Segments) -> Answer {
+    MCP_SERVERS.show(call, &segments).await
 }
 
 async fn approve(
-    ApiCall { app, caller }: ApiCall,
+    call: ApiCall,
     segments: Segments,
     JsonBody(request): JsonBody<ApproveAgent>,
 ) -> Answer {
-    let id = from_wire::server_id(&segments)?;
-    let approve = from_wire::approval(request)?;
-    let control = control(&app)?;
-    let by = caller.clone();
-    let view = to_its_end(async move { control.approve(by, id, approve).await }).await?;
-    answer::ok(&message(&caller, view)?)
+    MCP_SERVERS.approve(call, &segments, request).await
 }
 
 async fn revoke(call: ApiCall, segments: Segments) -> Answer {
-    steer(call, &segments, |control, by, id| control.revoke(by, id)).await
+    MCP_SERVERS.steer(call, &segments, |control, by, id| control.revoke(by, id)).await
 }
 
 async fn start(call: ApiCall, segments: Segments) -> Answer {
-    steer(call, &segments, |control, by, id| control.start(by, id)).await
+    MCP_SERVERS.steer(call, &segments, |control, by, id| control.start(by, id)).await
 }
 
 async fn stop(call: ApiCall, segments: Segments) -> Answer {
-    steer(call, &segments, |control, by, id| control.stop(by, id)).await
+    MCP_SERVERS.steer(call, &segments, |control, by, id| control.stop(by, id)).await
 }
 
 async fn restart(call: ApiCall, segments: Segments) -> Answer {
-    steer(call, &segments, |control, by, id| control.restart(by, id)).await
+    MCP_SERVERS.steer(call, &segments, |control, by, id| control.restart(by, id)).await
 }
 
 async fn refresh(call: ApiCall, segments: Segments) -> Answer {
-    steer(call, &segments, |control, by, id| control.refresh(by, id)).await
+    MCP_SERVERS.steer(call, &segments, |control, by, id| control.refresh(by, id)).await
 }
 
 async fn remove(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
@@ -170,15 +158,8 @@ async fn remove(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer 
     answer::done()
 }
 
-/// Asks something of the server that a path names, and shows what came of it.
-async fn steer(call: ApiCall, segments: &Segments, ask: Steering) -> Answer {
-    let ApiCall { app, caller } = call;
-    let id = from_wire::server_id(segments)?;
-    let control = control(&app)?;
-    let by = caller.clone();
-    let view = to_its_end(async move { ask(&*control, by, id).await }).await?;
-    answer::ok(&message(&caller, view)?)
-}
+const MCP_SERVERS: ProviderRoutes<wire::McpServer> =
+    ProviderRoutes { id: from_wire::server_id, control, message };
 
 /// Who steers MCP servers.
 pub(super) fn control(app: &App) -> Result<Arc<dyn ProviderControl>, Fault> {

@@ -11,12 +11,15 @@ mod doctor;
 mod events;
 mod file_tickets;
 mod files;
+mod flows;
 mod logs;
 mod many_runs;
 mod mcp;
 mod mcp_login;
 mod providers;
+mod receivers;
 mod runs;
+mod schedules;
 mod secrets;
 mod status;
 mod system;
@@ -26,6 +29,7 @@ mod tokens;
 mod tool_changes;
 mod tool_servers;
 mod tools;
+mod triggers;
 mod uploads;
 mod worlds;
 
@@ -52,12 +56,16 @@ pub(crate) fn all() -> Vec<Route> {
         runs::routes,
         many_runs::routes,
         events::routes,
+        schedules::routes,
+        triggers::routes,
+        receivers::routes,
         costs::routes,
         asks::routes,
         worlds::routes,
         artifacts::routes,
         files::routes,
         file_tickets::routes,
+        flows::routes,
         uploads::routes,
         tools::routes,
         tool_changes::routes,

@@ -56,8 +56,8 @@ routes! {
         .missing("provider");
 
     "search";
-    /// Looks for runs by the beginning of their id, and for tools, providers and worlds by a part of
-    /// theirs.
+    /// Looks for runs by the beginning of their id, and for tools, providers, worlds, flows,
+    /// schedules and triggers by a part of theirs.
     search => get("/v1/search", Need::READ, search)
         .query::<String>("q", "What to look for.").required()
         .gives::<wire::Search>(200, "What was found, up to ten of each.");

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 use wharf_domain::{Caller, Run};
 use wharf_engine::{NewRun, RunPlace, RunQuery};
 use wharf_vocab::{Fault, Verb};
-use wharf_web::trace::SentTrace;
+use wharf_web::params::SentTrace;
 use wharf_wire::rest_v1::{self as wire, CancelRun, CreateRun, RunAccepted};
 
 use super::table::{ApiCall, delete, get, post, routes};
@@ -28,12 +28,7 @@ routes! {
         .page::<wire::Run>("A page of runs.");
     /// Starts a run. Repeating a request with the same key returns the same run.
     create_run => post("/v1/runs", Need::RUN, create)
-        .query::<String>("wait",
-            "How long to wait for the run to end, such as `500ms`, `30s` or `2m`.")
-        .header::<String>("traceparent",
-            "The trace the run belongs to, in the format of W3C Trace Context.")
-        .header::<String>("tracestate",
-            "What tracing systems add to the traceparent for each other, up to 512 bytes.")
+        .starts_a_run()
         .takes::<CreateRun>()
         .gives::<wire::Run>(200, "The run has ended; only with `wait`.")
         .gives::<RunAccepted>(202, "The run was accepted and is in progress.")
@@ -119,15 +114,19 @@ async fn cancel(
 ) -> Answer {
     let key = from_wire::run_key(&segments, &params)?;
     access::run(&app.handle, &caller, Verb::Run, &key).await?;
-    let reason = request.and_then(|request| request.reason).unwrap_or_default();
-    let run = app.handle.runs().cancel(&caller, &key, &reason).await?;
+    let CancelRun { reason, force } = request.unwrap_or_default();
+    let reason = reason.unwrap_or_default();
+    let run = match force {
+        true => app.handle.flows().force(&caller, &key, &reason).await?,
+        false => app.handle.runs().cancel(&caller, &key, &reason).await?,
+    };
     Ok(answer::json(StatusCode::ACCEPTED, &wharf_views::accepted(&run)))
 }
 
 async fn remove(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
     let key = from_wire::run_key(&segments, &params)?;
     access::run(&app.handle, &caller, Verb::Admin, &key).await?;
-    app.handle.runs().purge(&caller, &key).await?;
+    app.handle.purges().purge(&caller, &key).await?;
     answer::done()
 }
 

@@ -153,6 +153,22 @@ impl Route {
         self.query::<String>("world", "The run's world; `default` when absent.")
     }
 
+    /// What every request for a run may say beside its body.
+    pub(super) fn starts_a_run(self) -> Self {
+        self.query::<String>(
+            "wait",
+            "How long to wait for the run to end, such as `500ms`, `30s` or `2m`.",
+        )
+        .header::<String>(
+            "traceparent",
+            "The trace the run belongs to, in the format of W3C Trace Context.",
+        )
+        .header::<String>(
+            "tracestate",
+            "What tracing systems add to the traceparent for each other, up to 512 bytes.",
+        )
+    }
+
     /// Only runs that fit.
     pub(super) fn of_runs(self) -> Self {
         self.query::<String>("world", "Only runs of this world.")
@@ -283,6 +299,19 @@ impl Route {
     pub(super) fn sends_events<T: ToSchema>(mut self, description: &str) -> Self {
         let schema = self.schema::<T>();
         self.content("200", description, "text/event-stream", schema)
+    }
+
+    /// Other events of the stream that was told last have these messages.
+    pub(super) fn or_events<T: ToSchema>(mut self) -> Self {
+        let schema = self.schema::<T>();
+        let events = &mut self.operation["responses"]["200"]["content"]["text/event-stream"];
+        let told = &mut events["schema"];
+        // To index for writing would put a null where there is nothing.
+        match told.get_mut("anyOf").and_then(Value::as_array_mut) {
+            Some(all) => all.push(schema),
+            None => *told = json!({ "anyOf": [told.take(), schema] }),
+        }
+        self
     }
 
     pub(super) fn fails(self, status: u16, description: &str) -> Self {

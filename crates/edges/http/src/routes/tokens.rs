@@ -93,7 +93,7 @@ async fn rotate(
         let keyring = vault.rotate(drop_old).await?;
         let keys =
             Keys { current: keyring.current.clone(), keys: keyring.keys.keys().cloned().collect() };
-        handle.trust().set_keyring(keyring);
+        handle.seals().set_keyring(keyring);
         let record = AuditRecord::new(AuditEvent::GRANT_KEYS_ROTATED, &caller.grant, Subject::CORE)
             .fact("key", keys.current.as_str())
             .fact("drop_old", drop_old);

@@ -5,32 +5,43 @@
 
 use std::sync::Arc;
 
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
+use futures::stream::{self, BoxStream};
+use futures::{FutureExt as _, StreamExt as _};
+use serde::Serialize;
 use wharf_domain::Caller;
-use wharf_ports::providers::{Approve, ProviderControl, ProviderView};
-use wharf_vocab::{Code, Fault, ProviderId, ToolId};
-use wharf_wire::rest_v1::{self as wire, AddTool};
+use wharf_ports::providers::{Approve, NewFolder, ProviderControl, ProviderView};
+use wharf_ports::{HeardSteps, Steps};
+use wharf_vocab::{Code, Fault, ProviderId, ToolId, Verb};
+use wharf_wire::rest_v1::{self as wire, AddFailed, AddStep, AddTool, ErrorInfo};
 
 use super::agents::Steering;
 use super::table::{ApiCall, delete, post, routes};
 use super::to_its_end;
 use super::tools::shown;
 use crate::access::Need;
-use crate::answer::{self, Answer, invalid};
+use crate::answer::{self, Answer, internal, invalid};
 use crate::app::App;
 use crate::body::JsonBody;
-use crate::from_wire;
 use crate::params::Segments;
+use crate::sse;
+use crate::{access, from_wire};
 
 routes! {
     "tools";
     /// Adds the tool server in a folder, and approves it at once with `approve`. A known server is read
     /// again; if its manifest has changed, it needs a new approval. A handler whose manifest has no `ref`,
     /// or that has none, is one tool for each of its functions: all are added and approved, and the
-    /// answer is the first. The others have the same `server.folder`.
+    /// answer is the first. The others have the same `server.folder`. Who asks for `text/event-stream`
+    /// is told what is done meanwhile, such as packages that are installed: `step` events, whose data
+    /// is an `AddStep`, and at the end a `tool`, which is what the answer would have been, or a `failed`,
+    /// whose data is an `AddFailed`.
     add_tool => post("/v1/tools", Need::ADMIN_EVERYWHERE, add)
         .takes::<AddTool>()
         .gives::<wire::Tool>(200, "The tool server was already known.")
+        .sends_events::<AddStep>("The tool server was already known, or events were asked for.")
+        .or_events::<wire::Tool>()
+        .or_events::<AddFailed>()
         .gives::<wire::Tool>(201, "The tool server was added.")
         .fails(409, "Another provider has its name.")
         .fails(422, "The manifest is not valid.");
@@ -55,30 +66,82 @@ routes! {
         .missing("tool");
 }
 
-async fn add(ApiCall { app, caller }: ApiCall, JsonBody(request): JsonBody<AddTool>) -> Answer {
-    let (folder, approve) = from_wire::new_tool(request)?;
+async fn add(
+    ApiCall { app, caller }: ApiCall,
+    headers: HeaderMap,
+    JsonBody(request): JsonBody<AddTool>,
+) -> Answer {
+    let (mut folder, approve) = from_wire::new_tool(request)?;
     let control = control(&app)?;
+    if !sse::is_asked_for(&headers) {
+        let (status, tool) = to_its_end(put(app, control, caller, (folder, approve))).await?;
+        return Ok(answer::json(status, &tool));
+    }
+    let (steps, heard) = Steps::heard();
+    folder.steps = steps;
+    let putting = put(Arc::clone(&app), control, caller.clone(), (folder, approve));
+    let source = told(to_its_end(putting), heard);
+    // Tools belong to no world, and whoever adds one may do so in all of them.
+    let world = wharf_views::id("world", wharf_views::DEFAULT_WORLD)?;
+    let allowed = access::still(&app.handle, caller, Verb::Admin, world);
+    Ok(app.stream(source, allowed, "the core is stopping"))
+}
+
+/// Adds all that a folder has, and approves it if that was asked for; the first of it.
+async fn put(
+    app: Arc<App>,
+    control: Arc<dyn ProviderControl>,
+    caller: Caller,
+    (folder, approve): (NewFolder, Option<Approve>),
+) -> Result<(StatusCode, wire::Tool), Fault> {
     let known: Vec<_> = control.list().into_iter().map(|view| view.provider.id).collect();
-    let by = caller.clone();
-    let view = to_its_end(async move {
-        let mut views = control.add_all(by.clone(), folder).await?;
-        if let Some(approve) = approve {
-            for view in &mut views {
-                // What is approved is what was just read.
-                let manifest_hash = Some(view.provider.manifest_hash.clone());
-                let approve = Approve { manifest_hash, ..approve.clone() };
-                let id = view.provider.id.clone();
-                *view = approved(&*control, by.clone(), id, approve).await?;
-            }
+    let mut views = control.add_all(caller.clone(), folder).await?;
+    if let Some(approve) = approve {
+        for view in &mut views {
+            // What is approved is what was just read.
+            let manifest_hash = Some(view.provider.manifest_hash.clone());
+            let approve = Approve { manifest_hash, ..approve.clone() };
+            let id = view.provider.id.clone();
+            *view = approved(&*control, caller.clone(), id, approve).await?;
         }
-        let none = || Fault::new(Code::ToolManifestInvalid, "The folder has nothing to add.");
-        views.into_iter().next().ok_or_else(none)
-    })
-    .await?;
+    }
+    let none = || Fault::new(Code::ToolManifestInvalid, "The folder has nothing to add.");
+    let view = views.into_iter().next().ok_or_else(none)?;
     let is_new = !known.contains(&view.provider.id);
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     let id = tool_of(&view)?;
-    Ok(answer::json(status, &shown(&app, &caller, &id, Some(view))?))
+    Ok((status, shown(&app, &caller, &id, Some(view))?))
+}
+
+/// What is done, as events, and what came of it as the last one.
+fn told(
+    putting: impl Future<Output = Result<(StatusCode, wire::Tool), Fault>> + Send + 'static,
+    heard: HeardSteps,
+) -> BoxStream<'static, String> {
+    let ended = |ended| match ended {
+        Ok((_, tool)) => event("tool", &tool),
+        Err(fault) => {
+            let (status, error) = (Fault::http_status(&fault), ErrorInfo::from(&fault));
+            event("failed", &AddFailed { status, error })
+        }
+    };
+    // It is carried to its end, whether anybody reads or not.
+    let end =
+        tokio::spawn(to_its_end(putting)).map(move |end| ended(end.unwrap_or(Err(internal()))));
+    stream::unfold((heard, Some(end)), |(mut heard, end)| async move {
+        let mut end = end?;
+        tokio::select! {
+            biased;
+            Some(text) = heard.next() => Some((event("step", &AddStep { text }), (heard, Some(end)))),
+            last = &mut end => Some((last, (heard, None))),
+        }
+    })
+    .boxed()
+}
+
+fn event(name: &str, data: &impl Serialize) -> String {
+    serde_json::to_string(data)
+        .map_or_else(|_| sse::comment("it cannot be shown"), |data| sse::message(None, name, &data))
 }
 
 async fn enable(call: ApiCall, segments: Segments) -> Answer {

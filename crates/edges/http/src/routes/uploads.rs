@@ -59,13 +59,13 @@ async fn begin(
 ) -> Answer {
     let world = access::world_in(&caller, Verb::Run, &segments)?;
     let new = from_wire::begin_upload(world.clone(), request)?;
-    let upload = app.handle.files().begin_upload(&caller, new).await?;
+    let upload = app.handle.uploads().begin_upload(&caller, new).await?;
     Ok(answer::json(StatusCode::CREATED, &wharf_views::upload(&world, &upload)))
 }
 
 async fn show(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
     let named = named(&caller, &segments, &params)?;
-    let upload = app.handle.files().upload(&caller, &named).await?;
+    let upload = app.handle.uploads().upload(&caller, &named).await?;
     answer::ok(&wharf_views::upload(&named.world, &upload))
 }
 
@@ -88,7 +88,7 @@ async fn put_part(
     let (pieces, broken) = arriving::arriving(body, bounds);
     let handle = app.handle.clone();
     let part = to_its_end(async move {
-        handle.files().put_part(&caller, &upload, number, bytes, pieces).await
+        handle.uploads().put_part(&caller, &upload, number, bytes, pieces).await
     });
     let part = part.await.map_err(|fault| broken.or(fault))?;
     answer::ok(&wharf_views::upload_part(&part))
@@ -103,14 +103,14 @@ async fn complete(
     let UploadRef { world, path, id } = named(&caller, &segments, &params)?;
     let new = from_wire::complete_upload(world, path, request.unwrap_or_default())?;
     let handle = app.handle.clone();
-    let file =
-        to_its_end(async move { handle.files().complete_upload(&caller, new, &id).await }).await?;
+    let file = to_its_end(async move { handle.uploads().complete_upload(&caller, new, &id).await })
+        .await?;
     Ok(answer::json(StatusCode::CREATED, &wharf_views::file(&file)))
 }
 
 async fn abort(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
     let upload = named(&caller, &segments, &params)?;
-    app.handle.files().abort_upload(&caller, &upload).await?;
+    app.handle.uploads().abort_upload(&caller, &upload).await?;
     answer::done()
 }
 

@@ -38,9 +38,12 @@ async fn every_operation_is_in_the_table_of_this_test() {
         assert!(served.remove(&("GET".to_owned(), open.to_owned())));
     }
     // A browser signs in with what is in the request, and an address of a file is enough to read it.
-    for (method, path) in
-        [("POST", "/v1/console/session"), ("GET", "/v1/worlds/{world}/tickets/{ticket}")]
-    {
+    // Whoever calls a hook proves that it may in the trigger's own way.
+    for (method, path) in [
+        ("POST", "/v1/console/session"),
+        ("GET", "/v1/worlds/{world}/tickets/{ticket}"),
+        ("POST", "/v1/hooks/{hook}"),
+    ] {
         assert!(served.remove(&(method.to_owned(), path.to_owned())), "{path}");
     }
     // Any token is good for them.

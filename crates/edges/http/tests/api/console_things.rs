@@ -283,6 +283,40 @@ async fn c017_money_is_shown_by_hour_and_caller_and_as_a_tree_of_accounts() {
     assert_eq!(over["items"].as_array().map(Vec::len), Some(1), "nothing was held for it: {over}");
 }
 
+/// What is left lasts as long as it would at the pace of late, once ten runs have cost something:
+/// runs that were free say nothing about it.
+#[tokio::test]
+async fn c017_accounts_say_how_long_they_last_once_ten_runs_have_cost_something() {
+    let edge = Edge::start().await;
+    edge.post("/v1/worlds", json!({"world": "lab", "limit_micro": 1000})).await;
+    let token = json!({"verbs": ["run", "read"], "worlds": ["lab"], "budget_micro": 100});
+    let secret = text(&edge.token(token).await, "token").to_owned();
+    let narrow = json!({"verbs": ["read"], "worlds": ["lab"], "tools": ["wharf/echo"]});
+    let narrow = text(&edge.token(narrow).await, "token").to_owned();
+    let spend = async |cost: u64| {
+        let inputs = json!({"ms": 0, "cost_micro": cost});
+        let body = json!({"tool": "wharf/sleep", "world": "lab", "inputs": inputs});
+        let ran = edge.call_as(&secret, "POST", "/v1/runs?wait=20s").json(&body).send().await;
+        assert_eq!(ran.status, 200, "{ran:?}");
+    };
+    let lasts = async |token: &str| -> Vec<Value> {
+        let accounts = edge.call_as(token, "GET", "/v1/accounts?world=lab").send().await.json();
+        let items = accounts["items"].as_array().expect("items").clone();
+        items.iter().map(|it| it["lasts"].clone()).collect()
+    };
+    for n in 0..12 {
+        spend(if n < 9 { 7 } else { 0 }).await;
+    }
+    assert_eq!(lasts(&secret).await, [Value::Null, Value::Null], "nine have cost something");
+    spend(7).await;
+    let day = 86_400_000_u64;
+    // Of the world 930 are left, of the token 30; the day was 70, the week 10 a day.
+    let expect = [(930 * day / 70, 93 * day), (30 * day / 70, 3 * day)];
+    let expect = expect.map(|(min, max)| json!({"min_ms": min, "max_ms": max}));
+    assert_eq!(lasts(&secret).await, expect);
+    assert_eq!(lasts(&narrow).await, [Value::Null, Value::Null], "it may not know of other tools");
+}
+
 #[tokio::test]
 async fn c019_the_audit_is_searched_both_ways_and_verified() {
     let verdict = AuditVerdict { ok: true, records: 3, chains: 1, findings: Vec::new() };
@@ -340,4 +374,27 @@ async fn c020_a_search_finds_runs_tools_providers_and_worlds_within_reach() {
     let token = edge.token(narrow).await["token"].as_str().expect("text").to_owned();
     let seen = edge.call_as(&token, "GET", "/v1/search?q=echo").send().await.json();
     assert_eq!((runs(&seen), &seen["worlds"]), (vec!["echo-1".to_owned()], &json!([])));
+}
+
+#[tokio::test]
+async fn c020_a_search_finds_flows_schedules_and_triggers_by_name() {
+    let edge = Edge::start().await;
+    edge.post("/v1/worlds", json!({"world": "lab"})).await;
+    let steps = json!([{"id": "say", "call": {"tool": "wharf/echo", "inputs": {"text": "x"}}}]);
+    let document =
+        json!({"name": "report", "description": "Says x.", "steps": steps, "output": {}});
+    let made = edge.post("/v1/flows", json!({"document": document})).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let when = json!({"name": "report-nightly", "every_ms": 3_600_000, "tool": "wharf/echo",
+        "world": "lab"});
+    let made = edge.post("/v1/schedules", when).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let found = edge.get("/v1/search?q=REPORT").await.json();
+    assert_eq!(found["flows"], json!([{"name": "report", "tool_id": "flow/report@1"}]));
+    let nightly = json!({"name": "report-nightly", "tool_id": "wharf/echo"});
+    assert_eq!((&found["schedules"], &found["triggers"]), (&json!([nightly]), &json!([])));
+    let narrow = json!({"verbs": ["read"], "worlds": ["default"]});
+    let token = edge.token(narrow).await["token"].as_str().expect("text").to_owned();
+    let seen = edge.call_as(&token, "GET", "/v1/search?q=report").send().await.json();
+    assert_eq!(seen["schedules"], json!([]), "it is of another world");
 }

@@ -14,6 +14,7 @@ mod events;
 mod file_tickets;
 mod files;
 mod first_contact;
+mod flows;
 mod fuzz;
 mod limits;
 mod lists;

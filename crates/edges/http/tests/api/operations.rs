@@ -17,7 +17,7 @@ pub(crate) enum Reach {
 }
 
 use Reach::{Any, Everywhere, Hidden, World};
-use Verb::{Admin, Answer as AnswerAsks, Approve, Metrics, Operate, Read, Run};
+use Verb::{Admin, Answer as AnswerAsks, Approve, Metrics, Operate, Read, Run, WriteFlow};
 
 /// Method, route, path to call, the verb and the reach that are needed, and a body.
 pub(crate) type Operation = (&'static str, &'static str, &'static str, Verb, Reach, Value);
@@ -176,6 +176,8 @@ pub(crate) fn operations() -> Vec<Operation> {
         ("GET", "/v1/audit", "/v1/audit", Admin, Everywhere, Value::Null),
     ];
     operations.extend(worlds_and_files());
+    operations.extend(by_itself());
+    operations.extend(flows());
     operations.extend(mcp_servers());
     operations
 }
@@ -214,6 +216,74 @@ fn server(method: &'static str, what: &str, verb: Verb, body: Value) -> Operatio
         other => panic!("there is no {other}"),
     };
     (method, route, path, verb, Everywhere, body)
+}
+
+/// What the core does by itself: runs by the clock, and what it tells outside.
+fn by_itself() -> Vec<Operation> {
+    let schedule = json!({"name": "s1", "every_ms": 60_000, "tool": "wharf/echo"});
+    let trigger = json!({"name": "t1", "tool": "wharf/echo"});
+    let triggers = "/v1/triggers/{trigger}";
+    let receiver = json!({"name": "r1", "url": "https://hooks.example/x", "on": ["ask"]});
+    let (schedules, receivers) = ("/v1/schedules/{schedule}", "/v1/receivers/{receiver}");
+    vec![
+        ("GET", "/v1/schedules", "/v1/schedules", Read, Any, Value::Null),
+        ("POST", "/v1/schedules", "/v1/schedules", Run, World, schedule),
+        ("GET", schedules, "/v1/schedules/none", Read, Any, Value::Null),
+        ("DELETE", schedules, "/v1/schedules/none", Run, Any, Value::Null),
+        act("/v1/schedules/{schedule}/pause", "/v1/schedules/none/pause", Run),
+        act("/v1/schedules/{schedule}/resume", "/v1/schedules/none/resume", Run),
+        act("/v1/schedules/{schedule}/trigger", "/v1/schedules/none/trigger", Run),
+        look("/v1/schedules/{schedule}/history", "/v1/schedules/none/history", Read),
+        ("GET", "/v1/triggers", "/v1/triggers", Read, Any, Value::Null),
+        ("POST", "/v1/triggers", "/v1/triggers", Run, World, trigger),
+        ("GET", triggers, "/v1/triggers/none", Read, Any, Value::Null),
+        ("DELETE", triggers, "/v1/triggers/none", Run, Any, Value::Null),
+        act("/v1/triggers/{trigger}/pause", "/v1/triggers/none/pause", Run),
+        act("/v1/triggers/{trigger}/resume", "/v1/triggers/none/resume", Run),
+        act("/v1/triggers/{trigger}/test", "/v1/triggers/none/test", Run),
+        look("/v1/triggers/{trigger}/history", "/v1/triggers/none/history", Read),
+        ("GET", "/v1/receivers", "/v1/receivers", Admin, Any, Value::Null),
+        ("POST", "/v1/receivers", "/v1/receivers", Admin, Everywhere, receiver),
+        ("GET", receivers, "/v1/receivers/none", Admin, Any, Value::Null),
+        ("DELETE", receivers, "/v1/receivers/none", Admin, Any, Value::Null),
+        act("/v1/receivers/{receiver}/pause", "/v1/receivers/none/pause", Admin),
+        act("/v1/receivers/{receiver}/resume", "/v1/receivers/none/resume", Admin),
+        act("/v1/receivers/{receiver}/test", "/v1/receivers/none/test", Admin),
+        look("/v1/receivers/{receiver}/history", "/v1/receivers/none/history", Admin),
+    ]
+}
+
+/// Documents of flows, and what is sent to their runs.
+fn flows() -> Vec<Operation> {
+    let document = json!({"document": {"name": "f1", "steps": [{"id": "a", "set": {"b": "1"}}]}});
+    let (flow, signal) = ("/v1/flows/{flow}", "/v1/runs/{run_id}/signals/{signal}");
+    let version = "/v1/flows/{flow}/versions/{version}";
+    vec![
+        ("GET", "/v1/flows", "/v1/flows", Read, Any, Value::Null),
+        ("POST", "/v1/flows", "/v1/flows", WriteFlow, Any, document.clone()),
+        ("POST", "/v1/flows/check", "/v1/flows/check", Read, Any, document),
+        ("GET", flow, "/v1/flows/none", Read, Any, Value::Null),
+        ("GET", version, "/v1/flows/none/versions/1", Read, Any, Value::Null),
+        ("DELETE", version, "/v1/flows/none/versions/1", WriteFlow, Any, Value::Null),
+        ("POST", signal, "/v1/runs/none/signals/go", Run, World, Value::Null),
+        (
+            "POST",
+            "/v1/runs/{run_id}/rerun",
+            "/v1/runs/none/rerun",
+            Run,
+            World,
+            json!({"from": "a"}),
+        ),
+        ("GET", "/v1/runs/{run_id}/steps", "/v1/runs/none/steps", Read, World, Value::Null),
+    ]
+}
+
+fn act(route: &'static str, path: &'static str, verb: Verb) -> Operation {
+    ("POST", route, path, verb, Any, Value::Null)
+}
+
+fn look(route: &'static str, path: &'static str, verb: Verb) -> Operation {
+    ("GET", route, path, verb, Any, Value::Null)
 }
 
 fn worlds_and_files() -> Vec<Operation> {

@@ -1,5 +1,6 @@
 //! The API over TLS: requests, streams, WebSockets, cookies, and peers that do not speak it.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,25 +24,33 @@ use crate::support::{Edge, PATIENCE, TOKEN, bearer, eventually};
 struct Secure {
     edge: Edge,
     certificate: CertificateDer<'static>,
-    _folder: tempfile::TempDir,
+    acceptor: Acceptor,
+    folder: tempfile::TempDir,
+}
+
+/// Writes a certificate for these names and its key into a folder.
+fn write_certificate(folder: &Path, names: &[&str]) -> (CertFiles, CertificateDer<'static>) {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let made = rcgen::generate_simple_self_signed(names).expect("made");
+    let files = CertFiles { cert: folder.join("cert.pem"), key: folder.join("key.pem") };
+    std::fs::write(&files.cert, made.cert.pem()).expect("written");
+    std::fs::write(&files.key, made.signing_key.serialize_pem()).expect("written");
+    (files, made.cert.der().clone())
 }
 
 impl Secure {
     async fn start(limits: HttpLimits) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("made");
-        let files =
-            CertFiles { cert: folder.path().join("cert.pem"), key: folder.path().join("key.pem") };
-        std::fs::write(&files.cert, made.cert.pem()).expect("written");
-        std::fs::write(&files.key, made.signing_key.serialize_pem()).expect("written");
-        let tls = Acceptor::open(files).expect("opens");
+        let (files, certificate) = write_certificate(folder.path(), &["localhost"]);
+        let acceptor = Acceptor::open(files).expect("opens");
+        let tls = acceptor.clone();
         let edge = Edge::start_with(|options| {
             options.tls = Some(tls);
             options.limits = limits;
             options.mounts = vec![mounts::mount()];
         })
         .await;
-        Self { edge, certificate: made.cert.der().clone(), _folder: folder }
+        Self { edge, certificate, acceptor, folder }
     }
 
     fn host(&self) -> String {
@@ -149,6 +158,36 @@ async fn c007_a_browser_that_signs_in_over_tls_gets_a_secure_cookie() {
 
     let plain = secure.send(page(&format!("http://{}", secure.host())), &token).await;
     assert!(plain.starts_with("HTTP/1.1 403 ") && plain.contains("request.origin_forbidden"));
+}
+
+#[tokio::test]
+async fn the_names_of_a_new_certificate_are_names_of_the_core() {
+    let mut secure = Secure::start(HttpLimits::default()).await;
+    let own = async |secure: &Secure, host: &str| {
+        let call = secure.call("GET", "/v1/runs").header("host", host);
+        secure.send(call.header("origin", &format!("https://{host}")), "").await
+    };
+    let answer = own(&secure, "core.example").await;
+    assert!(answer.starts_with("HTTP/1.1 4"), "nobody has named it: {answer}");
+
+    let acceptor = secure.acceptor.clone();
+    let period = Duration::from_millis(20);
+    let following = tokio::spawn(async move { acceptor.follow_every(period, |_| ()).await });
+    let (_, new) = write_certificate(secure.folder.path(), &["localhost", "Core.example"]);
+    let chain = [new.clone()];
+    eventually(async || (secure.acceptor.certificate().chain() == chain).then_some(())).await;
+    secure.certificate = new;
+    let answer = own(&secure, "core.example").await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+
+    // And a name that is gone from the certificate is none any more.
+    let (_, new) = write_certificate(secure.folder.path(), &["localhost"]);
+    let chain = [new.clone()];
+    eventually(async || (secure.acceptor.certificate().chain() == chain).then_some(())).await;
+    secure.certificate = new;
+    let answer = own(&secure, "core.example").await;
+    assert!(answer.starts_with("HTTP/1.1 4"), "{answer}");
+    following.abort();
 }
 
 #[tokio::test]

@@ -18,7 +18,8 @@ use wharf_protocol::mcp::{McpClientConfig, McpClientSession, McpLimits, McpOpenE
 use wharf_vocab::{Code, Digest, Executed, Fault, ProviderId};
 use wharf_wire::mcp_v1::{McpEra, McpImplementation};
 
-use super::link::dial::{UpstreamAddress, UpstreamDial};
+use super::link::address::UpstreamAddress;
+use super::link::dial::UpstreamDial;
 use super::link::rights::UpstreamHttp;
 use super::link::{UpstreamLink, http, old_sse, stdio};
 use super::report::ProviderLog;

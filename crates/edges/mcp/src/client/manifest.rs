@@ -21,7 +21,7 @@ use wharf_hosting::{
 };
 use wharf_vocab::{Code, Digest, Fault, ProviderId, Retain, SandboxLevel, SecretName};
 
-use super::link::dial::UpstreamAddress;
+use super::link::address::UpstreamAddress;
 
 pub(crate) use command::hints;
 pub(crate) use declare::{declare, forget};

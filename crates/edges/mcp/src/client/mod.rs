@@ -150,6 +150,12 @@ impl McpServers {
         self.ways.lock().remove(launch)
     }
 
+    /// Who looks after a server that is in use. All its processes offer the same, so any will do.
+    fn reader(&self, id: &ProviderId) -> Option<CatalogRefresh> {
+        let readers = self.readers.lock();
+        readers.values().find(|(of, _)| of == id).map(|(_, reader)| reader.clone())
+    }
+
     /// What lets the core in at a server elsewhere: a token that its owner set by hand, or a login.
     fn rights(
         self: &Arc<Self>,
@@ -208,15 +214,11 @@ impl HostedKind for McpServers {
     }
 
     fn refresh(self: Arc<Self>, id: ProviderId) -> BoxFuture<'static, Result<bool, Fault>> {
-        let of_server =
-            |(of, reader): &(ProviderId, CatalogRefresh)| (*of == id).then(|| reader.clone());
-        let readers: Vec<_> = self.readers.lock().values().filter_map(of_server).collect();
         Box::pin(async move {
-            let Some(reader) = readers.first() else {
+            let Some(reader) = self.reader(&id) else {
                 self.looks.lock().insert(id);
                 return Ok(false);
             };
-            // All its processes offer the same.
             reader.read_again().await;
             Ok(true)
         })

@@ -170,7 +170,7 @@ async fn complete(context: &AskContext, new: NewRun) -> Result<std::sync::Arc<Ru
     let key = accepted.run.key.clone();
     context.servers.host.tasks().spawn("following a child", async move {
         let ended = async {
-            let mut follow = handle.runs().follow(caller, &key, stop).await?;
+            let mut follow = handle.run_events().follow(caller, &key, stop).await?;
             loop {
                 if let FollowEvent::Ended(run) = follow.next().await? {
                     return Ok::<_, Fault>(run);

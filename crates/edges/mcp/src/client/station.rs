@@ -18,10 +18,10 @@ use tokio::time::Instant;
 use wharf_engine::Attempt;
 use wharf_hosting::{
     Assignment, ConnectionEnd, ConnectionGuard, Inbox, InboxCommand, OpenAttempts, Process,
-    ProcessPhase,
+    ProcessPhase, with_last_error,
 };
-use wharf_ports::launcher::{Launched, LogSource};
-use wharf_vocab::{Backoff, Code, Executed, Fault, shown};
+use wharf_ports::launcher::Launched;
+use wharf_vocab::{Backoff, Code, Executed, Fault};
 
 use super::attempt::{AskAnswers, AttemptWork};
 use super::cancel::{StopOrder, StopSignal};
@@ -31,8 +31,8 @@ use super::{McpServers, catalog, era};
 
 /// Attempts that a server works on at once.
 pub(crate) const CALLS_MAX: usize = 64;
-/// Readings of the catalog that may be asked for at once.
-const REFRESHES_MAX: usize = 64;
+/// Orders that may wait for a station.
+const ORDERS_MAX: usize = 64;
 /// How long changes of the catalog are waited for to come together.
 const REFRESH_SOON: Duration = Duration::from_millis(200);
 /// When a catalog is read again that could not be read.
@@ -44,10 +44,6 @@ const DIAL_PAUSE: Duration = Duration::from_millis(500);
 const DIAL_PAUSE_MAX: Duration = Duration::from_secs(60);
 /// How long the connection of a process that has ended may take to end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Lines of a log that are looked through for the last word of a server.
-const LINES_LOOKED_AT: usize = 50;
-/// Enough of a line to recognise the trouble.
-const LINE_CHARS_MAX: usize = 300;
 
 /// One isolation unit of a server.
 pub(crate) struct Station {
@@ -65,7 +61,7 @@ pub(crate) struct Station {
     /// Attempts under way.
     open: OpenAttempts<OpenAttempt>,
     refresh: CatalogRefresh,
-    refreshes: mpsc::Receiver<RefreshOrder>,
+    orders: mpsc::Receiver<StationOrder>,
 }
 
 /// An attempt under way, as its station knows it.
@@ -74,20 +70,35 @@ struct OpenAttempt {
     answers: Arc<AskAnswers>,
 }
 
-/// Told once the catalog was read.
-type RefreshOrder = oneshot::Sender<()>;
+/// What a station is asked for; whoever asked is told once it was done.
+enum StationOrder {
+    /// Reads what the server offers; one that is away is dialed for it.
+    Read(oneshot::Sender<()>),
+    /// Dials a server that is away, without waiting for the end of a pause.
+    Dial { _done: oneshot::Sender<()> },
+}
 
-/// Asks a station to read what its server offers.
+/// Asks a station to read what its server offers, or to dial it.
 #[derive(Clone)]
-pub(crate) struct CatalogRefresh(mpsc::Sender<RefreshOrder>);
+pub(crate) struct CatalogRefresh(mpsc::Sender<StationOrder>);
 
 impl CatalogRefresh {
     /// Waits until what the server offers was read again, if it can be.
     pub(crate) async fn read_again(&self) {
         let (done, read) = oneshot::channel();
-        if self.0.send(done).await.is_ok() {
-            // A station that ends reads nothing any more.
-            let _ = read.await;
+        self.order(StationOrder::Read(done), read).await;
+    }
+
+    /// Waits until a server that is away was dialed again, with or without luck.
+    pub(crate) async fn dial_again(&self) {
+        let (_done, dialed) = oneshot::channel();
+        self.order(StationOrder::Dial { _done }, dialed).await;
+    }
+
+    async fn order(&self, order: StationOrder, done: oneshot::Receiver<()>) {
+        if self.0.send(order).await.is_ok() {
+            // A station that ends does nothing any more.
+            let _ = done.await;
         }
     }
 }
@@ -112,7 +123,7 @@ impl Station {
     }
 
     fn new(servers: Arc<McpServers>, process: Process) -> Self {
-        let (refresh, refreshes) = mpsc::channel(REFRESHES_MAX);
+        let (refresh, orders) = mpsc::channel(ORDERS_MAX);
         let refresh = CatalogRefresh(refresh);
         let reader = (process.agent.id.clone(), refresh.clone());
         servers.readers.lock().insert(process.launch.clone(), reader);
@@ -124,7 +135,7 @@ impl Station {
             good_for: catalog::READ_EVERY,
             open: OpenAttempts::default(),
             refresh,
-            refreshes,
+            orders,
             servers,
             process,
         }
@@ -198,12 +209,7 @@ impl Station {
     async fn unwell(&self, fault: &Fault) -> String {
         let why = fault.message.trim_end_matches('.').to_owned();
         let Some(launched) = &self.process.launched else { return why };
-        let lines = launched.tail(LINES_LOOKED_AT).await.unwrap_or_default();
-        let last = lines.iter().rev().find(|line| line.source == LogSource::Stderr);
-        match last.map(|line| line.text.trim()).filter(|line| !line.is_empty()) {
-            None => why,
-            Some(line) => format!("{why}; its last error was: {}", shown(line, LINE_CHARS_MAX)),
-        }
+        with_last_error(why, &**launched).await
     }
 
     fn calls_max(&self) -> usize {
@@ -279,7 +285,11 @@ impl Station {
                     refresh_at = refresh_at.min(Instant::now() + good_for);
                 }
                 () = tokio::time::sleep_until(refresh_at), if reading.is_none() => {}
-                Some(order) = self.refreshes.recv() => waiting.push(order),
+                Some(order) = self.orders.recv() => match order {
+                    StationOrder::Read(done) => waiting.push(done),
+                    // It is there.
+                    StationOrder::Dial { .. } => {}
+                },
                 command = inbox.recv() => {
                     if let Some(left) = self.obey(command).await {
                         return Some(left);
@@ -300,25 +310,22 @@ impl Station {
         None
     }
 
-    /// Tells attempts why a server elsewhere is not there, and dials it again after a pause.
+    /// Tells attempts why a server elsewhere is not there, and dials it again after a pause or
+    /// when it is asked for.
     async fn serve_away(&mut self, inbox: &mut Inbox, pause: Duration) -> Option<LeaveReason> {
         let until = Instant::now() + pause;
-        let mut logins = self.servers.logins.of(&self.process.agent.id).changes();
-        loop {
+        let _asked = loop {
             tokio::select! {
-                () = tokio::time::sleep_until(until) => break,
-                // Somebody logged in.
-                Ok(()) = logins.changed() => break,
+                () = tokio::time::sleep_until(until) => break None,
+                Some(order) = self.orders.recv() => break Some(order),
                 Some(()) = self.open.one_over() => {}
-                // There is nothing to be read.
-                Some(order) = self.refreshes.recv() => drop(order),
                 command = inbox.recv() => {
                     if let Some(left) = self.obey(command).await {
                         return Some(left);
                     }
                 }
             }
-        }
+        };
         if let Err(fault) = self.connect().await {
             self.away = Some(fault);
         }
@@ -421,7 +428,7 @@ impl CatalogRead {
         self.0.is_none()
     }
 
-    fn begin(station: &Station, upstream: &Upstream, waiting: Vec<RefreshOrder>) -> Self {
+    fn begin(station: &Station, upstream: &Upstream, waiting: Vec<oneshot::Sender<()>>) -> Self {
         let (tell, done) = oneshot::channel();
         let (servers, process) = (Arc::clone(&station.servers), station.process.clone());
         let upstream = upstream.clone();
@@ -434,9 +441,7 @@ impl CatalogRead {
                     REFRESH_AGAIN
                 }
             };
-            for order in waiting {
-                let _ = order.send(());
-            }
+            drop(waiting);
             let _ = tell.send(good_for);
         });
         Self(Some(done))

@@ -17,7 +17,7 @@ use wharf_vocab::limits::REASON_BYTES_MAX;
 use wharf_vocab::{
     Code, Digest, Durability, Fault, Micro, Mode, Object, RunId, RunKey, ToolId, json,
 };
-use wharf_web::trace::SentTrace;
+use wharf_web::params::SentTrace;
 use wharf_wire::mcp_v1::{
     McpCallResult, McpContent, McpEra, McpId, McpMeta, McpOpen, McpRevision, McpToolCall, key,
 };
@@ -113,7 +113,7 @@ async fn run(
     let made = match cx.session {
         Some(session) => of_session(&cx, &session, &at.id, &terms.digest, new).await,
         None if terms.detach || cx.door.detach => {
-            let created = cx.shared.handle.runs().create_and_watch(&cx.caller, new).await;
+            let created = cx.shared.handle.run_events().create_and_watch(&cx.caller, new).await;
             created.map(|(accepted, watch)| (accepted, watch, None))
         }
         None => bound(&cx, new).await.map(|(accepted, watch)| (accepted, watch, None)),
@@ -187,7 +187,7 @@ async fn bound(cx: &McpContext, new: NewRun) -> Result<(AcceptedRun, Watch), Fau
     let (tell, told) = oneshot::channel();
     let (shared, caller) = (Arc::clone(&cx.shared), cx.caller.clone());
     cx.shared.tasks.spawn(async move {
-        let created = shared.handle.runs().create_and_watch(&caller, new).await;
+        let created = shared.handle.run_events().create_and_watch(&caller, new).await;
         let unheard = tell.send(created);
         if let Err(Ok((accepted, _))) = unheard {
             call_off(&shared.handle, &caller, &accepted.run.key, LEFT).await;
@@ -261,10 +261,10 @@ async fn of_session(
         new.run_id = Some(open.run().run);
     }
     let again = new.clone();
-    let (mut accepted, mut watch) = handle.runs().create_and_watch(&cx.caller, new).await?;
+    let (mut accepted, mut watch) = handle.run_events().create_and_watch(&cx.caller, new).await?;
     if !chosen && accepted.repeated && accepted.run.is_over() {
         let new = NewRun { run_id: Some(handle.runs().new_run_id()), ..again };
-        (accepted, watch) = handle.runs().create_and_watch(&cx.caller, new).await?;
+        (accepted, watch) = handle.run_events().create_and_watch(&cx.caller, new).await?;
     }
     open.is(&accepted.run.key);
     if open.canceled.is_cancelled() {

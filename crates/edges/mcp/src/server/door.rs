@@ -8,7 +8,7 @@ use serde_json::Number;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::Caller;
 use wharf_vocab::Object;
-use wharf_web::trace::SentTrace;
+use wharf_web::params::SentTrace;
 use wharf_wire::mcp_v1::{
     McpClientCapabilities, McpError, McpFilter, McpId, McpLog, McpLogLevel, McpNotification,
     McpOpen, McpRequest, McpRevision,

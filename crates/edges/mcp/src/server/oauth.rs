@@ -27,7 +27,7 @@ use wharf_web::answer::FaultResponse;
 use self::jwt::Claims;
 use self::keys::IssuerKeys;
 use super::shared::ServerShared;
-use crate::client::link::dial::UpstreamAddress;
+use crate::client::link::address::UpstreamAddress;
 
 /// Where the document about this resource stands.
 pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";

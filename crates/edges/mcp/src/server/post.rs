@@ -11,7 +11,7 @@ use wharf_protocol::mcp::{McpAnswer, McpCancel, McpDoor, McpServerEvent};
 use wharf_protocol::{Moment, Session as _};
 use wharf_vocab::{Code, Fault, Timestamp, Verb};
 use wharf_web::answer::refusal;
-use wharf_web::trace::SentTrace;
+use wharf_web::params::SentTrace;
 use wharf_wire::mcp_v1::limits::FROM_CLIENT_BYTES_MAX;
 use wharf_wire::mcp_v1::{
     McpEra, McpError, McpId, McpMessage, McpMeta, McpRevision, code, headers,

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use wharf_domain::Run;
 use wharf_engine::{Follow, FollowEvent, NewRun};
 use wharf_vocab::{Digest, Durability, Fault, Object, ProviderId, RunKey};
-use wharf_web::trace::SentTrace;
+use wharf_web::params::SentTrace;
 use wharf_wire::mcp_v1::{McpEra, McpError, code};
 
 use super::calls::mcp_terms;
@@ -55,8 +55,8 @@ pub(super) async fn read(cx: McpContext, wanted: Wanted, finish: Finish) -> McpR
     let begun = async {
         let run = begin(&cx, wanted).await?;
         let questions = OpenQuestions::of(&cx, &run, None);
-        let (runs, stop) = (cx.shared.handle.runs(), CancellationToken::new());
-        let follow = runs.follow(cx.caller.clone(), &run, stop).await?;
+        let (events, stop) = (cx.shared.handle.run_events(), CancellationToken::new());
+        let follow = events.follow(cx.caller.clone(), &run, stop).await?;
         Ok((run, questions, follow))
     };
     let begun: Result<_, McpRefusal> = Box::pin(begun).await;

@@ -17,9 +17,9 @@ use wharf_domain::Caller;
 use wharf_protocol::mcp::{McpDoor, McpServerConfig, McpServerSession};
 use wharf_vocab::{Code, Fault, Verb};
 use wharf_web::answer::FaultResponse;
+use wharf_web::params::SentTrace;
 use wharf_web::params::{Params, Segments};
 use wharf_web::token;
-use wharf_web::trace::SentTrace;
 use wharf_wire::mcp_v1::{McpEra, McpError, McpId, McpMessage, McpRevision, code, headers, key};
 
 use super::door::McpContext;

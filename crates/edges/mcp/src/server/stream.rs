@@ -36,10 +36,10 @@ const RETRY_MS: u32 = 1_000;
 /// Goes on with a stream behind the place where a legacy client lost it.
 pub(crate) async fn resume(cx: McpContext, place: EventPlace) -> Result<McpReply, McpRefusal> {
     let EventPlace { run, number, request, stream, said } = place;
-    let runs = cx.shared.handle.runs();
+    let (runs, events) = (cx.shared.handle.runs(), cx.shared.handle.run_events());
     let watched = async {
         let known = runs.get(&run).await?;
-        Ok((known, runs.watch(&run, Seq(number)).await?))
+        Ok((known, events.watch(&run, Seq(number)).await?))
     };
     let (known, watch) =
         watched.await.map_err(|fault: Fault| match fault.is(Code::RunNotFound) {
@@ -63,8 +63,8 @@ pub(crate) async fn follow(
     after: u64,
     of: StreamOf,
 ) -> McpReply {
-    let runs = cx.shared.handle.runs();
-    let watched = async { Ok((runs.get(&run).await?, runs.watch(&run, Seq(after)).await?)) };
+    let (runs, events) = (cx.shared.handle.runs(), cx.shared.handle.run_events());
+    let watched = async { Ok((runs.get(&run).await?, events.watch(&run, Seq(after)).await?)) };
     let watched: Result<_, Fault> = watched.await;
     match watched {
         Ok((known, watch)) => {
@@ -84,8 +84,8 @@ pub(super) async fn join(
     run: &RunKey,
     terms: CallTerms,
 ) -> McpReply {
-    let runs = cx.shared.handle.runs();
-    let watched = async { Ok((runs.get(run).await?, runs.watch(run, Seq(0)).await?)) };
+    let (runs, events) = (cx.shared.handle.runs(), cx.shared.handle.run_events());
+    let watched = async { Ok((runs.get(run).await?, events.watch(run, Seq(0)).await?)) };
     let watched: Result<_, Fault> = watched.await;
     match watched {
         Ok((known, watch)) => {
@@ -104,9 +104,9 @@ pub(super) async fn rejoin(
     run: &RunKey,
     terms: CallTerms,
 ) -> McpReply {
-    let runs = cx.shared.handle.runs();
+    let (runs, events) = (cx.shared.handle.runs(), cx.shared.handle.run_events());
     let watched = async {
-        let mut watch = runs.watch(run, Seq(0)).await?;
+        let mut watch = events.watch(run, Seq(0)).await?;
         let mut last = None;
         while let Some(record) = watch.next_known().await {
             let record = record?;

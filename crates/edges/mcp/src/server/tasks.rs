@@ -118,7 +118,7 @@ async fn page(cx: &McpContext, cursor: Option<&str>) -> Result<McpTasksPage, Mcp
         ..RunQuery::default()
     };
     let runs = &cx.shared.handle.runs();
-    let found = runs.list(query).await?;
+    let found = cx.shared.handle.run_lists().list(query).await?;
     let mut more = found.next.is_some();
     let (mut tasks, mut last) = (Vec::new(), None);
     for (summary, place) in found.runs.iter().zip(&found.places) {

@@ -153,7 +153,10 @@ fn page(cx: &McpContext, cursor: Option<&str>) -> Result<ToolPage, Fault> {
 /// Whether a tool can be called now, or soon.
 fn is_usable(tool: &CatalogTool) -> bool {
     tool.quarantine.is_none()
-        && matches!(tool.availability, Availability::Up | Availability::Coming)
+        && matches!(
+            tool.availability,
+            Availability::Up | Availability::Coming | Availability::Away { .. }
+        )
 }
 
 /// Whether a tool is there for this caller at this door.

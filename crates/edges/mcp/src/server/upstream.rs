@@ -14,7 +14,7 @@ use wharf_domain::{Availability, Outcome, Run};
 use wharf_engine::{CatalogTool, NewRun};
 use wharf_vocab::{Code, Durability, Fault, Object, ProviderId, Verb};
 use wharf_web::cursor::CursorList;
-use wharf_web::trace::SentTrace;
+use wharf_web::params::SentTrace;
 use wharf_wire::mcp_v1::{
     McpCursor, McpEra, McpError, McpOpen, McpPrompt, McpPromptGet, McpPromptsPage, McpResourceRead,
     McpTemplate, code,
@@ -61,7 +61,10 @@ pub(super) fn may_use(cx: &McpContext, provider: &ProviderId, tool: HiddenTool) 
 
 fn is_usable(tool: &CatalogTool) -> bool {
     tool.quarantine.is_none()
-        && matches!(tool.availability, Availability::Up | Availability::Coming)
+        && matches!(
+            tool.availability,
+            Availability::Up | Availability::Coming | Availability::Away { .. }
+        )
 }
 
 /// Servers with a hidden tool that this client may use, in the order of their ids.

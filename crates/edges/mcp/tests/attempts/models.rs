@@ -66,7 +66,7 @@ async fn m067_the_cores_own_model_is_a_child_run_and_its_cost_counts() {
         assert_eq!((&told["model"], &told["stopReason"]), (&json!("test"), &json!("endTurn")));
         let tool = Some(ToolId::new("wharf/sample").expect("valid"));
         let query = RunQuery { tool, limit: 10, ..RunQuery::default() };
-        let children = stage.handle.runs().list(query).await.expect("listed").runs;
+        let children = stage.handle.run_lists().list(query).await.expect("listed").runs;
         let [child] = &children[..] else { panic!("{children:?}") };
         assert_eq!((child.parent.as_ref(), child.cost_micro), (Some(&run.key), 7));
     }

@@ -170,7 +170,7 @@ pub(crate) async fn fault(stage: &Stage, run: &Run) -> Fault {
 /// All that a run has told of itself, once it is over.
 pub(crate) async fn progress(stage: &Stage, run: &Run) -> Vec<Progress> {
     stage.end_of(run).await;
-    let mut watch = stage.handle.runs().watch(&run.key, Seq(0)).await.expect("known");
+    let mut watch = stage.handle.run_events().watch(&run.key, Seq(0)).await.expect("known");
     let mut told = Vec::new();
     while let Some(record) = watch.next().await {
         if let HistoryItem::Progress(piece) = record.expect("readable").item {

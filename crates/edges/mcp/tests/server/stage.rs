@@ -134,7 +134,7 @@ impl Stage {
     /// Every run there is, newest first.
     pub(crate) async fn runs(&self) -> Vec<Arc<Run>> {
         let query = RunQuery { limit: 200, ..RunQuery::default() };
-        let page = self.handle.runs().list(query).await.expect("runs");
+        let page = self.handle.run_lists().list(query).await.expect("runs");
         let mut runs = Vec::new();
         for summary in page.runs {
             runs.push(self.handle.runs().get(&summary.key).await.expect("a run"));

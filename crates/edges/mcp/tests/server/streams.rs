@@ -224,7 +224,8 @@ async fn m025_an_event_that_there_is_not_is_an_error_and_never_an_empty_stream()
         stranger.get(Some(&id)).await.refused(400, -32602).await;
         // Nor does that of a run that is gone.
         for run in stage.runs().await {
-            let purged = stage.handle.runs().purge(&wharf_domain::Caller::owner(), &run.key).await;
+            let purged =
+                stage.handle.purges().purge(&wharf_domain::Caller::owner(), &run.key).await;
             purged.expect("purged");
         }
         client.get(Some(&id)).await.refused(400, -32602).await;

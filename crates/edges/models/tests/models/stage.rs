@@ -136,7 +136,7 @@ impl Stage {
     }
 
     pub(crate) async fn events(&self, key: &RunKey) -> Vec<RunRecord> {
-        let mut watch = self.handle.runs().watch(key, Seq(0)).await.expect("known");
+        let mut watch = self.handle.run_events().watch(key, Seq(0)).await.expect("known");
         let mut events = Vec::new();
         while let Some(event) = watch.next().await {
             events.push(event.expect("readable"));

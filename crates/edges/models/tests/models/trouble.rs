@@ -189,7 +189,8 @@ async fn cancel_closes_the_connection_and_what_came_is_paid_for() {
     let script = vec![stream_head(), chunks(&[delta("12345678")]), Step::AwaitEnd];
     let (server, stage) = stage(vec![script]).await;
     let run = stage.start(new(json!({"prompt": "12345678"}))).await.expect("accepted");
-    let mut watch = stage.handle.runs().watch(&run.key, wharf_vocab::Seq(0)).await.expect("known");
+    let mut watch =
+        stage.handle.run_events().watch(&run.key, wharf_vocab::Seq(0)).await.expect("known");
     let streamed = async {
         while let Some(event) = watch.next().await {
             let item = event.expect("readable").item;

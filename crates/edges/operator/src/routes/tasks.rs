@@ -10,7 +10,7 @@ use axum::{Extension, Json};
 use bytes::Bytes;
 use wharf_domain::{Caller, Outcome, Run};
 use wharf_vocab::{Code, Fault, RunStatus};
-use wharf_web::trace::SentTrace;
+use wharf_web::params::SentTrace;
 use wharf_wire::operator_v1::{NewTask, TaskStarted};
 
 use super::{Answer, caller, read_any, unprocessable};

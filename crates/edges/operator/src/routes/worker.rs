@@ -17,7 +17,7 @@ use wharf_domain::{Audience, Level, Progress, Resolution, Run};
 use wharf_engine::NewRun;
 use wharf_vocab::limits::FILE_BYTES_MAX;
 use wharf_vocab::{AskKind, Code, Executed, Fault, Object, RunStatus, ToolId};
-use wharf_web::trace::SentTrace;
+use wharf_web::params::SentTrace;
 use wharf_wire::operator_v1::{WorkerDegradation, WorkerProgress, WorkerPrompt, WorkerResult};
 
 use super::call::{WorkerCall, arriving};

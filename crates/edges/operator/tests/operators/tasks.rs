@@ -2,6 +2,8 @@
 
 use crate::stage::{Stage, eventually, word};
 use serde_json::{Value, json};
+use wharf_domain::Caller;
+use wharf_engine::NewFlow;
 
 #[tokio::test]
 async fn o028_a_task_is_answered_with_its_result() {
@@ -314,4 +316,49 @@ async fn o019_a_handle_alone_leads_to_its_task_also_after_a_restart() {
     assert_eq!((&same["task_id"], &same["attempt"]), (&spawn["task_id"], &json!(1)));
     assert_eq!(stage.worker(&handle, "POST /v1/worker/submit", "done").await.status, 204);
     assert_eq!(stage.until(&run, "succeeded").await["outputs"]["value"], "done");
+}
+
+/// A document that gives back what it was given.
+fn document(text: &str) -> Value {
+    json!({ "name": "shout", "description": "Gives back what it was given.",
+        "steps": [{ "id": "say", "call": { "tool": "wharf/echo",
+            "inputs": { "text": text } } }],
+        "output": { "said": "${steps.say.outputs.text}" } })
+}
+
+#[tokio::test]
+async fn o029_a_task_is_a_flow_by_its_name_or_by_its_document() {
+    let stage = Stage::start().await;
+    let flows = stage.handle.flows();
+    let new = NewFlow { document: document("Hello ${inputs.who}"), pin: false };
+    flows.add(&Caller::owner(), new).await.expect("added");
+    for blueprint in [
+        json!("shout"),
+        json!("flow/shout"),
+        json!("flow/shout@1"),
+        json!({ "kind": "id", "id": "shout" }),
+    ] {
+        let task = json!({ "blueprint": blueprint, "input": { "who": "Ada" } });
+        let answer = stage.call("POST /v1/tasks", &task).await;
+        assert_eq!(answer.status, 200, "{blueprint} {answer:?}");
+        assert_eq!(answer.body["result"]["said"], "Hello Ada", "{blueprint}");
+    }
+    let task = json!({ "blueprint": document("Bye ${inputs.who}"), "input": { "who": "Ada" } });
+    let answer = stage.call("POST /v1/tasks", &task).await;
+    assert_eq!((answer.status, &answer.body["result"]["said"]), (200, &json!("Bye Ada")));
+    assert_eq!(flows.list().len(), 1, "a document that comes with a task is not listed");
+    let tools = stage.call("GET /v1/tools?limit=100", &Value::Null).await;
+    assert!(tools.text.contains("flow/shout@1") && !tools.text.contains("inline-"), "{tools:?}");
+}
+
+#[tokio::test]
+async fn o029_a_document_that_is_not_right_is_refused_with_its_places() {
+    let stage = Stage::start().await;
+    let wrong = document("${steps.nobody.outputs}");
+    let answer = stage.call("POST /v1/tasks", &json!({ "blueprint": wrong })).await;
+    assert_eq!(answer.refused(), (422, "flow.invalid"));
+    let findings = &answer.body["error"]["details"]["findings"];
+    assert_eq!(findings[0]["place"], "steps[0].inputs.text", "{answer:?}");
+    let unknown = stage.call("POST /v1/tasks", &json!({ "blueprint": "nothing" })).await;
+    assert_eq!(unknown.refused(), (404, "tool.not_found"));
 }

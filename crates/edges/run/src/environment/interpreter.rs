@@ -138,7 +138,7 @@ fn path_of(asked: Option<&str>, folder: &Path, search: &[PathBuf]) -> Result<Pat
 
 /// A program on the search path. Scripts that choose another program, as version managers have
 /// them, are passed over: they would choose anew at each start.
-fn looked_up(name: &str, search: &[PathBuf]) -> Result<PathBuf, String> {
+pub(super) fn looked_up(name: &str, search: &[PathBuf]) -> Result<PathBuf, String> {
     let candidates = search.iter().map(|folder| folder.join(name)).filter(|path| path.is_file());
     let (programs, scripts): (Vec<_>, Vec<_>) = candidates.partition(|path| is_program(path));
     match (programs.into_iter().next(), scripts.first()) {

@@ -163,7 +163,7 @@ impl Stage {
 
     /// All that a run wrote, as the journal has it.
     pub(crate) async fn progress_of(&self, key: &RunKey) -> Vec<Progress> {
-        let mut watch = self.handle.runs().watch(key, Seq(0)).await.expect("known");
+        let mut watch = self.handle.run_events().watch(key, Seq(0)).await.expect("known");
         let mut pieces = Vec::new();
         while let Some(event) = watch.next().await {
             pieces.extend(piece_of(event.expect("readable")));
@@ -173,7 +173,7 @@ impl Stage {
 
     /// Waits until the journal has a piece like this.
     pub(crate) async fn until_written(&self, key: &RunKey, wanted: impl Fn(&Progress) -> bool) {
-        let mut watch = self.handle.runs().watch(key, Seq(0)).await.expect("known");
+        let mut watch = self.handle.run_events().watch(key, Seq(0)).await.expect("known");
         let found = async {
             while let Some(event) = watch.next().await {
                 if piece_of(event.expect("readable")).is_some_and(|piece| wanted(&piece)) {

@@ -11,7 +11,7 @@ use wharf_engine::{EngineOptions, Handle, NewRun, TraceOptions};
 use wharf_journal::audit::AuditKey;
 use wharf_memory::{MemoryState, MemoryStore};
 use wharf_ports::{Clock, Store, SystemClock};
-use wharf_telemetry::{Endpoint, ExportTask, Recorder, TelemetryOptions};
+use wharf_telemetry::{CollectorEndpoint, ExportTask, Recorder, TelemetryOptions};
 use wharf_vocab::{Code, Fault, NodeId, Object, ToolId, WorldId};
 
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -27,7 +27,7 @@ pub(crate) struct Stage {
 
 pub(crate) fn options(url: &str, ratio: f64) -> TelemetryOptions {
     TelemetryOptions {
-        endpoint: Endpoint::of_collector(url).expect("an address"),
+        endpoint: CollectorEndpoint::of_collector(url).expect("an address"),
         service_name: "dock".to_owned(),
         resource: vec![("deployment.environment".to_owned(), "test".to_owned())],
         sampling: Sampling::of_ratio(ratio).expect("a ratio"),

@@ -123,7 +123,8 @@ async fn k019_a_handler_tells_something_and_it_stands_in_the_runs_log() {
         world: wharf_vocab::WorldId::new("default").expect("valid"),
         run: wharf_vocab::RunId::new(&run).expect("valid"),
     };
-    let mut watch = stage.handle.runs().watch(&key, wharf_vocab::Seq(0)).await.expect("there");
+    let mut watch =
+        stage.handle.run_events().watch(&key, wharf_vocab::Seq(0)).await.expect("there");
     let mut log = Vec::new();
     while let Some(event) = watch.next().await {
         if let wharf_engine::HistoryItem::Progress(piece) = event.expect("read").item {

@@ -58,18 +58,21 @@ async fn k026_a_run_waits_for_its_operative_and_then_no_more() {
     let stage = Stage::with(|options| options.away = Duration::from_millis(500)).await;
     let page = stage.operative("browser", acting("a")).await;
     drop(page);
-    stage.tool("browser/a", "starting").await;
+    let tool = stage.away("browser/a").await;
+    assert_eq!(tool["state_reason"], "nobody is connected as browser; runs wait 500ms for it");
+    let known = stage.call("GET /v1/providers/browser", &Value::Null).await.body;
+    assert_eq!((&known["state"], &known["reason"]), (&json!("stopped"), &tool["state_reason"]));
     let run = stage.run("browser/a", json!({})).await;
     let mut page = stage.operative("browser", acting("a")).await;
     let (id, _) = page.request().await;
     page.accept(&id, json!({})).await;
     stage.until(&run, "succeeded").await;
     drop(page);
-    stage.tool("browser/a", "starting").await;
+    stage.away("browser/a").await;
     let waiting = stage.run("browser/a", json!({})).await;
     let failed = stage.until(&waiting, "failed").await;
     assert_eq!(failed["error"]["code"], "tool.unavailable");
-    let tool = stage.tool("browser/a", "unavailable").await;
+    let tool = stage.given_up("browser/a").await;
     assert_eq!(tool["state_reason"], "nobody is connected as browser");
     // One who is connected but has nothing to offer helps nobody.
     let silent = stage.connect("role=operative&provider=browser", OWNER, "").await;
@@ -84,11 +87,11 @@ async fn k032_a_run_that_waited_goes_on_after_a_restart_of_the_core() {
     let stage = Stage::start().await;
     let page = stage.operative("browser", acting("a")).await;
     drop(page);
-    stage.tool("browser/a", "starting").await;
+    stage.away("browser/a").await;
     let run = stage.run("browser/a", json!({"n": 7})).await;
     let stage = stage.killed().await;
     // The catalog knows the tool although nobody is connected yet.
-    stage.tool("browser/a", "starting").await;
+    stage.away("browser/a").await;
     let mut page = stage.operative("browser", acting("a")).await;
     let (id, request) = page.request().await;
     assert_eq!(request["payload"], json!({"n": 7}));
@@ -140,7 +143,7 @@ async fn k026_a_silent_peer_is_let_go() {
     .await;
     // A peer that reads answers pings by itself; this one does not read.
     let deaf = stage.operative("browser", acting("a")).await;
-    stage.tool("browser/a", "starting").await;
+    stage.away("browser/a").await;
     drop(deaf);
 }
 

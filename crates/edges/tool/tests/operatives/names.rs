@@ -182,7 +182,7 @@ async fn k032_a_revoked_token_ends_its_connection_and_serves_no_more() {
     let revoked = stage.call(&format!("DELETE /v1/tokens/{id}"), &Value::Null).await;
     assert!(revoked.status < 300, "{revoked:?}");
     assert_eq!(peer.closed().await.0, 1008);
-    let tool = stage.tool("browser/a", "unavailable").await;
+    let tool = stage.given_up("browser/a").await;
     assert_eq!(tool["state_reason"], "nobody is connected as browser");
     let answer = stage.connect("role=operative&provider=browser", &token, "").await;
     assert_eq!(answer.expect_err("revoked").refused(), (401, "auth.invalid"));

@@ -233,7 +233,7 @@ async fn k032_tools_that_are_offered_no_more_are_not_asked_for() {
     page.accept(&call, json!({"n": 1})).await;
     assert_eq!(stage.until(&under_way, "succeeded").await["outputs"], json!({"n": 1}));
     drop(page);
-    stage.tool("browser/b", "starting").await;
+    stage.away("browser/b").await;
     let waiting = stage.run("browser/b", json!({})).await;
     let mut page = stage.operative("browser", acting("c")).await;
     let failed = stage.until(&waiting, "failed").await;

@@ -223,6 +223,26 @@ impl Stage {
         .await
     }
 
+    /// Waits until a tool is away: nobody serves it, and runs wait for somebody.
+    pub(crate) async fn away(&self, tool: &str) -> Value {
+        eventually(async || {
+            let it = self.call(&format!("GET /v1/tools/{tool}"), &Value::Null).await.body;
+            let waits = it["state_reason"].as_str().is_some_and(|why| why.contains("runs wait"));
+            (it["state"] == "unavailable" && waits).then_some(it)
+        })
+        .await
+    }
+
+    /// Waits until runs wait no more for somebody to serve a tool.
+    pub(crate) async fn given_up(&self, tool: &str) -> Value {
+        eventually(async || {
+            let it = self.call(&format!("GET /v1/tools/{tool}"), &Value::Null).await.body;
+            let waits = it["state_reason"].as_str().is_none_or(|why| why.contains("runs wait"));
+            (it["state"] == "unavailable" && !waits).then_some(it)
+        })
+        .await
+    }
+
     /// All runs of a tool, newest first.
     pub(crate) async fn runs_of(&self, tool: &str) -> Vec<Value> {
         let answer = self.call(&format!("GET /v1/runs?tool={tool}"), &Value::Null).await;

@@ -9,8 +9,8 @@ use wharf_vocab::{
     Code, Fault, Micro, Mode, Object, RunId, RunKey, Seq, StreamId, Timestamp, WorldId,
 };
 
-use super::RunCalls;
 use super::request::NewRun;
+use super::{RunCalls, RunEventCalls};
 
 /// What is to be different when something is run again; what is absent stays as it was.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -108,7 +108,9 @@ impl RunCalls<'_> {
             )
         })
     }
+}
 
+impl RunEventCalls<'_> {
     /// The attempts of a run, oldest first. One that its provider had no room for counts as never
     /// begun.
     pub async fn attempts(self, run: &Run) -> Result<Vec<AttemptSpan>, Fault> {

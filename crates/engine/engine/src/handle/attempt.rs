@@ -243,13 +243,7 @@ impl AttemptRef {
     /// Starts a child run in the same world, under the same account or one below it. It needs a
     /// caller made by [`AttemptRef::caller`], and the attempt must still be under way.
     pub async fn invoke(&self, caller: &Caller, new: NewRun) -> Result<AcceptedRun, Fault> {
-        let parent = self.dispatch.run.clone();
-        let mut new = NewRun { world: parent.world.clone(), parent: Some(parent), ..new };
-        // An address that is handed on stands for its file again, so that it can be traced.
-        new.handed_on = self.work.handed_on(&self.dispatch.spec, &new.inputs);
-        let given = self.work.given();
-        given.object(&mut new.inputs);
-        given.object(&mut new.outputs);
+        let new = self.as_child(new);
         if let Err(fault) = self.check_active().await {
             self.handle.runs().audit_refusal(caller, &new.tool, &new.world, &fault);
             return Err(fault);
@@ -257,7 +251,19 @@ impl AttemptRef {
         self.handle.runs().create(caller, new).await
     }
 
-    async fn check_active(&self) -> Result<(), Fault> {
+    /// A request as one of the attempt's own.
+    pub(super) fn as_child(&self, new: NewRun) -> NewRun {
+        let parent = self.dispatch.run.clone();
+        let mut new = NewRun { world: parent.world.clone(), parent: Some(parent), ..new };
+        // An address that is handed on stands for its file again, so that it can be traced.
+        new.handed_on = self.work.handed_on(&self.dispatch.spec, &new.inputs);
+        let given = self.work.given();
+        given.object(&mut new.inputs);
+        given.object(&mut new.outputs);
+        new
+    }
+
+    pub(super) async fn check_active(&self) -> Result<(), Fault> {
         let run = self.handle.runs().get(&self.dispatch.run).await?;
         let active = run.active.as_ref().map(|attempt| &attempt.id);
         if active == Some(&self.dispatch.attempt_id) {
@@ -347,7 +353,7 @@ impl AttemptRef {
         let key = &self.dispatch().run;
         let (mut pieces, mut last, mut ours) = (Vec::new(), Seq(0), false);
         loop {
-            let records = self.handle().runs().history(key, last, PAGE_RECORDS).await?;
+            let records = self.handle().run_events().history(key, last, PAGE_RECORDS).await?;
             if records.is_empty() {
                 return Ok(pieces);
             }

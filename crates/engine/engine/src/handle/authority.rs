@@ -22,7 +22,7 @@ impl TrustCalls<'_> {
             return Err(Fault::new(Code::PermissionDenied, message));
         }
         if let Some(session) = &caller.console {
-            self.check_console(session)?;
+            self.0.console_sessions().check_console(session)?;
         }
         let chain = caller.links.iter().chain(&caller.root).chain([&caller.grant]);
         match self.0.inner.records.grants.revoked(chain) {

@@ -146,19 +146,23 @@ impl FileCalls<'_> {
         let goes = |file: &FileRecord| {
             free.binary_search(&place(file)).is_ok() && !used.has(&file.artifact.path)
         };
-        let (gone, kept): (Vec<_>, Vec<_>) = files.into_iter().partition(goes);
+        let (mut gone, kept): (Vec<_>, Vec<_>) = files.into_iter().partition(goes);
         collected.in_use += kept.len() as u64;
+        while !*dry && !gone.is_empty() {
+            let record = AuditRecord::new(AuditEvent::ARTIFACT_REMOVED, &caller.grant, world)
+                .fact("files", gone.len() as u64)
+                .fact("reason", "retention");
+            match self.remove_all(world, &gone, record).await {
+                Ok(()) => break,
+                Err(fault) if leave_out(&fault, &mut gone) => collected.in_use += 1,
+                Err(fault) => return Err(fault),
+            }
+        }
         collected.files += gone.len() as u64;
         for file in &gone {
             collected.bytes = collected.bytes.saturating_add(file.artifact.bytes);
         }
-        if *dry || gone.is_empty() {
-            return Ok(());
-        }
-        let record = AuditRecord::new(AuditEvent::ARTIFACT_REMOVED, &caller.grant, world)
-            .fact("files", gone.len() as u64)
-            .fact("reason", "retention");
-        self.remove_all(world, gone, record).await
+        Ok(())
     }
 
     /// Removes the local files of a run, if no run under way reads one of them.
@@ -182,25 +186,26 @@ impl FileCalls<'_> {
             let record = AuditRecord::new(AuditEvent::ARTIFACT_REMOVED, &caller.grant, world)
                 .fact("files", files.len() as u64)
                 .fact("reason", "run.purged");
-            self.remove_all(world, files, record).await?;
+            self.remove_all(world, &files, record).await?;
         }
         let prefix = format!("{world}/@{}/", run.run);
         storage::delete_all(&*objects, &prefix).await?;
         Ok(())
     }
 
-    /// Removes files: first what is known of them, then what they hold.
+    /// Removes files: first what is known of them, then what they hold. If a run reads one of them,
+    /// nothing is removed.
     pub(super) async fn remove_all(
         self,
         world: &WorldId,
-        files: Vec<FileRecord>,
+        files: &[FileRecord],
         record: AuditRecord,
     ) -> Result<(), Fault> {
-        let paths: Vec<WorldPath> = files.into_iter().map(|file| file.artifact.path).collect();
+        let paths = || files.iter().map(|file| &file.artifact.path);
         let op = |path: &WorldPath| ArtifactOp::Remove { world: world.clone(), path: path.clone() };
-        self.index(world, paths.iter().map(op).collect(), record).await?;
+        self.index(world, paths().map(op).collect(), record).await?;
         let objects = self.0.objects()?;
-        for path in paths {
+        for path in paths() {
             objects.delete(path.key(world)).await?;
         }
         Ok(())
@@ -308,6 +313,15 @@ impl FileCalls<'_> {
             Err(fault) => Err(fault),
         }
     }
+}
+
+/// Leaves out the file that a run has begun to read meanwhile, if that is what is wrong.
+fn leave_out(fault: &Fault, files: &mut Vec<FileRecord>) -> bool {
+    let used = fault.details.get("path").and_then(|path| path.as_str());
+    let Some(used) = used.filter(|_| fault.is(Code::ArtifactInUse)) else { return false };
+    let before = files.len();
+    files.retain(|file| file.artifact.path.as_str() != used);
+    files.len() < before
 }
 
 /// What is known of an object.

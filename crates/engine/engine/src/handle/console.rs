@@ -6,12 +6,12 @@ use wharf_domain::{Caller, Grant, GrantInput};
 use wharf_vocab::limits::{CONSOLE_SESSIONS_MAX, GRANT_CONSOLE_SESSIONS_MAX};
 use wharf_vocab::{Code, Digest, Fault, GrantId, Timestamp};
 
-use super::TrustCalls;
+use super::ConsoleSessionCalls;
 
 /// Browsers that are signed in with tokens that are nobody's own and were narrowed from one.
 const ROOT_SESSIONS_MAX: usize = 4 * GRANT_CONSOLE_SESSIONS_MAX;
 
-impl TrustCalls<'_> {
+impl ConsoleSessionCalls<'_> {
     /// Signs a browser in for the bearer of a token, who must be known by it still. Of many
     /// sessions of one token the one that was not used for the longest time ends.
     pub async fn begin_console(
@@ -20,7 +20,7 @@ impl TrustCalls<'_> {
         halves: ConsoleHalves,
     ) -> Result<Grant, Fault> {
         console::check_begin(caller)?;
-        self.check_current(caller).map_err(|_| invalid())?;
+        self.0.trust().check_current(caller).map_err(|_| invalid())?;
         self.make_room(caller).await?;
         let id = GrantId::new(format!("c-{}", Uuid::now_v7().simple()))
             .map_err(|_| Fault::new(Code::CoreInternal, "The session could not be named."))?;
@@ -37,19 +37,19 @@ impl TrustCalls<'_> {
     ) -> Result<Caller, Fault> {
         let known = self.0.inner.records.grants.get(id).ok_or_else(invalid)?;
         let halves = known.console.as_ref().ok_or_else(invalid)?;
-        let keyring = self.keyring();
+        let keyring = self.0.trust().keyring();
         let sealed = halves.sealed_by == *owner || console::seals(&keyring, &halves.sealed_by);
         if !halves.are(cookie, key) || !sealed {
             return Err(invalid());
         }
         let caller = known.console_caller().ok_or_else(invalid)?;
-        self.check_current(&caller).map_err(|_| invalid())?;
+        self.0.trust().check_current(&caller).map_err(|_| invalid())?;
         Ok(caller)
     }
 
     /// A fingerprint of the key that sealed a token, if it is one of this core's.
     pub fn sealed_by(self, token: &str) -> Option<Digest> {
-        console::sealed_by(&self.keyring(), token)
+        console::sealed_by(&self.0.trust().keyring(), token)
     }
 
     /// A browser's session, if it is still good.

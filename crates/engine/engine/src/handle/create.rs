@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
+use wharf_domain::run::flow::{FlowSpec, STEP_PREFIX};
+use wharf_domain::scope::WorldPath;
 use wharf_domain::trace::TraceHeaders;
-use wharf_domain::{Caller, Gate, Patience, Run, RunSpec, World};
+use wharf_domain::{Audience, Caller, Gate, Patience, Run, RunSpec, World};
 use wharf_ports::{Claim, QuoteFor};
 use wharf_vocab::limits::{RUN_DEPTH_MAX, SEAT_DEADLINE_MS, TIMEOUT_DEFAULT_MS, TIMEOUT_MAX_MS};
 use wharf_vocab::{
-    AccountId, AskId, Code, Digest, Durability, Fault, Micro, Mode, RunKey, Verb, WorldId,
+    AccountId, AskId, Code, Digest, Durability, Fault, Micro, Mode, Retain, RunId, RunKey, Verb,
+    WorldId,
 };
 
 use super::request::{NewRun, RunSeats, check_request};
 use super::runs::{AcceptedRun, fresh_run_id};
-use super::scope::ResolvedRequest;
+use super::scope::{ResolvedRequest, key_of, missing};
 use super::{RunCalls, misfit, no_world, stopped};
 use crate::admission::{self, InputCheck};
 use crate::catalog::CatalogTool;
@@ -30,6 +33,7 @@ impl RunCalls<'_> {
         }
         self.0.trust().authorise(caller, Verb::Run, &new.world)?;
         caller.rights.check_tool(&new.tool)?;
+        check_name(&new)?;
         let run_id = new.run_id.clone().unwrap_or_else(fresh_run_id);
         let key = RunKey { world: new.world.clone(), run: run_id };
         let tool = self.0.providers().tool(&new.tool)?;
@@ -49,13 +53,17 @@ impl RunCalls<'_> {
             },
         };
         let (resolved, _reading) = claims;
+        let read = files_read(&new, &resolved);
         let spec = self.spec(caller, new, &tool, &key, resolved).await?;
-        let claim = spec.idempotency_key.as_ref().map(|name| Claim {
+        // All tries of a step have one key, and its id tells repeats.
+        let claimed = spec.idempotency_key.as_ref().filter(|_| spec.step.is_none());
+        let claim = claimed.map(|name| Claim {
             scope: claim_scope(&key, spec.parent.as_ref(), caller),
             key: name.clone(),
             value: ClaimValue::of(&spec, &key).to_string(),
         });
-        let parent = spec.parent.clone();
+        // Steps of a flow are counted by the flow.
+        let parent = spec.parent.clone().filter(|_| spec.step.is_none());
         let bytes = spec.weight();
         // Held until it is committed; then what stays of it is counted with the open runs.
         let _held = self.0.inner.held.take(self.0.inner.hub.holders(&key, &spec), bytes)?;
@@ -70,7 +78,7 @@ impl RunCalls<'_> {
         {
             self.0.inner.children.give_back(&parent);
         }
-        match reply? {
+        match reply.map_err(|fault| naming_the_key(fault, &read))? {
             Reply::Run { run, made } => Ok(AcceptedRun { run, repeated: !made }),
             Reply::Repeated(key) => self.repeated(caller, &key).await,
             Reply::Record(_) | Reply::Done => Err(misfit()),
@@ -120,15 +128,22 @@ impl RunCalls<'_> {
         let world =
             self.0.inner.records.worlds.here(&new.world).ok_or_else(|| no_world(&new.world))?;
         let parent = match &new.parent {
-            Some(parent) => Some(self.open_parent(parent, caller, &new.world).await?),
+            Some(parent) => Some(self.open_parent(parent, caller, &new).await?),
             None => None,
         };
-        let above = match (&parent, &caller.account) {
-            (Some(parent), _) => parent.spec.account.clone(),
-            (None, Some(account)) => account.clone(),
-            (None, None) => AccountId::of_world(&new.world),
+        let restarts = new.step.restarts.as_ref();
+        let above = match (restarts, &parent, &caller.account) {
+            // To begin anew gives no new money.
+            (Some(before), ..) => before.account.clone(),
+            (None, Some(parent), _) => parent.spec.account.clone(),
+            (None, None, Some(account)) => account.clone(),
+            (None, None, None) => AccountId::of_world(&new.world),
         };
-        let own = new.budget_micro.is_some();
+        let flow = self.flow_of(&new, tool)?;
+        let limits = flow.as_ref().filter(|_| restarts.is_none()).map(|it| it.document.limits);
+        let most = limits.and_then(|limits| limits.budget_micro);
+        let budget_micro = new.budget_micro.into_iter().chain(most).min();
+        let own = budget_micro.is_some();
         let is_limited =
             own || above != AccountId::of_world(&new.world) || world.settings.limit_micro.is_some();
         let cap = tool.def.timeout_ms.unwrap_or(TIMEOUT_MAX_MS);
@@ -138,6 +153,7 @@ impl RunCalls<'_> {
         let (free, hold_micro) = self.0.inner.prices.hold(tool, default_hold, new.mode, quote);
         let (gate, approval) = self.gate(caller, tool, hold_micro, &world, parent.as_deref());
         let gate = self.with_seats(gate, approval.is_some(), &new.seats)?;
+        let gate = if new.step.person_gate { gate.or_else(|| Some(person_gate())) } else { gate };
         let (digest, provider) = (digest_of(&new, tool), new.tool.provider());
         let home = self.0.inner.home.as_deref();
         let above_it = parent.as_deref().map(|parent| {
@@ -148,6 +164,9 @@ impl RunCalls<'_> {
         // What somebody must approve is written down, whatever the caller wants.
         let durability = match &gate {
             Some(_) => Durability::Journal,
+            None if flow.is_some() || new.step.of.is_some() || tool.def.durable => {
+                Durability::Journal
+            }
             None => new.durability.unwrap_or(tool.def.durability),
         };
         let given = TraceHeaders { traceparent: new.traceparent, tracestate: new.tracestate };
@@ -159,14 +178,19 @@ impl RunCalls<'_> {
             durability,
             caller: caller.to_ref(),
             depth: parent.as_ref().map_or(0, |parent| parent.spec.depth + 1),
+            trigger_depth: parent.as_ref().map_or(new.trigger_depth, |it| it.spec.trigger_depth),
             timeout_ms: new.timeout_ms.unwrap_or(default).min(cap),
             account: if own { AccountId::of_run(key) } else { above.clone() },
             account_parent: own.then_some(above),
-            budget_micro: new.budget_micro,
-            hold_micro,
-            free,
+            budget_micro,
+            hold_micro: if flow.is_some() { 0 } else { hold_micro },
+            free: free || flow.is_some(),
             unlimited: durability == Durability::Memory && !is_limited,
-            retain: retain_of(&tool.def, &world.settings, &self.0.inner.retention),
+            retain: match new.step.of {
+                // Whoever does the steps reads what they gave until it is over.
+                Some(_) => Retain::Full,
+                None => retain_of(&tool.def, &world.settings, &self.0.inner.retention),
+            },
             inputs_kept: None,
             unknown_cost: world.settings.unknown_cost,
             gate,
@@ -178,7 +202,10 @@ impl RunCalls<'_> {
             idempotent: tool.def.idempotency,
             keys_kept: tool.def.keys_kept,
             reattach: tool.def.reattach,
-            tool: new.tool,
+            durable: tool.def.durable,
+            tool: if flow.is_some() { tool.def.tool.clone() } else { new.tool },
+            flow,
+            step: new.step.of,
             inputs: resolved.inputs.into(),
             outputs: resolved.outputs,
             bindings: resolved.bindings,
@@ -271,14 +298,16 @@ impl RunCalls<'_> {
         self,
         key: &RunKey,
         caller: &Caller,
-        world: &WorldId,
+        new: &NewRun,
     ) -> Result<Arc<Run>, Fault> {
         let parent = self.get(key).await?;
         let denied = |message: String| Err(Fault::new(Code::PermissionDenied, message));
         if parent.is_over() {
             return denied(format!("The run {key} is over; it starts nothing more."));
         }
-        if parent.cancel.is_some() || parent.publishing.is_some() {
+        // A flow that is canceled still undoes what it did.
+        let ends = parent.cancel.is_some() && new.step.of.is_none();
+        if ends || parent.publishing.is_some() {
             let message = format!("The run {key} is about to end; it starts nothing more.");
             return Err(Fault::new(Code::ToolCanceled, message));
         }
@@ -288,10 +317,70 @@ impl RunCalls<'_> {
         }
         let above = &parent.spec.caller;
         let chained = above.links().iter().all(|link| caller.links.contains(link));
-        if key.world != *world || !chained || !above.rights().covers(&caller.rights) {
+        if key.world != new.world || !chained || !above.rights().covers(&caller.rights) {
             return denied(format!("A child of the run {key} cannot have more rights than it."));
         }
         Ok(parent)
+    }
+}
+
+impl RunCalls<'_> {
+    /// The document that a run goes by, if its tool is a flow.
+    fn flow_of(self, new: &NewRun, tool: &CatalogTool) -> Result<Option<Arc<FlowSpec>>, Fault> {
+        let is_flow = new.tool.is_flow();
+        if (is_flow || tool.def.durable) && new.durability == Some(Durability::Memory) {
+            let what = if is_flow { "A flow" } else { "A durable tool" };
+            let message = format!("{what} is written down, so its durability cannot be memory.");
+            return Err(Fault::invalid("durability", message));
+        }
+        if !is_flow {
+            return Ok(None);
+        }
+        let version = self.0.flows().of_tool(&tool.def.tool);
+        let version = version.ok_or_else(|| crate::catalog::not_found(&new.tool))?;
+        let (document, pins) = (Arc::clone(&version.document), Arc::clone(&version.pins));
+        let restarts = new.step.restarts.as_ref().map(|before| before.run.clone());
+        let (version, cites) = (version.number, new.step.cites.clone());
+        Ok(Some(Arc::new(FlowSpec { version, document, pins, restarts, cites })))
+    }
+}
+
+/// Ids that begin like those of steps are the engine's to give.
+fn check_name(new: &NewRun) -> Result<(), Fault> {
+    let own = new.step.of.is_some() || new.step.restarts.is_some();
+    let taken = |id: &RunId| !own && id.starts_with(STEP_PREFIX);
+    match new.run_id.as_ref().filter(|id| taken(id)) {
+        Some(_) => {
+            let message = format!("Ids that begin with {STEP_PREFIX} belong to steps.");
+            Err(Fault::invalid("run_id", message))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The files that a request reads, each with the key that names it.
+fn files_read(new: &NewRun, resolved: &ResolvedRequest) -> Vec<(WorldPath, String)> {
+    let files = resolved.bindings.files();
+    files.map(|(name, read)| (read.path.clone(), key_of(&new.inputs, name))).collect()
+}
+
+/// A file that has gone since it was looked up is as good as one that never was there.
+fn naming_the_key(fault: Fault, read: &[(WorldPath, String)]) -> Fault {
+    let gone = fault.details.get("path").and_then(|path| path.as_str());
+    let gone = gone.filter(|_| fault.is(Code::ScopeNotFound));
+    match read.iter().find(|(path, _)| gone == Some(path.as_str())) {
+        Some((_, key)) => missing(key),
+        None => fault,
+    }
+}
+
+/// The approval that a step asks for by itself.
+fn person_gate() -> Gate {
+    Gate {
+        audience: Audience::Person,
+        reason: "The flow asks for an approval of this step.".to_owned(),
+        remember: false,
+        patience: None,
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wharf_domain::run::AskResolved;
+use wharf_domain::run::flow::FlowRunEntry;
 use wharf_domain::{Ask, Entry, Progress, Run, RunEntry};
 use wharf_ports::HistoryItem;
 use wharf_vocab::{Code, Executed, FaultCode, RunId, Seq, Timestamp};
@@ -97,6 +98,11 @@ impl RunRecord {
                         EventKind::Attempt { attempt, retry: retry.unwrap_or_else(Retry::unknown) }
                     }
                 },
+                RunEntry::Flow(entry) => match *entry {
+                    // A flow has no attempts; it starts once.
+                    FlowRunEntry::Began(_) => EventKind::Started { attempt: 1 },
+                    _ => return None,
+                },
                 RunEntry::AskRaised(raised) => {
                     EventKind::Asked(Box::new(Ask::raised(*raised.ask, at)))
                 }
@@ -108,7 +114,8 @@ impl RunRecord {
                 | RunEntry::CostReported(_)
                 | RunEntry::Publishing(_)
                 | RunEntry::CancelRequested(_)
-                | RunEntry::ChildrenAllowed(_) => return None,
+                | RunEntry::ChildrenAllowed(_)
+                | RunEntry::Step(_) => return None,
             },
             HistoryItem::Entry(_) => return None,
         };

@@ -6,7 +6,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{Actor, Artifact, ArtifactOp, AuditEvent, AuditRecord, Caller};
 use wharf_ports::{
-    ByteStream, FileQuery, FileRecord, ObjectBody, ObjectErrorKind, ObjectInfo, PutObject,
+    ByteStream, FileQuery, FileRecord, ObjectBody, ObjectErrorKind, ObjectInfo, PutObject, Require,
     WorldSize, verified,
 };
 use wharf_vocab::limits::{FILE_BYTES_MAX, PAGE_ITEMS_MAX};
@@ -15,7 +15,7 @@ use wharf_vocab::{B3, Code, Direction, Fault, StreamId, Verb, WorldId, media};
 use super::in_use::{Claim, FilesInUse};
 use super::{FileCalls, no_world};
 pub use crate::hub::FileNews;
-use crate::shard::Input;
+use crate::shard::{Input, file_in_use};
 use crate::storage::{self, Tries};
 
 /// Files that are there now.
@@ -183,8 +183,7 @@ impl<'a> FileCalls<'a> {
         self.may_use_files(caller, Verb::Operate, world)?;
         let (_removing, free) = self.0.inner.in_use.remove(vec![(world.clone(), path.clone())]);
         if free.is_empty() || self.used(world).has(path) {
-            let message = format!("The file {path} is used by a run under way.");
-            return Err(Fault::new(Code::ArtifactInUse, message));
+            return Err(file_in_use(path));
         }
         let objects = self.0.objects()?;
         self.row(world, path).await?.ok_or_else(|| no_file(world, path))?;
@@ -266,7 +265,8 @@ impl<'a> FileCalls<'a> {
         Ok(row.unwrap_or(FileRecord { position: 0, at, artifact, gone_at: None }))
     }
 
-    /// Changes the index of a world's files, with a record of who did it.
+    /// Changes the index of a world's files, with a record of who did it. A file that a run reads is
+    /// never taken out of it: then nothing changes, and the error says which it is.
     pub(super) async fn index(
         self,
         world: &WorldId,
@@ -274,7 +274,18 @@ impl<'a> FileCalls<'a> {
         record: AuditRecord,
     ) -> Result<(), Fault> {
         let shard = StreamId::World(world.clone()).shard();
-        let input = Input::Files { ops: ops.clone(), record: Some(Box::new(record)), ticket: None };
+        let requires = ops.iter().filter_map(|op| match op {
+            ArtifactOp::Remove { world, path } => {
+                Some(Require::FileFree { world: world.clone(), path: path.clone() })
+            }
+            ArtifactOp::Record(_) => None,
+        });
+        let input = Input::Files {
+            requires: requires.collect(),
+            ops: ops.clone(),
+            record: Some(Box::new(record)),
+            ticket: None,
+        };
         self.0.ask(shard, input).await?;
         self.0.inner.hub.tell_of_files(&ops);
         Ok(())

@@ -9,7 +9,7 @@ use wharf_domain::{Caller, Entry, Progress, Run, RunEntry};
 use wharf_ports::HistoryItem;
 use wharf_vocab::{AttemptId, Code, Fault, Micro, RunKey, Seq};
 
-use super::{Handle, RunCalls, Watch};
+use super::{Handle, RunEventCalls, Watch};
 
 /// A reader of what a run has to tell whoever asked for it. When `stop` is canceled it cancels
 /// the run, once, and reads on: a run that is canceled still has to end.
@@ -37,7 +37,7 @@ pub enum FollowEvent {
     Ended(Arc<Run>),
 }
 
-impl RunCalls<'_> {
+impl RunEventCalls<'_> {
     /// Follows a run for the caller that asked for it.
     pub async fn follow(
         self,

@@ -9,8 +9,8 @@ use wharf_domain::grant::{
 use wharf_domain::{Caller, CallerKind, Grant, GrantInput, Provider};
 use wharf_vocab::{Code, Fault, GrantId, Object, ProviderId, Timestamp, Verb};
 
-use super::TrustCalls;
 use super::names::NameKind;
+use super::{SealCalls, TrustCalls};
 use crate::clean::Clean;
 
 impl TrustCalls<'_> {
@@ -134,39 +134,41 @@ impl TrustCalls<'_> {
         self.0.inner.redactor.clean(line)
     }
 
+    pub(super) fn keyring(self) -> Arc<Keyring> {
+        Arc::clone(&self.0.inner.keyring.read())
+    }
+}
+
+impl SealCalls<'_> {
     /// The long form of a worker's right to an attempt.
     pub fn mint_worker(self, grant: &WorkerGrant) -> String {
-        grant.mint(&self.keyring())
+        grant.mint(&self.0.trust().keyring())
     }
 
     /// The short form of a worker's right to an attempt.
     pub fn worker_handle(self, task_id: &str, attempt: u32) -> Option<String> {
-        worker::handle(&self.keyring(), task_id, attempt)
+        worker::handle(&self.0.trust().keyring(), task_id, attempt)
     }
 
     /// What the long form of a worker's right gives, if this core sealed it.
     pub fn verify_worker(self, text: &str) -> Option<WorkerGrant> {
-        WorkerGrant::verify(&self.keyring(), text)
+        WorkerGrant::verify(&self.0.trust().keyring(), text)
     }
 
     /// Seals bytes as a text that this core, or another one with its keys, reads again; what is
     /// not said in it must be the same then.
     pub fn stamp(self, kind: StampKind, unsaid: &[u8], bytes: &[u8]) -> String {
-        stamp::stamp(&self.keyring(), kind, unsaid, bytes)
+        stamp::stamp(&self.0.trust().keyring(), kind, unsaid, bytes)
     }
 
     /// The bytes of such a text, if its seal is right.
     pub fn read_stamp(self, kind: StampKind, unsaid: &[u8], text: &str) -> Option<Vec<u8>> {
-        stamp::read_stamp(&self.keyring(), kind, unsaid, text)
+        stamp::read_stamp(&self.0.trust().keyring(), kind, unsaid, text)
     }
 
     /// Seals and checks tokens with other keys from now on.
     pub fn set_keyring(self, keyring: Keyring) {
         *self.0.inner.keyring.write() = Arc::new(keyring);
-    }
-
-    pub(super) fn keyring(self) -> Arc<Keyring> {
-        Arc::clone(&self.0.inner.keyring.read())
     }
 }
 

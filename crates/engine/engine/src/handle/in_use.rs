@@ -2,7 +2,10 @@
 //!
 //! A file that a new run reads must not be removed between the look at it and the moment the run
 //! is known, and no run must begin in a world that is being removed. Whoever does one of these
-//! holds a claim here for as long as it takes; claims are gone with the core.
+//! holds a claim here for as long as it takes; claims are gone with the core, and with a caller
+//! that does not wait. That a file stays which a run reads that is written down, is for the store
+//! to say ([`Require`](wharf_ports::Require)); claims tell earlier, and cover what no store knows:
+//! runs in memory, files that runs write, objects without a record.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -12,12 +12,20 @@ mod console;
 mod costs;
 mod create;
 mod data;
+mod documents;
 mod events;
 mod files;
+mod firing;
+mod flow_rerun;
+mod flow_restart;
+mod flow_runs;
+mod flow_steps;
 mod follow;
 mod gate;
 mod grants;
 mod in_use;
+mod inside;
+mod letters;
 mod names;
 mod offers;
 mod outputs;
@@ -25,13 +33,17 @@ mod providers;
 mod purge;
 mod purge_orders;
 mod reads;
+mod receivers;
 mod request;
 mod runs;
+mod schedules;
 mod scope;
 mod scrub;
 mod seats;
 mod signatures;
+mod steps;
 mod trace;
+mod triggers;
 mod uploads;
 mod watch;
 mod worlds;
@@ -44,7 +56,7 @@ use parking_lot::RwLock;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use wharf_domain::grant::Keyring;
 use wharf_domain::{Caller, Policy};
-use wharf_ports::{Clock, ObjectStore, Store, StoreError, StoreSize};
+use wharf_ports::{Clock, ObjectStore, SharedTrouble, Store, StoreError, StoreSize};
 use wharf_vocab::limits::{HELD_BYTES_MAX, MESSAGES_BYTES_MAX};
 use wharf_vocab::{Code, Fault, NodeId, ShardId, Timestamp, WorldId};
 
@@ -55,17 +67,22 @@ pub use collect::Collected;
 pub use costs::{CostReport, CostRequest};
 pub use create::ApprovalTerms;
 pub use data::{AttemptData, Reach};
+pub use documents::{FlowChecked, NewFlow};
 pub use events::{EventKind, PublicEvent, Retry, RunRecord, progress_value};
 pub use files::{FileFeed, FileNews, FilePage, NewFile};
+pub use flow_rerun::NewRerun;
+pub use flow_runs::{FlowStep, NewFlowSignal};
 pub use follow::{Follow, FollowEvent};
 pub use names::{NameLimit, NameLimits};
 pub use outputs::{AttemptEnd, AttemptOutputs, WrittenFile};
 pub use providers::CatalogChanges;
 pub use purge::{OVER, PurgedRuns};
 pub use purge_orders::PurgeView;
-pub use request::{NewRun, RunSeats};
+pub use request::{NewRun, RunSeats, StepTerms};
 pub use runs::AcceptedRun;
+pub use steps::StepRun;
 pub use trace::{FarRun, FileTrace, RunLineage, TRACE_DEPTH_MAX};
+pub use triggers::CallResult;
 pub use uploads::{UploadRef, UploadView};
 pub use watch::Watch;
 pub use worlds::{WorldRemoval, WorldView};
@@ -73,6 +90,7 @@ pub use worlds::{WorldRemoval, WorldView};
 use crate::admission::InputChecks;
 use crate::catalog::Catalog;
 use crate::changes::ChangeFeed;
+use crate::flow_work::FlowWorker;
 use crate::held::MemoryBudget;
 use crate::hub::Hub;
 use crate::prices::Prices;
@@ -162,7 +180,9 @@ pub struct Handle {
     inner: Arc<EngineState>,
 }
 
-struct EngineState {
+pub(crate) struct EngineState {
+    /// When the engine was started.
+    started_at: Timestamp,
     messages: mpsc::Sender<ShellMessage>,
     /// Room for large messages that wait for the shell.
     room: Arc<Semaphore>,
@@ -213,6 +233,7 @@ impl Handle {
         let prices = Arc::new(Prices::default());
         let stopping = Arc::new(AtomicBool::new(false));
         let traces = Traces::new(options.traces);
+        let (flows, started_at) = (FlowWorker::default(), options.clock.now());
         let parts = ShellParts {
             node: options.node,
             store: Arc::clone(&options.store),
@@ -227,11 +248,14 @@ impl Handle {
             messages: messages.downgrade(),
             stopping: Arc::clone(&stopping),
             traces: traces.clone(),
+            flows: flows.clone(),
+            unread: SharedTrouble::default(),
+            unpublished: SharedTrouble::default(),
         };
         let shell = Shell::open(parts).await?;
-        tokio::spawn(shell.run(inbox));
         tokio::spawn(hub.changes.tell());
         let inner = EngineState {
+            started_at,
             messages,
             room: Arc::new(Semaphore::new(MESSAGES_BYTES_MAX / ROOM_BYTES)),
             held,
@@ -259,7 +283,15 @@ impl Handle {
             traces,
             purges: PurgeProgress::default(),
         };
-        Ok(Self { inner: Arc::new(inner) })
+        let inner = Arc::new(inner);
+        flows.set(Arc::downgrade(&inner));
+        tokio::spawn(shell.run(inbox));
+        Ok(Self { inner })
+    }
+
+    /// The handle of an engine that is there.
+    pub(crate) fn of(inner: Arc<EngineState>) -> Self {
+        Self { inner }
     }
 
     /// Takes no new runs, gives attempts under way `grace` to end, and commits what is decided.
@@ -380,20 +412,40 @@ macro_rules! facets {
 }
 
 facets! {
-    /// Asking for runs, showing, watching and canceling them.
+    /// Asking for runs, showing and canceling them.
     RunCalls runs,
+    /// Many runs at once: lists, counts and sums.
+    RunListCalls run_lists,
+    /// What happens to a run, as it happens and afterwards.
+    RunEventCalls run_events,
+    /// Removing what runs left, and orders to do so.
+    PurgeCalls purges,
     /// The files of worlds.
     FileCalls files,
+    /// Files on their way into a world, part by part.
+    UploadCalls uploads,
     /// Worlds, and what they have cost.
     WorldCalls worlds,
     /// Questions and approvals, and notices of what became of them.
     AskCalls asks,
     /// The seats of operators.
     SeatCalls seats,
+    /// Runs that the core starts by the clock.
+    ScheduleCalls schedules,
+    /// Runs that somebody outside starts by calling a hook.
+    TriggerCalls triggers,
+    /// Receivers of notifications, and what they are owed.
+    ReceiverCalls receivers,
+    /// Flows: their documents, and what is told to their runs.
+    FlowCalls flows,
     /// Providers and their tools.
     ProviderCalls providers,
-    /// Who may do what: tokens, rights, keys, and what nobody may see.
+    /// Who may do what: tokens and rights, and what nobody may see.
     TrustCalls trust,
+    /// Browsers that are signed in at the console.
+    ConsoleSessionCalls console_sessions,
+    /// What the core hands out under its own keys and knows again.
+    SealCalls seals,
     /// What was done, for whoever looks later.
     AuditCalls audit,
 }

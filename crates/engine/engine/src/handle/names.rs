@@ -3,8 +3,8 @@
 use parking_lot::Mutex;
 use wharf_domain::Caller;
 use wharf_vocab::limits::{
-    GRANT_OPERATIVES_MAX, GRANT_SEATS_MAX, GRANT_TOKENS_MAX, GRANT_WORLDS_MAX, TOKENS_MAX,
-    WORLDS_MAX,
+    GRANT_OPERATIVES_MAX, GRANT_SCHEDULES_MAX, GRANT_SEATS_MAX, GRANT_TOKENS_MAX,
+    GRANT_TRIGGERS_MAX, GRANT_WORLDS_MAX, SCHEDULES_MAX, TOKENS_MAX, TRIGGERS_MAX, WORLDS_MAX,
 };
 use wharf_vocab::{Code, Fault, GrantId};
 
@@ -30,6 +30,10 @@ pub struct NameLimits {
     pub worlds: NameLimit,
     /// Tokens that are good, or would be.
     pub tokens: NameLimit,
+    /// Schedules.
+    pub schedules: NameLimit,
+    /// Triggers.
+    pub triggers: NameLimit,
 }
 
 impl Default for NameLimits {
@@ -39,6 +43,8 @@ impl Default for NameLimits {
             operatives: NameLimit { all: usize::MAX, each: GRANT_OPERATIVES_MAX },
             worlds: NameLimit { all: WORLDS_MAX, each: GRANT_WORLDS_MAX },
             tokens: NameLimit { all: TOKENS_MAX, each: GRANT_TOKENS_MAX },
+            schedules: NameLimit { all: SCHEDULES_MAX, each: GRANT_SCHEDULES_MAX },
+            triggers: NameLimit { all: TRIGGERS_MAX, each: GRANT_TRIGGERS_MAX },
         }
     }
 }
@@ -50,6 +56,8 @@ pub(super) enum NameKind {
     Operatives,
     Worlds,
     Tokens,
+    Schedules,
+    Triggers,
 }
 
 impl NameKind {
@@ -59,6 +67,8 @@ impl NameKind {
             Self::Operatives => "operatives",
             Self::Worlds => "worlds",
             Self::Tokens => "tokens",
+            Self::Schedules => "schedules",
+            Self::Triggers => "triggers",
         }
     }
 }
@@ -109,6 +119,8 @@ impl Names {
             NameKind::Operatives => self.limits.operatives,
             NameKind::Worlds => self.limits.worlds,
             NameKind::Tokens => self.limits.tokens,
+            NameKind::Schedules => self.limits.schedules,
+            NameKind::Triggers => self.limits.triggers,
         };
         let share = caller.share().cloned();
         let mut making = self.making.lock();

@@ -9,22 +9,24 @@ use std::time::{Duration, Instant};
 
 use wharf_domain::{AuditEvent, AuditRecord, Caller, Run, RunSummary, World};
 use wharf_ports::RunQuery;
-use wharf_vocab::limits::PAGE_ITEMS_MAX;
+use wharf_vocab::limits::{DELIVERY_KNOWN_MS, PAGE_ITEMS_MAX};
 use wharf_vocab::{
-    Code, Durability, Fault, RunId, RunKey, RunStatus, StreamId, Timestamp, Verb, WorldId,
+    Code, Durability, Fault, RunId, RunKey, RunStatus, StreamId, StreamKind, Timestamp, Verb,
+    WorldId,
 };
 
-use super::RunCalls;
-use crate::retention::Retention;
+use super::PurgeCalls;
+use crate::retention::{Retention, days_before};
 use crate::shard::Input;
 
 /// Runs that go together.
 pub(super) const TOGETHER: usize = 50;
 /// The longest pause between two such groups.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
+/// Notifications that are removed together.
+const TOLD_AT_ONCE: usize = 500;
 /// Bytes that are given back to the file system together.
 const GIVEN_BACK_BYTES: u64 = 1024 * 1024;
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// Statuses of runs that are over.
 pub const OVER: [RunStatus; 4] =
@@ -39,16 +41,30 @@ pub struct PurgedRuns {
     pub kept: u64,
 }
 
-impl RunCalls<'_> {
+impl PurgeCalls<'_> {
     /// Removes a run that is over, with its inputs, outputs, progress, asks and local files. What
     /// it wrote into its world stays, and so do the audit and the sums of costs.
     pub async fn purge(self, caller: &Caller, key: &RunKey) -> Result<(), Fault> {
         let allowed = self.0.trust().authorise(caller, Verb::Admin, &key.world);
         self.0.audited(caller, key, allowed)?;
-        let run = self.get(key).await?;
+        let run = self.0.runs().get(key).await?;
         if !run.is_over() {
             let message = format!("The run {key} is still open; cancel it first.");
             return Err(Fault::new(Code::RunStillOpen, message));
+        }
+        let needs = |parent: &RunKey| self.0.runs().live(parent).is_some_and(|it| !it.is_over());
+        if run.spec.step.is_some() && run.spec.parent.as_ref().is_some_and(needs) {
+            let message = format!("The run {key} is a step of a run that is still open.");
+            return Err(Fault::new(Code::RunStillNeeded, message));
+        }
+        if self.0.inner.hub.is_cited(key) {
+            let message = format!("A run under way goes on from what the run {key} gave.");
+            return Err(Fault::new(Code::RunStillNeeded, message));
+        }
+        if self.answers_a_sender(key, run.created_at) {
+            let message =
+                format!("The run {key} is of a hook whose sender may ask again; it stays 7 days.");
+            return Err(Fault::new(Code::RunStillNeeded, message));
         }
         self.0.files().remove_locals(caller, key).await?;
         if self.0.inner.hub.forget_memory(key) {
@@ -94,8 +110,11 @@ impl RunCalls<'_> {
         let mut streams = Vec::new();
         let mut going: BTreeMap<&WorldId, Vec<&RunId>> = BTreeMap::new();
         for run in group {
-            let open = |key: &RunKey| self.live(key).is_some_and(|run| !run.is_over());
-            if open(&run.key) || run.parent.as_ref().is_some_and(open) {
+            let open = |key: &RunKey| self.0.runs().live(key).is_some_and(|run| !run.is_over());
+            let needed = run.parent.as_ref().is_some_and(open)
+                || self.0.inner.hub.is_cited(&run.key)
+                || self.answers_a_sender(&run.key, run.created_at);
+            if open(&run.key) || needed {
                 done.kept += 1;
                 continue;
             }
@@ -112,7 +131,7 @@ impl RunCalls<'_> {
                 continue;
             }
             self.0.inner.hub.forget_memory(&run.key);
-            match self.stored_run(&run.key).await {
+            match self.0.runs().stored_run(&run.key).await {
                 Ok(stored) => streams.extend(streams_of(&stored)),
                 // Somebody else was faster.
                 Err(fault) if fault.is(Code::RunNotFound) => continue,
@@ -133,16 +152,22 @@ impl RunCalls<'_> {
         Ok(())
     }
 
+    /// Whether a run is what a delivery that comes again is answered with.
+    fn answers_a_sender(self, key: &RunKey, created_at: Timestamp) -> bool {
+        key.run.starts_with(wharf_domain::trigger::RUN_PREFIX)
+            && self.0.inner.records.worlds.has(&key.world)
+            && self.0.now().ms_since(created_at) < DELIVERY_KNOWN_MS
+    }
+
     /// Removes the runs of a world that are kept no longer.
     pub async fn retain(self, caller: &Caller, world: &World) -> Result<PurgedRuns, Fault> {
         let kept =
             Retention { days: world.settings.run_retention_days, rules: &self.0.inner.retention };
         let Some(days) = kept.days_min() else { return Ok(PurgedRuns::default()) };
         let now = self.0.now();
-        let before = |days: u32| Timestamp(now.0.saturating_sub(u64::from(days) * DAY_MS));
-        let query = RunQuery { until: Some(before(days)), ..RunQuery::default() };
+        let query = RunQuery { until: Some(days_before(now, days)), ..RunQuery::default() };
         let goes = |run: &RunSummary| {
-            kept.days_of(&run.tool).is_some_and(|days| run.created_at < before(days))
+            kept.days_of(&run.tool).is_some_and(|days| run.created_at < days_before(now, days))
         };
         self.purge_world(caller, &world.id, (query, "retention"), goes).await
     }
@@ -190,6 +215,26 @@ impl RunCalls<'_> {
     pub async fn shred_values(self) -> Result<bool, Fault> {
         self.0.inner.hub.forget_values(self.0.now());
         Ok(self.0.inner.store.shred().await?)
+    }
+
+    /// Removes notifications and firings that are owed no more: the histories of their receivers
+    /// and triggers say what became of them. Says how many went.
+    pub async fn purge_told(self) -> Result<u64, Fault> {
+        let mut gone = 0;
+        for kind in [StreamKind::Notification, StreamKind::Firing] {
+            loop {
+                let closed = self.0.inner.store.closed(kind, TOLD_AT_ONCE).await?;
+                let removed = match closed.is_empty() {
+                    true => 0,
+                    false => self.0.inner.store.purge(closed).await?,
+                };
+                if removed == 0 {
+                    break;
+                }
+                gone += removed;
+            }
+        }
+        Ok(gone)
     }
 
     /// Gives room that nothing uses back to the file system, a little at a time.

@@ -11,7 +11,7 @@ use wharf_ports::RunQuery;
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
 use wharf_vocab::{Code, Fault, Timestamp, Verb, WorldId};
 
-use super::RunCalls;
+use super::PurgeCalls;
 use super::purge::PurgedRuns;
 
 /// Runs that have gone until that is written down.
@@ -42,7 +42,7 @@ pub(crate) struct PurgeProgress {
     ordered: tokio::sync::Notify,
 }
 
-impl RunCalls<'_> {
+impl PurgeCalls<'_> {
     /// Orders all runs to be removed that a query wants, in these worlds or in all there are.
     /// Needs the verb `admin` in each of them.
     pub async fn order_purge(
@@ -171,7 +171,7 @@ impl RunCalls<'_> {
         };
         let mut done = PurgedRuns::default();
         loop {
-            let page = self.list(query.clone()).await?;
+            let page = self.0.run_lists().list(query.clone()).await?;
             let going: Vec<RunSummary> =
                 page.runs.into_iter().filter(|run| order.wants(run)).collect();
             for group in going.chunks(super::purge::TOGETHER) {

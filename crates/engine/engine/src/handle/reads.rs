@@ -76,7 +76,7 @@ impl AttemptRef {
             return Ok(());
         }
         let shard = StreamId::World(dispatch.run.world.clone()).shard();
-        let input = Input::Files { ops, record: None, ticket: None };
+        let input = Input::Files { ops, requires: Vec::new(), record: None, ticket: None };
         self.handle().ask(shard, input).await.map(drop)
     }
 

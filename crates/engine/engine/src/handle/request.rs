@@ -1,12 +1,15 @@
 //! A request for a run, and what can be said about it without looking anything up but the tool.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
+use wharf_domain::run::flow::{Citation, StepRef};
 use wharf_domain::run::{McpTerms, RunContext};
 use wharf_domain::scope::{ReadObject, is_uri, without_secrets};
 use wharf_vocab::{
-    Code, Digest, Durability, Fault, Micro, Mode, Object, RunId, RunKey, SeatId, ToolId, WorldId,
+    AccountId, Code, Digest, Durability, Fault, Micro, Mode, Object, RunId, RunKey, SeatId, ToolId,
+    WorldId,
 };
 
 use crate::catalog::CatalogTool;
@@ -54,6 +57,32 @@ pub struct NewRun {
     pub handed_on: BTreeMap<String, ReadObject>,
     /// What the MCP client can do that calls for it; what its parent's can when absent.
     pub mcp: Option<McpTerms>,
+    /// What a flow says of it; nothing of what others start.
+    pub step: StepTerms,
+    /// How many triggers stand behind it, if one starts it.
+    pub trigger_depth: u32,
+}
+
+/// What a flow says of the run of one of its steps, which only the engine itself can.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StepTerms {
+    /// Which step of its parent it is.
+    pub(crate) of: Option<StepRef>,
+    /// Whether a person must approve it, beyond what any rule asks.
+    pub(crate) person_gate: bool,
+    /// What it goes on from, if a flow begins anew with it.
+    pub(crate) restarts: Option<RestartedFlow>,
+    /// What it takes over, if a flow is run again from a step.
+    pub(crate) cites: Option<Arc<Citation>>,
+}
+
+/// The run of a flow that begins anew with another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RestartedFlow {
+    /// The run.
+    pub(crate) run: RunId,
+    /// Whose money both of them spend.
+    pub(crate) account: AccountId,
 }
 
 /// Seats that have a say in a run, as whoever starts it wants.
@@ -90,6 +119,8 @@ impl NewRun {
             seats: RunSeats::default(),
             handed_on: BTreeMap::new(),
             mcp: None,
+            step: StepTerms::default(),
+            trigger_depth: 0,
         }
     }
 
@@ -118,6 +149,14 @@ impl NewRun {
                 option(*deadline_ms).as_bytes(),
             ]),
         };
+        let plain = match &self.step.cites {
+            Some(cited) => Digest::of(&[
+                plain.as_str().as_bytes(),
+                cited.of.as_str().as_bytes(),
+                cited.from.as_bytes(),
+            ]),
+            None => plain,
+        };
         match serde_json::to_value(&self.context) {
             // Requests from before there were contexts keep their digests.
             Ok(Value::Object(context)) if !context.is_empty() => {
@@ -129,7 +168,7 @@ impl NewRun {
     }
 }
 
-fn digest_of(values: &Object, is_literal: &dyn Fn(&str) -> bool) -> Digest {
+pub(super) fn digest_of(values: &Object, is_literal: &dyn Fn(&str) -> bool) -> Digest {
     let is_address =
         |(key, value): (&String, &Value)| value.as_str().is_some_and(is_uri) && !is_literal(key);
     if !values.iter().any(is_address) {
@@ -151,7 +190,10 @@ pub(super) fn check_request(new: &NewRun, tool: &CatalogTool) -> Result<(), Faul
     if new.timeout_ms == Some(0) {
         return Err(Fault::new(Code::RequestInvalid, "timeout_ms must be more than 0."));
     }
-    let memory = new.durability.unwrap_or(tool.def.durability) == Durability::Memory;
+    // Steps and what does them are written down, whatever their tools say.
+    let written = new.step.of.is_some() || tool.def.durable;
+    let durability = new.durability.unwrap_or(tool.def.durability);
+    let memory = !written && durability == Durability::Memory;
     if memory && new.idempotency_key.is_some() {
         let message = "An idempotency_key needs durability journal: memory keeps no record.";
         return Err(Fault::new(Code::RequestInvalid, message));

@@ -10,9 +10,9 @@ use wharf_ports::{RunPage, RunPlace, RunQuery, StatsQuery, StatsRow, StatsSums};
 use wharf_vocab::limits::REASON_BYTES_MAX;
 use wharf_vocab::{Code, Fault, ProviderId, RunId, RunKey, ToolId, Verb, WorldId};
 
-use super::RunCalls;
 use super::authority::told;
 use super::request::NewRun;
+use super::{RunCalls, RunListCalls};
 use crate::hub::ProviderRuns;
 use crate::shard::{Input, Reply};
 use crate::shell::read_run;
@@ -116,47 +116,6 @@ impl RunCalls<'_> {
         Ok(Arc::new(run))
     }
 
-    /// Runs, newest first, whether they are stored or kept in memory only.
-    pub async fn list(self, query: RunQuery) -> Result<RunPage, Fault> {
-        let before = query.memory_before.unwrap_or(RunPlace::FIRST.memory);
-        let memory = self.0.inner.hub.memory_runs().into_iter();
-        let memory = memory.filter(|(number, _)| *number < before);
-        let memory = memory.map(|(number, run)| (number, run.summary()));
-        let memory: Vec<_> = memory.filter(|(_, run)| query.wants(run)).collect();
-        let (from, limit) = (query.before, query.limit);
-        let stored = self.0.inner.store.runs(query).await?;
-        let stored_from = from.unwrap_or(RunPlace::FIRST.stored);
-        let at = RunPlace { stored: stored_from, memory: before };
-        Ok(merged(stored, memory, at, limit))
-    }
-
-    /// How many runs there are within a caller's rights, counted up to a number, whether they are
-    /// stored or kept in memory only.
-    pub async fn count(self, caller: &Caller, query: RunQuery, up_to: u64) -> Result<u64, Fault> {
-        let within = Arc::clone(&caller.rights);
-        let memory = self.0.inner.hub.memory_runs().into_iter();
-        let memory = memory.map(|(_, run)| run.summary()).filter(|run| {
-            query.wants(run)
-                && within.in_world(&run.key.world)
-                && within.check_tool(&run.tool).is_ok()
-        });
-        let memory = u64::try_from(memory.count()).unwrap_or(u64::MAX).min(up_to);
-        let stored = self.0.inner.store.count_runs(query, within, up_to - memory).await?;
-        Ok(memory + stored)
-    }
-
-    /// How many runs were accepted in each piece of a time.
-    pub async fn stats(self, query: StatsQuery) -> Result<Vec<StatsRow>, Fault> {
-        let mut sums = StatsSums::default();
-        for (_, run) in self.0.inner.hub.memory_runs() {
-            sums.count(&query, &run.summary());
-        }
-        for row in self.0.inner.store.run_stats(query).await? {
-            sums.add(row.at, row.key, row.sum);
-        }
-        Ok(sums.into_rows())
-    }
-
     /// What a run under way does now, as it last said.
     pub fn phase(self, key: &RunKey) -> Option<(String, Option<f64>)> {
         self.0.inner.hub.phase(key)
@@ -203,6 +162,61 @@ impl RunCalls<'_> {
         self.0.inner.hub.run(key)
     }
 
+    /// Whether a caller may call a run off: whoever started it, and operators.
+    pub(super) fn check_cancel(self, caller: &Caller, run: &Run) -> Result<(), Fault> {
+        let world = &run.key.world;
+        self.0.trust().authorise(caller, Verb::Run, world)?;
+        if caller.owns(&run.spec.caller) || caller.rights.check(Verb::Operate, world).is_ok() {
+            return Ok(());
+        }
+        let message = "Only whoever started a run, or an operator, can cancel it.";
+        let fault = Fault::new(Code::PermissionDenied, message);
+        Err(fault.with("verb", Verb::Operate.as_str()))
+    }
+}
+
+impl RunListCalls<'_> {
+    /// Runs, newest first, whether they are stored or kept in memory only.
+    pub async fn list(self, query: RunQuery) -> Result<RunPage, Fault> {
+        let before = query.memory_before.unwrap_or(RunPlace::FIRST.memory);
+        let memory = self.0.inner.hub.memory_runs().into_iter();
+        let memory = memory.filter(|(number, _)| *number < before);
+        let memory = memory.map(|(number, run)| (number, run.summary()));
+        let memory: Vec<_> = memory.filter(|(_, run)| query.wants(run)).collect();
+        let (from, limit) = (query.before, query.limit);
+        let stored = self.0.inner.store.runs(query).await?;
+        let stored_from = from.unwrap_or(RunPlace::FIRST.stored);
+        let at = RunPlace { stored: stored_from, memory: before };
+        Ok(merged(stored, memory, at, limit))
+    }
+
+    /// How many runs there are within a caller's rights, counted up to a number, whether they are
+    /// stored or kept in memory only.
+    pub async fn count(self, caller: &Caller, query: RunQuery, up_to: u64) -> Result<u64, Fault> {
+        let within = Arc::clone(&caller.rights);
+        let memory = self.0.inner.hub.memory_runs().into_iter();
+        let memory = memory.map(|(_, run)| run.summary()).filter(|run| {
+            query.wants(run)
+                && within.in_world(&run.key.world)
+                && within.check_tool(&run.tool).is_ok()
+        });
+        let memory = u64::try_from(memory.count()).unwrap_or(u64::MAX).min(up_to);
+        let stored = self.0.inner.store.count_runs(query, within, up_to - memory).await?;
+        Ok(memory + stored)
+    }
+
+    /// How many runs were accepted in each piece of a time.
+    pub async fn stats(self, query: StatsQuery) -> Result<Vec<StatsRow>, Fault> {
+        let mut sums = StatsSums::default();
+        for (_, run) in self.0.inner.hub.memory_runs() {
+            sums.count(&query, &run.summary());
+        }
+        for row in self.0.inner.store.run_stats(query).await? {
+            sums.add(row.at, row.key, row.sum);
+        }
+        Ok(sums.into_rows())
+    }
+
     /// How many runs are open.
     pub fn open_count(self) -> usize {
         self.0.inner.hub.live_runs()
@@ -221,18 +235,6 @@ impl RunCalls<'_> {
     /// How many attempts are at work.
     pub fn running_count(self) -> usize {
         self.0.inner.hub.active_attempts()
-    }
-
-    /// Whether a caller may call a run off: whoever started it, and operators.
-    pub(super) fn check_cancel(self, caller: &Caller, run: &Run) -> Result<(), Fault> {
-        let world = &run.key.world;
-        self.0.trust().authorise(caller, Verb::Run, world)?;
-        if caller.owns(&run.spec.caller) || caller.rights.check(Verb::Operate, world).is_ok() {
-            return Ok(());
-        }
-        let message = "Only whoever started a run, or an operator, can cancel it.";
-        let fault = Fault::new(Code::PermissionDenied, message);
-        Err(fault.with("verb", Verb::Operate.as_str()))
     }
 }
 

@@ -109,7 +109,7 @@ impl<'a> RunCalls<'a> {
         let places = objects.values().map(|path| (new.world.clone(), path.clone())).collect();
         let claim = self.0.inner.in_use.read(places).map_err(|(_, gone)| {
             let found = objects.iter().find(|(_, path)| **path == gone);
-            missing(&new.inputs, found.map_or("", |(name, _)| name))
+            missing(&key_of(&new.inputs, found.map_or("", |(name, _)| name)))
         })?;
         let looks = objects.into_iter().map(|(name, path)| self.look_at(new, name, path));
         let looks = futures::stream::iter(looks.collect::<Vec<_>>());
@@ -208,7 +208,7 @@ impl<'a> RunCalls<'a> {
     ) -> Result<(), Fault> {
         for (name, path) in objects {
             let Some(run) = path.run().filter(|run| *run != key.run.as_str()) else { continue };
-            let Ok(run) = RunId::new(run) else { return Err(missing(&new.inputs, name)) };
+            let Ok(run) = RunId::new(run) else { return Err(missing(&key_of(&new.inputs, name))) };
             let owner = RunKey { world: new.world.clone(), run };
             if self.seen(caller, &owner).await?.is_none() && !self.hands_on(new, path).await? {
                 let key = key_of(&new.inputs, name);
@@ -251,7 +251,7 @@ impl<'a> RunCalls<'a> {
         }
         let here = self.0.files().here_now(&new.world, &path).await;
         let here = here.map_err(|fault| fault.with("key", key_of(&new.inputs, &name)))?;
-        let Some((file, info)) = here else { return Err(missing(&new.inputs, &name)) };
+        let Some((file, info)) = here else { return Err(missing(&key_of(&new.inputs, &name))) };
         let Artifact { bytes, b3, media_type, .. } = file.artifact;
         let ObjectVersion { version, tag, .. } = ObjectVersion::of(String::new(), info);
         Ok((name, InputBinding::Object(ReadObject { path, bytes, b3, media_type, version, tag })))
@@ -278,14 +278,14 @@ fn check_lengths(new: &NewRun, plan: &Plan) -> Result<(), Fault> {
     Ok(())
 }
 
-fn missing(inputs: &Object, name: &str) -> Fault {
-    let key = key_of(inputs, name);
+/// A file that an input refers to is not there.
+pub(super) fn missing(key: &str) -> Fault {
     let message = format!("The file that the input `{key}` refers to is not there.");
     Fault::new(Code::ScopeNotFound, message).with("key", key)
 }
 
 /// The key of a request that a name comes from.
-fn key_of(values: &Object, name: &str) -> String {
+pub(super) fn key_of(values: &Object, name: &str) -> String {
     let candidates = [format!("{name}.world"), format!("{name}.local")];
     candidates.into_iter().find(|key| values.contains_key(key)).unwrap_or_else(|| name.to_owned())
 }

@@ -10,7 +10,7 @@ use wharf_vocab::limits::{UPLOAD_PART_BYTES_MAX, UPLOAD_PART_BYTES_MIN, UPLOAD_P
 use wharf_vocab::{Code, Fault, WorldId};
 
 use super::files::NewFile;
-use super::{FileCalls, no_world};
+use super::{UploadCalls, no_world};
 use crate::storage::{self, Tries};
 
 /// Which upload somebody means.
@@ -33,11 +33,11 @@ pub struct UploadView {
     pub parts: Vec<UploadPart>,
 }
 
-impl FileCalls<'_> {
+impl UploadCalls<'_> {
     /// Begins an upload in parts. Needs the verb `run`, as do all that follow.
     pub async fn begin_upload(self, caller: &Caller, new: NewFile) -> Result<UploadView, Fault> {
-        self.may_put(caller, &new)?;
-        let _working = self.work_in(&new.world)?;
+        self.0.files().may_put(caller, &new)?;
+        let _working = self.0.files().work_in(&new.world)?;
         let (objects, key) = (self.0.objects()?, new.path.key(&new.world));
         let begin = || objects.begin_upload(key.clone(), new.kind());
         let id = storage::patiently(Tries::Short, begin).await?;
@@ -83,8 +83,8 @@ impl FileCalls<'_> {
         new: NewFile,
         id: &str,
     ) -> Result<FileRecord, Fault> {
-        self.may_put(caller, &new)?;
-        let _working = self.work_in(&new.world)?;
+        self.0.files().may_put(caller, &new)?;
+        let _working = self.0.files().work_in(&new.world)?;
         let upload = self.begun(&new.world, &new.path, id)?;
         let parts = self.parts_of(&upload).await?;
         check_parts(&parts)?;
@@ -95,7 +95,7 @@ impl FileCalls<'_> {
         }
         let completed = self.0.objects()?.complete_upload(upload, new.b3.clone());
         let info = completed.await.map_err(told)?;
-        self.enter(caller, &new, info).await
+        self.0.files().enter(caller, &new, info).await
     }
 
     /// Gives an upload up.
@@ -109,7 +109,9 @@ impl FileCalls<'_> {
 
     fn may_upload(self, caller: &Caller, upload: &UploadRef) -> Result<(), Fault> {
         let (world, path) = (upload.world.clone(), upload.path.clone());
-        self.may_put(caller, &NewFile { world, path, media_type: None, bytes: None, b3: None })
+        self.0
+            .files()
+            .may_put(caller, &NewFile { world, path, media_type: None, bytes: None, b3: None })
     }
 
     /// An upload that was begun in this world, by the id it was given.

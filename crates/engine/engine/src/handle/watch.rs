@@ -13,7 +13,7 @@ use wharf_vocab::{Fault, RunKey, Seq};
 
 use super::request::NewRun;
 use super::runs::{AcceptedRun, fresh_run_id};
-use super::{Handle, Retry, RunCalls, RunRecord};
+use super::{Handle, Retry, RunEventCalls, RunRecord};
 use crate::hub::{WatcherMessage, is_end, records};
 
 /// Records read from the store in one go.
@@ -44,12 +44,12 @@ enum WatchState {
     Over,
 }
 
-impl RunCalls<'_> {
+impl RunEventCalls<'_> {
     /// Watches a run behind `after`.
     pub async fn watch(self, key: &RunKey, after: Seq) -> Result<Watch, Fault> {
         // Listening begins before the history is read, so that nothing falls between.
         let watch = self.listen(key, after);
-        self.get(key).await?;
+        self.0.runs().get(key).await?;
         Ok(watch)
     }
 
@@ -63,7 +63,7 @@ impl RunCalls<'_> {
         let run_id = new.run_id.get_or_insert_with(fresh_run_id).clone();
         let key = RunKey { world: new.world.clone(), run: run_id };
         let mut watch = self.listen(&key, Seq(0));
-        let accepted = self.create(caller, new).await?;
+        let accepted = self.0.runs().create(caller, new).await?;
         if accepted.run.key != key {
             drop(watch);
             watch = self.watch(&accepted.run.key, Seq(0)).await?;
@@ -141,7 +141,7 @@ impl Watch {
     }
 
     async fn catch_up(&mut self) -> Result<(), Fault> {
-        let records = self.handle.runs().history(&self.key, self.last, PAGE_RECORDS).await?;
+        let records = self.handle.run_events().history(&self.key, self.last, PAGE_RECORDS).await?;
         if records.is_empty() {
             if self.live.is_none() {
                 // Nothing more is published and the end was read already: `after` lies behind it.
@@ -199,8 +199,11 @@ impl Watch {
         let mut end = seq.0;
         while end > 1 {
             let after = (end - 1).saturating_sub(BEFORE_RECORDS);
-            let records =
-                self.handle.runs().history(&self.key, Seq(after), BEFORE_RECORDS as usize).await?;
+            let records = self
+                .handle
+                .run_events()
+                .history(&self.key, Seq(after), BEFORE_RECORDS as usize)
+                .await?;
             let before = records.iter().filter(|record| record.seq < seq).rev();
             if let Some(retry) = before.map(|record| &record.item).find_map(Retry::from_item) {
                 return Ok(Some(retry));

@@ -169,7 +169,7 @@ impl WorldCalls<'_> {
         if purge_runs {
             let handle = self.0.clone();
             tokio::spawn(async move {
-                if let Err(fault) = handle.runs().purge_removed().await {
+                if let Err(fault) = handle.purges().purge_removed().await {
                     tracing::warn!(code = %fault.code, "runs of a removed world were left for later");
                 }
             });
@@ -188,7 +188,7 @@ impl WorldCalls<'_> {
             let record = AuditRecord::new(AuditEvent::ARTIFACT_REMOVED, &caller.grant, id)
                 .fact("files", files.len() as u64)
                 .fact("reason", "world.removed");
-            self.0.files().remove_all(id, files, record).await?;
+            self.0.files().remove_all(id, &files, record).await?;
         }
         if let Some(objects) = &self.0.inner.objects {
             storage::delete_all(&**objects, &format!("{id}/")).await?;

@@ -219,7 +219,9 @@ impl CheckError {
     pub(crate) fn told(self, code: Code, what: &str) -> Fault {
         match self {
             Self::Misfit(Misfit { place, why, all }) => {
-                let fault = Fault::new(code, format!("{what} at {place}: {why}."));
+                // Of the whole value nobody needs to be told where it is.
+                let at = if place == "/" { String::new() } else { format!(" at {place}") };
+                let fault = Fault::new(code, format!("{what}{at}: {why}."));
                 let error = |(path, message): (String, String)| serde_json::json!({ "path": path, "message": message });
                 let all: Vec<Value> = all.into_iter().map(error).collect();
                 let fault = fault.with("path", place);
@@ -239,7 +241,13 @@ impl CheckError {
 fn told(error: &ValidationError<'_>) -> (String, String) {
     let path = error.instance_path().to_string();
     let place = if path.is_empty() { "/".to_owned() } else { path };
-    (place, error.masked().to_string())
+    let why = match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            format!("`{}` is missing", property.as_str().unwrap_or_default())
+        }
+        _ => error.masked().to_string(),
+    };
+    (place, why)
 }
 
 /// Whether an error speaks of nothing but what stands under these names.

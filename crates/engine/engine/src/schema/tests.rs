@@ -107,6 +107,23 @@ async fn r073_a_tree_is_checked_however_deep_it_is() {
 }
 
 #[tokio::test]
+async fn what_is_missing_is_named_and_the_whole_has_no_place() {
+    let schema = compiled(&json!({
+        "type": "object",
+        "properties": {"n": {"type": "integer"}, "at": {"type": "object", "required": ["x"]}},
+        "required": ["n"],
+    }));
+    for (value, told) in [
+        (json!({}), "The inputs do not fit the tool: `n` is missing."),
+        (json!({"n": 1, "at": {}}), "The inputs do not fit the tool at /at: `x` is missing."),
+    ] {
+        let misfit = schema.check(value).await.expect_err("it does not fit");
+        let fault = misfit.told(Code::ToolInvalidInput, "The inputs do not fit the tool");
+        assert_eq!(fault.message, told);
+    }
+}
+
+#[tokio::test]
 async fn r073_a_value_that_costs_too_much_is_refused_soon() {
     let twice = json!({"items": {"$ref": "#"}});
     let hostile = [

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use wharf_domain::scope::WorldPath;
 use wharf_domain::{Progress, Run};
 use wharf_ports::{Refusal, StoreError, StoreErrorKind};
 use wharf_vocab::limits::COMMIT_RETRY_MS;
@@ -38,12 +39,19 @@ impl Shard {
     ) {
         let Some(slot) = self.runs.get_mut(key) else { return };
         let Some(pending) = slot.pending.take_if(|pending| pending.no == no) else { return };
-        let PendingBatch { batch, next, next_seq, effects, cause, .. } = pending;
+        let PendingBatch { batch, next, next_seq, effects, at, cause, .. } = pending;
         // Now that the store has its inputs, nobody need keep large ones here.
         let next = Run::lean(&next);
-        slot.run = Some(Arc::clone(&next));
+        let before = slot.run.replace(Arc::clone(&next)).and_then(|run| run.active.clone());
+        let over = before.filter(|it| next.active.as_ref().is_none_or(|now| now.id != it.id));
+        let place = std::mem::replace(&mut slot.at, at);
         slot.seq = next_seq;
         slot.doubtful = false;
+        // Another attempt is not taken up again.
+        slot.detached &= over.is_none();
+        if !slot.detached {
+            slot.recheck_at = super::flows::recheck_at(&next, now);
+        }
         for raised in &next.asks {
             self.asks.insert(raised.ask.spec.ask_id.clone(), key.clone());
         }
@@ -62,6 +70,10 @@ impl Shard {
             reply(out, ticket, repeats(&next, &digest));
         }
         out.effects.extend(effects);
+        if let Some(over) = over {
+            let key = key.clone();
+            out.effects.push(Effect::AttemptOver { place, key, attempt_id: over.id });
+        }
         self.move_money(now, settles.into_iter(), out);
         self.leave_if_over(now, key, out);
     }
@@ -85,6 +97,7 @@ impl Shard {
                 shard: self.id,
                 provider: &provider,
                 full: false,
+                place: None,
                 refused: None,
                 fresh: &mut self.fresh,
             };
@@ -105,6 +118,9 @@ impl Shard {
             Some(CommitOwner::Run(key)) => key,
             Some(CommitOwner::Record(stream)) => return self.record_refused(now, &stream, out),
             Some(CommitOwner::Files(ticket)) => {
+                if let Refusal::FileInUse { path, .. } = &refusal {
+                    return reply(out, ticket, Err(file_in_use(path)));
+                }
                 reply(out, ticket, Err(moved()));
                 return out.effects.push(Effect::Reload);
             }
@@ -117,13 +133,15 @@ impl Shard {
         };
         let Some(slot) = self.runs.get_mut(&key) else { return };
         let Some(pending) = slot.pending.take_if(|pending| pending.no == no) else { return };
-        let progress = pending.progress();
+        let (doubtful, progress) = (slot.doubtful, pending.progress());
         match (pending.cause, refusal) {
             (Cause::Create { ticket, claim }, refusal) => {
                 let digest = &pending.next.spec.digest;
-                if let Refusal::Exists { run: Some(run), .. } = &refusal
-                    && !run.status.is_terminal()
-                {
+                let open = match &refusal {
+                    Refusal::Exists { run: Some(run), .. } => !run.status.is_terminal(),
+                    _ => doubtful,
+                };
+                if open {
                     // It is open and was not known here, so nobody goes on with it.
                     self.look_up(&key, out);
                 }
@@ -136,7 +154,8 @@ impl Shard {
                         repeated(&key, digest, &taken.value, claim.map(|claim| claim.key))
                     }
                     Refusal::Funds(funds) => Err(Run::refuse_for(&funds)),
-                    Refusal::Fenced | Refusal::Stale { .. } => {
+                    Refusal::FileGone { path, .. } => Err(file_gone(&path)),
+                    Refusal::Fenced | Refusal::Stale { .. } | Refusal::FileInUse { .. } => {
                         out.effects.push(Effect::Reload);
                         Err(moved())
                     }
@@ -195,7 +214,8 @@ impl Shard {
                 self.on_the_way.remove(&no);
                 reply(out, ticket, Err(error.clone().into()));
                 self.drop_uncreated(&key, out);
-                if error.kind == StoreErrorKind::Unavailable {
+                // An earlier request for it may have made it, and was looked up meanwhile.
+                if error.kind == StoreErrorKind::Unavailable || doubtful {
                     self.in_doubt(now, &pending.next, out);
                 }
             }
@@ -270,6 +290,18 @@ fn repeated(
             ),
         )),
     }
+}
+
+/// A file that a new run reads has gone since it was looked up.
+fn file_gone(path: &WorldPath) -> Fault {
+    let message = format!("The file {path} that an input refers to is not there.");
+    Fault::new(Code::ScopeNotFound, message).with("path", path.as_str())
+}
+
+/// A file is not to be removed while a run uses it.
+pub(crate) fn file_in_use(path: &WorldPath) -> Fault {
+    let message = format!("The file {path} is used by a run under way.");
+    Fault::new(Code::ArtifactInUse, message).with("path", path.as_str())
 }
 
 fn moved() -> Fault {

@@ -4,17 +4,20 @@ use std::fmt;
 use std::sync::Arc;
 
 use wharf_domain::run::RunInput;
+use wharf_domain::run::flow::FlowWork;
+use wharf_domain::trigger::FiringEntry;
 use wharf_domain::{
-    Artifact, ArtifactOp, AuditRecord, CallerRef, Move, NoticeEnd, Progress, Resolution, Run,
-    RunSpec, memory_weight, value_weight,
+    Artifact, ArtifactOp, AuditRecord, CallerRef, Move, NoticeEnd, NotificationEntry, Progress,
+    Resolution, Run, RunSpec, memory_weight, value_weight,
 };
-use wharf_ports::{Batch, Claim, Dispatch, Refusal, StoreError};
+use wharf_ports::{Batch, Claim, Dispatch, Refusal, Require, StoreError};
 use wharf_vocab::{
-    AskId, AttemptId, CommitNo, Digest, Epoch, Fault, ProviderId, RunId, RunKey, Seq, ShardId,
-    StreamId,
+    AskId, AttemptId, CommitNo, Digest, Epoch, Fault, FiringId, NotificationId, Place, ProviderId,
+    RunId, RunKey, Seq, ShardId, StreamId,
 };
 
 use super::records::{AnyRecord, RecordInput};
+use crate::book::Adoption;
 use crate::turns::Turn;
 
 /// The number under which whoever sent an input waits for its answer.
@@ -72,6 +75,17 @@ pub enum Input {
         /// The run as it is stored and the number of its last entry, if it is there.
         found: Option<(Box<Run>, Seq)>,
     },
+    /// What the place of an attempt says of it, to a shard that was loaded while it was under way.
+    Adopted {
+        /// The run.
+        key: RunKey,
+        /// The attempt.
+        attempt_id: AttemptId,
+        /// The epoch in which it was asked for.
+        epoch: Epoch,
+        /// What has become of it.
+        found: Adoption,
+    },
     /// What is known of a run that is over and was looked up, since its cost came late.
     LateCost {
         /// The run.
@@ -88,6 +102,20 @@ pub enum Input {
         /// Why.
         how: NoticeEnd,
     },
+    /// A notification is owed to a receiver, or is no more.
+    Notification {
+        /// Its id.
+        id: NotificationId,
+        /// What is written about it.
+        entry: NotificationEntry,
+    },
+    /// A trigger owes a run no more.
+    Firing {
+        /// Its id.
+        id: FiringId,
+        /// What is written about it.
+        entry: FiringEntry,
+    },
     /// What the store holds of a world, an agent, a grant or a seat that was looked up.
     RecordLookedUp {
         /// Its stream.
@@ -99,10 +127,20 @@ pub enum Input {
     },
     /// Something that touches no stream is to be audited.
     Audit(Vec<AuditRecord>),
+    /// An attempt that was to be taken up again was not, since its provider has just gone. It waits
+    /// for it.
+    Detached {
+        /// Its run.
+        key: RunKey,
+        /// The attempt.
+        attempt_id: AttemptId,
+    },
     /// Somebody put files into a world, took some away or was given some to read.
     Files {
         /// What becomes of the index of files.
         ops: Vec<ArtifactOp>,
+        /// What must be so of them before.
+        requires: Vec<Require>,
         /// A record for the audit; none for what is told elsewhere.
         record: Option<Box<AuditRecord>>,
         /// Who waits for it to be committed.
@@ -240,7 +278,21 @@ pub enum Effect {
     /// Show a record as it is now.
     RecordChanged(AnyRecord),
     /// Hand an attempt to its provider.
-    Dispatch(Dispatch),
+    Dispatch {
+        /// The attempt.
+        dispatch: Box<Dispatch>,
+        /// Where, if places are told apart.
+        place: Option<Place>,
+    },
+    /// An attempt is over, which is committed: whoever had it need not speak of it any more.
+    AttemptOver {
+        /// Where it was handed over, if places are told apart.
+        place: Option<Place>,
+        /// The run.
+        key: RunKey,
+        /// The attempt.
+        attempt_id: AttemptId,
+    },
     /// Let a run wait for room at its provider, and answer with [`RunInput::Turn`].
     Queue(Turn),
     /// A run waits for room no more.
@@ -266,6 +318,8 @@ pub enum Effect {
     CancelAttempt {
         /// The provider.
         provider: ProviderId,
+        /// Where the attempt was handed over, if places are told apart.
+        place: Option<Place>,
         /// The attempt.
         attempt_id: AttemptId,
         /// Why.
@@ -277,6 +331,8 @@ pub enum Effect {
     Answer {
         /// The provider.
         provider: ProviderId,
+        /// Where the attempt was handed over, if places are told apart.
+        place: Option<Place>,
         /// The attempt that asked.
         attempt_id: AttemptId,
         /// The asker's own name for the ask.
@@ -307,6 +363,18 @@ pub enum Effect {
         /// The shard's epoch, to be handed back.
         epoch: Epoch,
     },
+    /// The shard was loaded while an attempt was under way: ask the place that was to have it, and
+    /// answer with [`Input::Adopted`].
+    Adopt {
+        /// Where the attempt was to be handed over, as far as that is known.
+        place: Option<Place>,
+        /// The run.
+        key: RunKey,
+        /// The attempt.
+        attempt_id: AttemptId,
+        /// The shard's epoch; the place takes nothing from an older one any more.
+        epoch: Epoch,
+    },
     /// The cost of a run came that is not in memory any more: look the run up and answer with
     /// [`Input::LateCost`].
     FindEnded {
@@ -322,6 +390,13 @@ pub enum Effect {
         stream: StreamId,
         /// The shard's epoch, to be handed back.
         epoch: Epoch,
+    },
+    /// Do something for a step of a flow, and answer with what came of it.
+    Flow {
+        /// The run of the flow, as it was last committed.
+        run: Arc<Run>,
+        /// What is to be done.
+        work: FlowWork,
     },
     /// What the shard remembers is not what the store holds: load it anew.
     Reload,

@@ -5,14 +5,17 @@
 //! is joined. A batch that is refused leaves the shard as it was and comes back as an input.
 
 mod commit;
+mod flows;
 mod input;
 mod late;
+mod outward;
 mod progress;
 mod providers;
 mod records;
 mod recover;
 mod runs;
 mod slot;
+mod steps;
 mod unload;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -25,12 +28,14 @@ use wharf_vocab::{
     AskId, CommitNo, Epoch, HoldId, ProviderId, RunKey, Seq, ShardId, StreamId, Timestamp,
 };
 
+pub(crate) use commit::file_in_use;
 pub use input::{ClaimValue, Create, Effect, Input, LateCost, Output, Reply, Ticket};
-pub use providers::Providers;
+pub use providers::{PlaceLoad, Providers};
 pub use records::{AnyRecord, RecordInput, RecordKind};
 pub use recover::StoredShard;
-pub(crate) use runs::{conflict, is_called_off};
+pub(crate) use runs::conflict;
 pub use slot::RunView;
+pub(crate) use steps::leaves_nothing;
 pub use unload::UnloadedShard;
 
 use crate::fresh::Seeded;
@@ -46,8 +51,8 @@ pub struct Shard {
     fresh: Seeded,
     providers: Providers,
     runs: HashMap<RunKey, Slot>,
-    /// The open runs of each provider.
-    by_provider: BTreeMap<ProviderId, BTreeSet<RunKey>>,
+    /// The runs of each provider that wait to hear of it.
+    listening: BTreeMap<ProviderId, BTreeSet<RunKey>>,
     asks: HashMap<AskId, RunKey>,
     records: HashMap<StreamId, RecordSlot>,
     /// Which run or record a batch on its way belongs to.
@@ -62,6 +67,8 @@ pub struct Shard {
     progress_waiting_bytes: usize,
     /// Holds the store knows of, until it is clear whose they are.
     unchecked_holds: Vec<HoldId>,
+    /// Children the store knows of, until their parents have been told, each behind its parent.
+    unchecked_children: Vec<(RunKey, RunKey)>,
 }
 
 #[derive(Debug, Clone)]
@@ -84,7 +91,7 @@ impl Shard {
             fresh: Seeded::new(seed),
             providers,
             runs: HashMap::new(),
-            by_provider: BTreeMap::new(),
+            listening: BTreeMap::new(),
             asks: HashMap::new(),
             records: HashMap::new(),
             on_the_way: HashMap::new(),
@@ -94,6 +101,7 @@ impl Shard {
             finding: BTreeMap::new(),
             progress_waiting_bytes: 0,
             unchecked_holds: Vec::new(),
+            unchecked_children: Vec::new(),
         }
     }
 
@@ -153,12 +161,20 @@ impl Shard {
                 self.record(now, RecordRequest { input, by, ticket }, &mut out);
             }
             Input::ProviderChanged(provider) => self.provider_changed(now, &provider, &mut out),
-            Input::Child { parent, child, began } => self.child(&parent, child, began, &mut out),
+            Input::Child { parent, child, began } => {
+                self.child(now, &parent, (child, began), &mut out);
+            }
             Input::LookedUp { key, epoch, found } => {
                 if epoch == self.epoch {
                     self.looked_up(now, &key, found, &mut out);
                 }
             }
+            Input::Adopted { key, attempt_id, epoch, found } => {
+                if epoch == self.epoch {
+                    self.adopted(now, &key, attempt_id, found, &mut out);
+                }
+            }
+            Input::Detached { key, attempt_id } => self.detached(now, &key, &attempt_id),
             Input::LateCost { key, cost, found } => {
                 self.late_cost(now, &key, cost, found, &mut out);
             }
@@ -168,10 +184,13 @@ impl Shard {
                     self.record_looked_up(now, &stream, found, &mut out);
                 }
             }
+            Input::Notification { id, entry } => self.notification(now, id, entry, &mut out),
+            Input::Firing { id, entry } => self.firing(now, id, entry, &mut out),
             Input::Audit(records) => self.audit(now, records, &mut out),
-            Input::Files { ops, record, ticket } => {
+            Input::Files { ops, requires, record, ticket } => {
                 let audit = record.map(|record| *record).into_iter().collect();
-                let batch = Batch { artifacts: ops, audit, ..self.batch(now) };
+                let mut batch = Batch { artifacts: ops, requires, audit, ..self.batch(now) };
+                self.owe_of_files(&mut batch, now, 0);
                 self.on_the_way.insert(batch.no, CommitOwner::Files(ticket));
                 out.batches.push(Arc::new(batch));
             }
@@ -197,6 +216,7 @@ impl Shard {
             at: now,
             appends: Vec::new(),
             claims: Vec::new(),
+            requires: Vec::new(),
             ledger: Vec::new(),
             audit: Vec::new(),
             artifacts: Vec::new(),
@@ -204,7 +224,8 @@ impl Shard {
     }
 
     fn audit(&mut self, now: Timestamp, records: Vec<AuditRecord>, out: &mut Output) {
-        let batch = Batch { audit: records, ..self.batch(now) };
+        let mut batch = Batch { audit: records, ..self.batch(now) };
+        self.owe_of_audit(&mut batch);
         self.send_nobodys(batch, out);
     }
 
@@ -229,15 +250,18 @@ impl Shard {
     }
 
     fn provider_changed(&mut self, now: Timestamp, provider: &ProviderId, out: &mut Output) {
-        for key in
-            self.runs_of(provider, |slot| slot.latest().is_some_and(|run| run.active.is_none()))
-        {
-            self.offer(now, &key, RunInput::Provider, None, out);
-        }
-        // Attempts that wait to be taken up again are.
-        if self.providers.availability(provider) == Availability::Up {
-            for key in self.runs_of(provider, |slot| slot.detached) {
-                self.offer(now, &key, RunInput::Recovered, None, out);
+        let listening: Vec<_> =
+            self.listening.get(provider).into_iter().flatten().cloned().collect();
+        // Attempts that wait to be taken up again are, once it is there.
+        let up = self.providers.availability(provider) == Availability::Up;
+        for key in listening {
+            let Some(slot) = self.runs.get(&key) else { continue };
+            match slot.latest().is_some_and(|run| run.active.is_none()) {
+                true => self.offer(now, &key, RunInput::Provider, None, out),
+                false if up && slot.detached => {
+                    self.offer(now, &key, RunInput::Recovered, None, out);
+                }
+                false => {}
             }
         }
     }
@@ -260,7 +284,10 @@ impl Shard {
                         pending.again_at = None;
                         out.batches.push(Arc::clone(&pending.stored));
                     }
-                    None => self.offer(now, &key, RunInput::Tick, None, out),
+                    None => {
+                        self.recheck(now, &key, out);
+                        self.offer(now, &key, RunInput::Tick, None, out);
+                    }
                 }
             }
             self.reschedule(&key);
@@ -275,24 +302,31 @@ impl Shard {
         keys
     }
 
-    /// The same of one provider.
-    fn runs_of(&self, provider: &ProviderId, wanted: impl Fn(&Slot) -> bool) -> Vec<RunKey> {
-        let keys = self.by_provider.get(provider).into_iter().flatten();
-        keys.filter(|key| self.runs.get(*key).is_some_and(&wanted)).cloned().collect()
-    }
-
-    /// Whether any open run is of this provider.
-    pub fn has_runs_of(&self, provider: &ProviderId) -> bool {
-        self.by_provider.contains_key(provider)
+    /// Whether any run waits to hear of this provider.
+    pub fn listens_to(&self, provider: &ProviderId) -> bool {
+        self.listening.contains_key(provider)
     }
 
     fn insert(&mut self, key: RunKey, slot: Slot) {
-        self.by_provider.entry(slot.provider.clone()).or_default().insert(key.clone());
         let before = self.runs.insert(key, slot);
         debug_assert!(before.is_none(), "a run has one slot");
     }
 
+    /// Brings the index of runs that wait to hear of their providers up to date.
+    fn note_listening(&mut self, key: &RunKey) {
+        let Some(slot) = self.runs.get_mut(key) else { return };
+        let wants = slot.wants_news();
+        if wants != std::mem::replace(&mut slot.listens, wants) {
+            if wants {
+                self.listening.entry(slot.provider.clone()).or_default().insert(key.clone());
+            } else {
+                stop_listening(&mut self.listening, &slot.provider, key);
+            }
+        }
+    }
+
     fn reschedule(&mut self, key: &RunKey) {
+        self.note_listening(key);
         let Some(slot) = self.runs.get_mut(key) else { return };
         let wants = slot.wants();
         if wants == slot.deadline {
@@ -309,11 +343,8 @@ impl Shard {
 
     fn forget(&mut self, key: &RunKey) -> Option<Slot> {
         let mut slot = self.runs.remove(key)?;
-        if let Some(keys) = self.by_provider.get_mut(&slot.provider) {
-            keys.remove(key);
-            if keys.is_empty() {
-                self.by_provider.remove(&slot.provider);
-            }
+        if slot.listens {
+            stop_listening(&mut self.listening, &slot.provider, key);
         }
         if let Some(at) = slot.deadline.take() {
             let known = self.timetable.remove(&(at, key.clone()));
@@ -327,5 +358,18 @@ impl Shard {
             }
         }
         Some(slot)
+    }
+}
+
+fn stop_listening(
+    listening: &mut BTreeMap<ProviderId, BTreeSet<RunKey>>,
+    provider: &ProviderId,
+    key: &RunKey,
+) {
+    if let Some(keys) = listening.get_mut(provider) {
+        keys.remove(key);
+        if keys.is_empty() {
+            listening.remove(provider);
+        }
     }
 }

@@ -1,14 +1,20 @@
-//! Worlds, providers, grants and seats in a shard: small records that change one entry at a time.
+//! Worlds, providers, grants, seats, schedules, triggers and receivers in a
+//! shard: small records that change one entry at a time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use wharf_domain::flow::{Flow, FlowRecordInput};
 use wharf_domain::{
-    AuditRecord, CallerRef, Entry, Grant, GrantInput, LedgerOp, Provider, ProviderInput, Seat,
-    SeatInput, ToolDef, World, WorldInput,
+    AuditRecord, CallerRef, Entry, Grant, GrantInput, LedgerOp, Provider, ProviderInput, Receiver,
+    ReceiverInput, Schedule, ScheduleInput, Seat, SeatInput, ToolDef, Trigger, TriggerInput, World,
+    WorldInput,
 };
 use wharf_ports::{Append, Batch, Body, StoreError, StoreErrorKind, StreamHead};
-use wharf_vocab::{Code, Fault, GrantId, ProviderId, SeatId, Seq, StreamId, Timestamp, WorldId};
+use wharf_vocab::{
+    Code, Fault, FlowId, GrantId, ProviderId, ReceiverId, ScheduleId, SeatId, Seq, StreamId,
+    Timestamp, TriggerId, WorldId,
+};
 
 use super::runs::reply;
 use super::{CommitOwner, Effect, Output, Reply, Shard, Ticket};
@@ -20,6 +26,10 @@ pub enum AnyRecord {
     Provider(Box<Provider>),
     Grant(Box<Grant>),
     Seat(Box<Seat>),
+    Schedule(Box<Schedule>),
+    Receiver(Box<Receiver>),
+    Trigger(Box<Trigger>),
+    Flow(Box<Flow>),
 }
 
 /// Something that happens to a record.
@@ -29,6 +39,10 @@ pub enum RecordInput {
     Provider(ProviderId, Box<ProviderInput>),
     Grant(GrantId, GrantInput),
     Seat(SeatId, SeatInput),
+    Schedule(ScheduleId, ScheduleInput),
+    Receiver(ReceiverId, ReceiverInput),
+    Trigger(TriggerId, TriggerInput),
+    Flow(FlowId, FlowRecordInput),
 }
 
 impl RecordInput {
@@ -38,6 +52,9 @@ impl RecordInput {
                 ProviderInput::Offer { tools } => tools.iter().map(ToolDef::weight).sum(),
                 _ => 0,
             },
+            Self::Flow(_, FlowRecordInput::Add { document, .. }) => {
+                wharf_vocab::json::json_bytes(&**document) as u64
+            }
             _ => 0,
         }
     }
@@ -100,6 +117,34 @@ impl AnyRecord {
                 decided.map(|(entry, record)| {
                     let entry = Entry::Seat(entry);
                     Change { entry, ledger: Vec::new(), record: Some(record) }
+                })
+            }
+            RecordInput::Flow(id, input) => {
+                let decided = Flow::decide(current.and_then(Flow::seen), id, input, by)?;
+                decided.map(|(entry, record)| {
+                    let entry = Entry::Flow(entry);
+                    Change { entry, ledger: Vec::new(), record: Some(record) }
+                })
+            }
+            RecordInput::Schedule(id, input) => {
+                let decided = Schedule::decide(current.and_then(Schedule::seen), id, input, by)?;
+                decided.map(|(entry, record)| {
+                    let entry = Entry::Schedule(entry);
+                    Change { entry, ledger: Vec::new(), record }
+                })
+            }
+            RecordInput::Trigger(id, input) => {
+                let decided = Trigger::decide(current.and_then(Trigger::seen), id, input, by)?;
+                decided.map(|(entry, record)| {
+                    let entry = Entry::Trigger(entry);
+                    Change { entry, ledger: Vec::new(), record }
+                })
+            }
+            RecordInput::Receiver(id, input) => {
+                let decided = Receiver::decide(current.and_then(Receiver::seen), id, input, by)?;
+                decided.map(|(entry, record)| {
+                    let entry = Entry::Receiver(Box::new(entry));
+                    Change { entry, ledger: Vec::new(), record }
                 })
             }
         })
@@ -178,6 +223,10 @@ kinds! {
     Provider ProviderId ProviderInput,
     Grant GrantId GrantInput,
     Seat SeatId SeatInput,
+    Schedule ScheduleId ScheduleInput,
+    Receiver ReceiverId ReceiverInput,
+    Trigger TriggerId TriggerInput,
+    Flow FlowId FlowRecordInput,
 }
 
 /// A change on its way.
@@ -252,12 +301,13 @@ impl Shard {
                 head: StreamHead::new(!next.is_gone(), None),
             };
             slot.pending = Some((next, ticket));
-            let batch = Batch {
+            let mut batch = Batch {
                 appends: vec![append],
                 ledger: change.ledger,
                 audit: change.record.into_iter().collect(),
                 ..self.batch(now)
             };
+            self.owe_of_audit(&mut batch);
             self.on_the_way.insert(batch.no, CommitOwner::Record(stream.clone()));
             out.batches.push(Arc::new(batch));
         }

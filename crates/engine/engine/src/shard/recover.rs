@@ -1,18 +1,25 @@
 //! Taking a shard over: from a restart of this core, or from a core that is gone.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use wharf_domain::run::RunInput;
-use wharf_domain::{LedgerOp, Run};
+use wharf_domain::run::{AttemptError, AttemptReport, RunInput};
+use wharf_domain::{Availability, LedgerOp, Run};
 use wharf_ports::Batch;
-use wharf_vocab::{AttemptId, HoldId, RunKey, Seq, ShardId, Timestamp};
+use wharf_vocab::{AttemptId, Code, Executed, Fault, HoldId, RunKey, Seq, Timestamp};
 
 use super::records::{AnyRecord, RecordSlot};
+use super::runs::is_called_off;
 use super::slot::Slot;
 use super::{Effect, Input, Output, Shard};
+use crate::book::Adoption;
 
 /// Runs that are looked up at once; beyond it the whole shard is loaded anew.
 const IN_DOUBT_MAX: usize = 1024;
+
+/// How long an attempt waits before it is offered again to a provider that has just refused it
+/// although it is there.
+const REATTACH_AGAIN_MS: u64 = 1_000;
 
 /// What the store holds of a shard.
 #[derive(Debug, Default)]
@@ -23,6 +30,8 @@ pub struct StoredShard {
     pub records: Vec<(AnyRecord, Seq)>,
     /// Its open holds.
     pub holds: Vec<HoldId>,
+    /// The open children of its runs, wherever they are, each behind its parent.
+    pub children: Vec<(RunKey, RunKey)>,
 }
 
 impl Shard {
@@ -35,36 +44,120 @@ impl Shard {
             self.take_up(run, seq);
         }
         self.unchecked_holds = restored.holds;
+        self.unchecked_children = restored.children;
     }
 
-    /// What a crash may have left undone: attempts to be taken up again or given up, children
-    /// their parents must know of, and money held for runs that are gone. Attempts that somebody
-    /// of this core still works on just go on.
-    pub fn outstanding(
-        &mut self,
-        now: Timestamp,
-        is_living: impl Fn(&RunKey, &AttemptId) -> bool,
-    ) -> Output {
+    /// What a crash may have left undone: attempts to be asked for at their places, children their
+    /// parents must know of, and money held for runs that are gone.
+    pub fn outstanding(&mut self, now: Timestamp) -> Output {
         self.fresh.set_now(now);
         let mut out = Output::default();
         let keys: Vec<RunKey> = self.runs_where(|_| true);
         self.release_orphans(now, &mut out);
+        self.meet_children(&mut out);
         for key in keys {
-            let run = self.runs.get(&key).and_then(|slot| slot.run.clone());
-            let active = run.as_ref().and_then(|run| run.active.as_ref());
-            match (&run, active) {
-                // What is being published is gone on with in any case; twice is harmless.
-                (Some(run), Some(active))
-                    if run.publishing.is_none() && is_living(&key, &active.id) =>
-                {
-                    self.known_to_parent(run, &mut out);
-                    let effects = self.outward(run, run.reminders());
-                    out.effects.extend(effects);
-                }
-                _ => self.resume(now, &key, &mut out),
-            }
+            self.take_on(now, &key, &mut out);
         }
         out
+    }
+
+    /// Goes on with a run that was read from the store.
+    fn take_on(&mut self, now: Timestamp, key: &RunKey, out: &mut Output) {
+        let Some(run) = self.runs.get(key).and_then(|slot| slot.run.clone()) else { return };
+        if let Some(slot) = self.runs.get_mut(key).filter(|_| run.flow.is_some()) {
+            slot.recheck_at = super::flows::recheck_at(&run, now);
+            self.reschedule(key);
+        }
+        if let Some(parent) = run.spec.parent.clone() {
+            let (to, child) = (parent.shard(), run.key.clone());
+            let input = Input::Child { parent, child, began: true };
+            out.effects.push(Effect::Send { to, input: Box::new(input) });
+        }
+        match &run.active {
+            // What is being published is gone on with in any case; twice is harmless.
+            Some(active) if run.publishing.is_none() => out.effects.push(Effect::Adopt {
+                place: active.place.clone(),
+                key: key.clone(),
+                attempt_id: active.id.clone(),
+                epoch: self.epoch,
+            }),
+            _ => self.offer(now, key, RunInput::Recovered, None, out),
+        }
+    }
+
+    /// Goes on with a run whose attempt was under way when the shard was loaded, by what the
+    /// attempt's place says.
+    pub(super) fn adopted(
+        &mut self,
+        now: Timestamp,
+        key: &RunKey,
+        attempt_id: AttemptId,
+        found: Adoption,
+        out: &mut Output,
+    ) {
+        let Some(run) = self.runs.get(key).and_then(|slot| slot.run.clone()) else { return };
+        let active = |run: &Arc<Run>| run.active.as_ref().is_some_and(|it| it.id == attempt_id);
+        if !active(&run) {
+            return;
+        }
+        match found {
+            Adoption::Working => {
+                let mut at = self.runs.get(key).and_then(|slot| slot.at.clone());
+                let effects = self.outward(&run, run.reminders(), &mut at);
+                out.effects.extend(effects);
+            }
+            Adoption::NeverBegun => {
+                let message = "The attempt was never handed over; its core went on without it.";
+                let fault = Fault::new(Code::ToolAgentLost, message);
+                let failed = AttemptError::Failed(fault, Executed::No);
+                let report = AttemptReport::new(Err(failed), 0);
+                self.offer(now, key, RunInput::AttemptEnded { attempt_id, report }, None, out);
+            }
+            Adoption::Gone => self.offer(now, key, RunInput::Recovered, None, out),
+        }
+    }
+
+    /// An attempt waits to be taken up again until its provider is there, within its own time. Its
+    /// provider may be back before anybody knew here that it was gone, so it is also looked for.
+    pub(super) fn detached(&mut self, now: Timestamp, key: &RunKey, attempt_id: &AttemptId) {
+        let Some(slot) = self.runs.get_mut(key) else { return };
+        let waits = slot.latest().is_some_and(|run| {
+            let active = run.active.as_ref();
+            run.publishing.is_none() && active.is_some_and(|active| active.id == *attempt_id)
+        });
+        if waits {
+            slot.detached = true;
+            slot.recheck_at = Some(now.plus_ms(REATTACH_AGAIN_MS));
+            self.reschedule(key);
+        }
+    }
+
+    /// Takes an attempt up again whose provider is there.
+    pub(super) fn reattach(&mut self, now: Timestamp, key: &RunKey, out: &mut Output) {
+        let Some(slot) = self.runs.get_mut(key).filter(|slot| slot.detached) else { return };
+        slot.recheck_at = None;
+        if self.providers.availability(&slot.provider) == Availability::Up {
+            self.offer(now, key, RunInput::Recovered, None, out);
+        }
+    }
+
+    /// Runs remember their children again. Whoever was here before may have been gone before it
+    /// called off the children of a run that was called off.
+    fn meet_children(&mut self, out: &mut Output) {
+        for (parent, child) in std::mem::take(&mut self.unchecked_children) {
+            match self.runs.get_mut(&parent) {
+                // A flow knows its steps from its own entries.
+                Some(slot) if slot.is_flow() => {}
+                Some(slot) => {
+                    slot.children.insert(child);
+                }
+                None => out.effects.push(Effect::AskAfterParent { parent, child }),
+            }
+        }
+        for key in self.runs_where(|slot| slot.latest().is_some_and(|run| is_called_off(run))) {
+            let children = self.runs.get(&key).into_iter().flat_map(|slot| &slot.children);
+            out.effects.extend(children.map(Effect::cancel_child));
+        }
     }
 
     /// Runs in memory hold real money; when they are gone, what they had reported is booked and
@@ -122,7 +215,7 @@ impl Shard {
         match (self.runs.get_mut(key), found) {
             (None, Some((run, seq))) if !run.is_over() => {
                 self.take_up(*run, seq);
-                self.resume(now, key, out);
+                self.take_on(now, key, out);
             }
             // What becomes of the batch on its way will show it.
             (Some(slot), Some(_)) if slot.pending.is_some() => slot.doubtful = true,
@@ -139,38 +232,4 @@ impl Shard {
         self.insert(key.clone(), Slot::loaded(run, seq));
         self.reschedule(&key);
     }
-
-    /// Makes a run known to its parent and goes on with it.
-    fn resume(&mut self, now: Timestamp, key: &RunKey, out: &mut Output) {
-        if let Some(run) = self.runs.get(key).and_then(|slot| slot.run.clone()) {
-            self.known_to_parent(&run, out);
-        }
-        self.offer(now, key, RunInput::Recovered, None, out);
-    }
-
-    fn known_to_parent(&self, run: &Run, out: &mut Output) {
-        if let Some(parent) = run.spec.parent.clone() {
-            let (to, child) = (parent.shard(), run.key.clone());
-            let input = Input::Child { parent, child, began: true };
-            out.effects.push(Effect::Send { to, input: Box::new(input) });
-        }
-    }
-
-    /// News of this shard's open runs for their parents in a shard that was loaded anew and has
-    /// forgotten its children.
-    pub fn children_of(&self, loaded: ShardId) -> Vec<Effect> {
-        let is_child = |slot: &Slot| parent_of(slot).is_some_and(|key| key.shard() == loaded);
-        let children = self.runs_where(is_child);
-        let news = |child: RunKey| {
-            let parent = self.runs.get(&child).and_then(parent_of)?.clone();
-            let input = Input::Child { parent, child, began: true };
-            Some(Effect::Send { to: loaded, input: Box::new(input) })
-        };
-        children.into_iter().filter_map(news).collect()
-    }
-}
-
-/// The parent of a run whose creation is committed.
-fn parent_of(slot: &Slot) -> Option<&RunKey> {
-    slot.run.as_ref()?.spec.parent.as_ref()
 }

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use wharf_domain::run::{ChildrenAllowed, Cx, Decision, Run, RunEffect, RunInput};
 use wharf_domain::trace::TraceHeaders;
 use wharf_domain::{
-    Actor, Availability, CallerRef, Entry, NoticeEntry, Progress, RunEntry, RunSpec, ToolAllowance,
-    WorldInput,
+    Actor, AskEntry, Availability, CallerRef, Entry, Notice, NoticeEntry, Progress, RunEntry,
+    RunSpec, ToolAllowance, WorldInput,
 };
-use wharf_ports::{Append, Batch, Body, Dispatch, EffectId, Lifeline, StreamHead};
+use wharf_ports::{Append, Batch, Body, Dispatch, EffectId, Lifeline, Require, StreamHead};
 use wharf_vocab::limits::{
     RUN_CHILDREN_MAX, RUN_INPUTS_WAITING_MAX, SHARD_PROGRESS_BYTES_MAX, SHARD_RUNS_OPEN_MAX,
 };
 use wharf_vocab::{
-    AskId, AttemptId, Code, Digest, Durability, Fault, RunKey, RunStatus, Seq, StreamId, Timestamp,
+    AskId, AttemptId, Code, CommitNo, Digest, Durability, Fault, Place, RunKey, RunStatus, Seq,
+    StreamId, Timestamp,
 };
 
 use super::late;
@@ -35,17 +36,23 @@ impl Shard {
             };
             return reply(out, ticket, result);
         }
+        if !self.is_wanted(&spec) {
+            let over = Fault::new(Code::FlowOver, "The flow goes on without this step.");
+            return reply(out, ticket, Err(over));
+        }
         if self.runs.len() >= SHARD_RUNS_OPEN_MAX {
             let busy = Fault::new(Code::CoreBusy, "Too many runs are open; try again later.");
             return reply(out, ticket, Err(busy));
         }
         let provider = spec.provider();
         let mut slot = Slot::new(provider.clone());
+        let place = self.providers.place(&provider, &mut self.fresh);
         let mut cx = Cx {
             now,
             shard: self.id,
             provider: &self.providers.availability(&provider),
             full: self.providers.is_full(&provider),
+            place: place.as_ref(),
             refused: None,
             fresh: &mut self.fresh,
         };
@@ -136,6 +143,10 @@ impl Shard {
             self.send_off(now, key, slot, decision, Cause::Progress, out);
             return true;
         };
+        if self.is_made_after_all(key, &waiting.input) {
+            reply(out, waiting.ticket, Ok(Reply::Run { run, made: false }));
+            return true;
+        }
         let provider = self.providers.availability(&slot.provider);
         if waiting.input == RunInput::Recovered {
             // An attempt can be taken up again only while its provider is there.
@@ -145,17 +156,19 @@ impl Shard {
                 return true;
             }
         }
+        let place = self.providers.place(&slot.provider, &mut self.fresh);
         let mut cx = Cx {
             now,
             shard: self.id,
             provider: &provider,
             full: self.providers.is_full(&slot.provider),
+            place: place.as_ref(),
             refused: waiting.refused.as_ref(),
             fresh: &mut self.fresh,
         };
         match run.decide(&mut cx, &waiting.input) {
             Ok(decision) if decision.entries.is_empty() => {
-                let effects = self.outward(&run, decision.effects);
+                let effects = self.outward(&run, decision.effects, &mut slot.at);
                 out.effects.extend(effects);
                 reply(out, waiting.ticket, Ok(Reply::Run { run, made: false }));
             }
@@ -201,28 +214,19 @@ impl Shard {
             let entries = decision.entries.into_iter().map(Entry::Run).collect();
             seq = append(&mut batch, key.stream(), seq, Body::Entries(entries), head);
         }
-        for (ask_id, entry) in decision.asks {
-            let raised = matches!(entry, wharf_domain::AskEntry::Raised(_));
-            let expected = if raised { Seq(0) } else { Seq(1) };
-            let sealed_with = sealed_with.clone();
-            let head = StreamHead { open: raised, run: None, sealed_with };
-            let body = Body::Entries(vec![Entry::Ask(entry)]);
-            append(&mut batch, StreamId::Ask(ask_id), expected, body, head);
-        }
-        for notice in decision.notices {
-            let stream = StreamId::Notice(notice.ask_id.clone());
-            let body = Body::Entries(vec![Entry::Notice(NoticeEntry::Owed(Box::new(notice)))]);
-            let sealed_with = sealed_with.clone();
-            let head = StreamHead { open: true, run: None, sealed_with };
-            append(&mut batch, stream, Seq(0), body, head);
-        }
+        self.owe_of_run(&mut batch, &next, &decision.asks);
+        append_asks(&mut batch, decision.asks, sealed_with.as_ref());
+        append_notices(&mut batch, decision.notices, sealed_with.as_ref());
         if let Cause::Create { claim, .. } = &cause {
             batch.claims.extend(claim.clone());
+            batch.requires = reads(&next);
         }
         batch.ledger = decision.ledger;
         batch.audit = decision.audit;
         batch.artifacts = decision.artifacts;
-        let mut effects = self.outward_at(no, &next, decision.effects);
+        self.owe_of_files(&mut batch, now, next.spec.trigger_depth);
+        let mut at = slot.at.clone();
+        let mut effects = self.outward_at(no, &next, decision.effects, &mut at);
         effects.extend(family(slot, &next, &cause));
 
         let batch = Arc::new(batch);
@@ -244,6 +248,7 @@ impl Shard {
             next,
             next_seq: seq,
             effects,
+            at,
             cause,
             again_at: None,
         });
@@ -260,35 +265,38 @@ impl Shard {
         }
     }
 
-    pub(super) fn outward(&mut self, run: &Arc<Run>, effects: Vec<RunEffect>) -> Vec<Effect> {
-        let no = self.last_no;
-        self.outward_at(no, run, effects)
-    }
-
-    /// Addresses the effects of a decision to the run's provider, parent or world.
-    fn outward_at(
-        &self,
-        commit: wharf_vocab::CommitNo,
+    /// Addresses effects that follow from nothing new.
+    pub(super) fn outward(
+        &mut self,
         run: &Arc<Run>,
         effects: Vec<RunEffect>,
+        at: &mut Option<Place>,
+    ) -> Vec<Effect> {
+        let no = self.last_no;
+        self.outward_at(no, run, effects, at)
+    }
+
+    /// Addresses the effects of a decision to the run's provider, parent or world. `at` is where
+    /// the latest attempt was handed over, and afterwards where it is then.
+    fn outward_at(
+        &mut self,
+        commit: CommitNo,
+        run: &Arc<Run>,
+        effects: Vec<RunEffect>,
+        at: &mut Option<Place>,
     ) -> Vec<Effect> {
         let provider = run.spec.provider();
         let effect = EffectId { shard: self.id, epoch: self.epoch, commit };
         let outward = |inner| match inner {
-            RunEffect::Dispatch { attempt_id, reattach } => Effect::Dispatch(Dispatch {
-                effect,
-                run: run.key.clone(),
-                attempt_id,
-                attempt: run.attempt,
-                accepted: run.created_at,
-                spec: Arc::clone(&run.spec),
-                approval: run.approval().cloned(),
-                deadline: run.next_deadline(),
-                reattach,
-                notes: run.active.as_ref().map_or_else(BTreeMap::new, |it| it.notes.clone()),
-                trace: TraceHeaders::default(),
-                lifeline: Lifeline::default(),
-            }),
+            RunEffect::Dispatch { attempt_id, reattach } => {
+                *at = if reattach {
+                    self.providers.place(&provider, &mut self.fresh)
+                } else {
+                    run.active.as_ref().and_then(|active| active.place.clone())
+                };
+                let dispatch = Box::new(dispatch(effect, run, attempt_id, reattach));
+                Effect::Dispatch { dispatch, place: at.clone() }
+            }
             RunEffect::Queue { from, again } => {
                 let (run, spec) = (run.key.clone(), RunSpec::lean(&run.spec));
                 Effect::Queue(Turn { run, spec, from, again })
@@ -302,19 +310,28 @@ impl Shard {
                 Effect::PutInPlace { run: run.key.clone(), attempt_id, moves, files }
             }
             RunEffect::CancelAttempt { attempt_id, reason, grace_ms } => {
-                Effect::CancelAttempt { provider: provider.clone(), attempt_id, reason, grace_ms }
+                let (provider, place) = (provider.clone(), at.clone());
+                Effect::CancelAttempt { provider, place, attempt_id, reason, grace_ms }
             }
             RunEffect::Answer { attempt_id, key, resolution } => {
-                Effect::Answer { provider: provider.clone(), attempt_id, key, resolution }
+                let (provider, place) = (provider.clone(), at.clone());
+                Effect::Answer { provider, place, attempt_id, key, resolution }
             }
             RunEffect::AllowChildren { parent, allowed } => allow_children(parent, allowed),
             RunEffect::AllowTool { ask_id, by } => allow_tool(run, ask_id, by),
+            RunEffect::Flow(work) => super::flows::outward(run, work),
         };
         effects.into_iter().map(outward).collect()
     }
 
     /// A child run began or ended.
-    pub(super) fn child(&mut self, parent: &RunKey, child: RunKey, began: bool, out: &mut Output) {
+    pub(super) fn child(
+        &mut self,
+        now: Timestamp,
+        parent: &RunKey,
+        (child, began): (RunKey, bool),
+        out: &mut Output,
+    ) {
         // A run whose creation is on its way has no children: if it ever had any, it is over, and
         // somebody asks for it once more.
         let Some(slot) = self.runs.get_mut(parent).filter(|slot| slot.run.is_some()) else {
@@ -323,6 +340,9 @@ impl Shard {
             }
             return;
         };
+        if slot.is_flow() {
+            return self.step_news(now, parent, (child, began), out);
+        }
         if !began {
             slot.children.remove(&child);
             return;
@@ -333,6 +353,24 @@ impl Shard {
         } else {
             slot.children.insert(child);
         }
+    }
+}
+
+/// An attempt as its provider is given it.
+fn dispatch(effect: EffectId, run: &Run, attempt_id: AttemptId, reattach: bool) -> Dispatch {
+    Dispatch {
+        effect,
+        run: run.key.clone(),
+        attempt_id,
+        attempt: run.attempt,
+        accepted: run.created_at,
+        spec: Arc::clone(&run.spec),
+        approval: run.approval().cloned(),
+        deadline: run.next_deadline(),
+        reattach,
+        notes: run.active.as_ref().map_or_else(BTreeMap::new, |it| it.notes.clone()),
+        trace: TraceHeaders::default(),
+        lifeline: Lifeline::default(),
     }
 }
 
@@ -378,12 +416,47 @@ fn append(batch: &mut Batch, stream: StreamId, expected: Seq, body: Body, head: 
     last
 }
 
+/// The files that a run reads must be there when it is made, and stay until it is over.
+fn reads(run: &Run) -> Vec<Require> {
+    let files = run.spec.bindings.files();
+    files
+        .map(|(_, read)| Require::FileHere {
+            world: run.key.world.clone(),
+            path: read.path.clone(),
+            run: run.key.run.clone(),
+        })
+        .collect()
+}
+
+/// The asks that a decision raised or closed.
+fn append_asks(batch: &mut Batch, asks: Vec<(AskId, AskEntry)>, sealed_with: Option<&RunKey>) {
+    for (ask_id, entry) in asks {
+        let raised = matches!(entry, AskEntry::Raised(_));
+        let expected = if raised { Seq(0) } else { Seq(1) };
+        let head = StreamHead { open: raised, run: None, sealed_with: sealed_with.cloned() };
+        let body = Body::Entries(vec![Entry::Ask(entry)]);
+        append(batch, StreamId::Ask(ask_id), expected, body, head);
+    }
+}
+
+/// The notices that a decision owes to seats.
+fn append_notices(batch: &mut Batch, notices: Vec<Notice>, sealed_with: Option<&RunKey>) {
+    for notice in notices {
+        let stream = StreamId::Notice(notice.ask_id.clone());
+        let body = Body::Entries(vec![Entry::Notice(NoticeEntry::Owed(Box::new(notice)))]);
+        let head = StreamHead { open: true, run: None, sealed_with: sealed_with.cloned() };
+        append(batch, stream, Seq(0), body, head);
+    }
+}
+
 /// What of a memory run's batch must reach the store besides money: files, since others share
-/// them.
+/// them, and what triggers owe because of these.
 fn only_shared(batch: &Batch) -> Batch {
+    let is_firing = |append: &&Append| matches!(append.stream, StreamId::Firing(_));
     Batch {
-        appends: Vec::new(),
+        appends: batch.appends.iter().filter(is_firing).cloned().collect(),
         claims: Vec::new(),
+        requires: Vec::new(),
         audit: Vec::new(),
         ledger: Vec::new(),
         artifacts: batch.artifacts.clone(),
@@ -408,6 +481,7 @@ fn withheld(batch: &Batch) -> Batch {
 fn is_empty(batch: &Batch) -> bool {
     batch.appends.is_empty()
         && batch.claims.is_empty()
+        && batch.requires.is_empty()
         && batch.ledger.is_empty()
         && batch.audit.is_empty()
         && batch.artifacts.is_empty()
@@ -426,10 +500,12 @@ fn family(slot: &Slot, next: &Arc<Run>, cause: &Cause) -> Vec<Effect> {
             };
             effects.push(Effect::Send { to: parent.shard(), input: Box::new(input) });
         }
+        effects.extend(super::flows::step_over(next, parent));
     }
     if is_called_off(next) {
         effects.extend(slot.children.iter().map(cancel_child));
     }
+    effects.extend(super::steps::left_over(next).iter().map(cancel_child));
     effects
 }
 
@@ -453,7 +529,7 @@ fn allow_tool(run: &Run, ask_id: AskId, by: CallerRef) -> Effect {
 }
 
 /// Whether somebody wanted the run to stop, however it ended: its children are to stop, too.
-pub(crate) fn is_called_off(run: &Run) -> bool {
+pub(super) fn is_called_off(run: &Run) -> bool {
     run.cancel.is_some() || run.status() == RunStatus::Canceled
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wharf_domain::run::RunInput;
 use wharf_domain::{Funds, Progress, Run};
 use wharf_ports::{Batch, Body, Claim};
-use wharf_vocab::{CommitNo, Digest, ProviderId, RunKey, Seq, Timestamp};
+use wharf_vocab::{CommitNo, Digest, Place, ProviderId, RunKey, Seq, Timestamp};
 
 use super::Effect;
 use super::input::Ticket;
@@ -35,6 +35,12 @@ pub(super) struct Slot {
     pub(super) doubtful: bool,
     /// Whether the attempt is to be taken up again when its provider is there.
     pub(super) detached: bool,
+    /// Where the latest attempt was handed over, if places are told apart.
+    pub(super) at: Option<Place>,
+    /// Whether the run waits to hear of its provider, as the shard's index has it.
+    pub(super) listens: bool,
+    /// When whatever a flow waits for outside is looked for, if nothing happens before.
+    pub(super) recheck_at: Option<Timestamp>,
     /// When the run wants to be looked at, as the shard's timetable has it.
     pub(super) deadline: Option<Timestamp>,
 }
@@ -46,6 +52,8 @@ pub struct RunView<'a> {
     pub run: Option<&'a Arc<Run>>,
     /// The number of the last entry or piece of progress committed.
     pub seq: Seq,
+    /// Where its latest attempt was handed over, if places are told apart.
+    pub at: Option<&'a Place>,
     /// Whether a batch of the run is on its way to the store.
     pub busy: bool,
 }
@@ -71,6 +79,8 @@ pub(super) struct PendingBatch {
     pub(super) next: Arc<Run>,
     pub(super) next_seq: Seq,
     pub(super) effects: Vec<Effect>,
+    /// Where the latest attempt is handed over then.
+    pub(super) at: Option<Place>,
     pub(super) cause: Cause,
     /// When to offer it again, after the store could not take it.
     pub(super) again_at: Option<Timestamp>,
@@ -111,17 +121,33 @@ impl Slot {
             children: BTreeSet::new(),
             doubtful: false,
             detached: false,
+            at: None,
+            listens: false,
+            recheck_at: None,
             deadline: None,
         }
     }
 
     pub(super) fn loaded(run: Run, seq: Seq) -> Self {
         let (progress, provider) = (ProgressBuffer::resumed(), run.spec.provider());
-        Self { run: Some(Run::lean(&Arc::new(run))), seq, progress, ..Self::new(provider) }
+        let at = run.active.as_ref().and_then(|active| active.place.clone());
+        Self { run: Some(Run::lean(&Arc::new(run))), seq, progress, at, ..Self::new(provider) }
+    }
+
+    /// Whether the run goes by a document.
+    pub(super) fn is_flow(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.flow.is_some())
     }
 
     pub(super) fn view(&self) -> RunView<'_> {
-        RunView { run: self.run.as_ref(), seq: self.seq, busy: self.pending.is_some() }
+        let (run, at) = (self.run.as_ref(), self.at.as_ref());
+        RunView { run, seq: self.seq, at, busy: self.pending.is_some() }
+    }
+
+    /// Whether the run has something to do when its provider comes or goes: no attempt is under
+    /// way, or one waits to be taken up again.
+    pub(super) fn wants_news(&self) -> bool {
+        self.detached || self.latest().is_some_and(|run| run.active.is_none())
     }
 
     /// The run as it will be once what is on its way is committed.
@@ -133,7 +159,10 @@ impl Slot {
     pub(super) fn wants(&self) -> Option<Timestamp> {
         match &self.pending {
             Some(pending) => pending.again_at,
-            None => self.run.as_ref().and_then(|run| run.next_deadline()),
+            None => {
+                let own = self.run.as_ref().and_then(|run| run.next_deadline());
+                own.into_iter().chain(self.recheck_at).min()
+            }
         }
     }
 }

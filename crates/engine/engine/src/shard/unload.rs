@@ -12,14 +12,14 @@ use super::{Output, Shard};
 
 /// What was said to a shard and is not written down: how attempts ended, what they wrote, and
 /// runs that are kept in memory only. Whoever waits for an answer asks again.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct UnloadedShard {
     /// The epoch in which it was left.
     epoch: Epoch,
     runs: Vec<LeftRun>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct LeftRun {
     key: RunKey,
     /// The number of the last entry or piece of progress that was known to be committed.
@@ -30,8 +30,10 @@ struct LeftRun {
     progress: Vec<Progress>,
     /// What nobody waits for the answer of.
     inputs: Vec<RunInput>,
-    /// The run itself and its children, if no store has it.
-    memory: Option<(Run, BTreeSet<RunKey>)>,
+    /// Its children, of which a store knows only those that it keeps.
+    children: BTreeSet<RunKey>,
+    /// The run itself, if no store has it.
+    memory: Option<Run>,
 }
 
 impl Shard {
@@ -49,6 +51,7 @@ impl Shard {
                 on_its_way: None,
                 progress: Vec::new(),
                 inputs: unheard.map(|cost| cost.input).collect(),
+                children: BTreeSet::new(),
                 memory: None,
             });
         }
@@ -61,19 +64,20 @@ impl Shard {
         let mut out = Output::default();
         // Money that is held for runs in memory is given back by whoever takes over between.
         let next = left.epoch.0 + 1 == self.epoch.0;
-        for run in left.runs.into_iter().filter(|run| next || run.memory.is_none()) {
+        for mut run in left.runs.into_iter().filter(|run| next || run.memory.is_none()) {
+            if !next {
+                // Whoever took over between was told of ends that are not known here.
+                run.children.clear();
+            }
             self.take_left_run(now, run, &mut out);
         }
         out
     }
 
     fn take_left_run(&mut self, now: Timestamp, left: LeftRun, out: &mut Output) {
-        let LeftRun { key, seq, on_its_way, progress, inputs, memory } = left;
-        if let Some((run, children)) = memory {
+        let LeftRun { key, seq, on_its_way, progress, inputs, children, memory } = left;
+        if let Some(run) = memory {
             self.take_up(run, seq);
-            if let Some(slot) = self.runs.get_mut(&key) {
-                slot.children = children;
-            }
         }
         let Some(slot) = self.runs.get_mut(&key) else {
             // It is over, and only what it has cost still counts.
@@ -82,6 +86,7 @@ impl Shard {
             }
             return;
         };
+        slot.children.extend(children);
         let (at, before) = (slot.seq, slot.progress.waiting_bytes());
         match on_its_way {
             // The batch was not made, so what it would have written waits as before.
@@ -120,6 +125,7 @@ fn left(key: RunKey, mut slot: Slot) -> LeftRun {
         on_its_way,
         progress: slot.progress.take().0,
         inputs,
-        memory: in_memory.map(|run| (Run::clone(&run), slot.children)),
+        children: slot.children,
+        memory: in_memory.map(|run| Run::clone(&run)),
     }
 }

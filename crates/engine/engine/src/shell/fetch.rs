@@ -47,9 +47,9 @@ impl Shell {
         }
         let (run, attempt_id) = (dispatch.run.clone(), dispatch.attempt_id.clone());
         self.fetching.insert(run.clone(), WaitingDispatch { dispatch, held });
-        let store = Arc::clone(&self.parts.store);
+        let (store, unread) = (Arc::clone(&self.parts.store), self.parts.unread.clone());
         self.fetches.push(Box::pin(async move {
-            let stored = read_patiently(&*store, &run.stream()).await;
+            let stored = read_patiently(&*store, &run.stream(), &unread).await;
             let mut entries = stored.into_iter().flat_map(|stored| stored.entries);
             let spec = entries.find_map(|(_, entry)| match entry {
                 Entry::Run(RunEntry::Created(created)) => Some(created.spec),

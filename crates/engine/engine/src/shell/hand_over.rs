@@ -9,11 +9,12 @@ use tokio::runtime;
 use tokio::sync::mpsc::error::TrySendError;
 use wharf_domain::Availability;
 use wharf_domain::run::{AttemptError, AttemptReport, RunInput};
-use wharf_ports::{Dispatch, Lifeline, ProviderSink, RoomFor};
+use wharf_ports::{Dispatch, Lifeline, ProviderSink, RoomFor, WeakLifeline};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, ProviderId, RunKey, ShardId};
 
 use super::{Shell, ShellMessage};
 use crate::admission;
+use crate::book::Taken;
 use crate::catalog::not_found;
 use crate::held::HeldBytes;
 use crate::shard::Input;
@@ -24,7 +25,10 @@ impl Shell {
         let (reattach, provider) = (dispatch.reattach, dispatch.spec.provider());
         let passes = reattach || self.turns.may_pass(&provider, &key);
         self.turns.remove(&provider, &key);
-        let handed_over = if passes {
+        let taken = self.book.take(&dispatch.effect, &key, &attempt_id, WeakLifeline::default());
+        let handed_over = if taken == Taken::Old || (taken == Taken::Known && !reattach) {
+            return;
+        } else if passes {
             self.begin(dispatch)
         } else {
             // Whoever came before it has its turn before it.
@@ -32,9 +36,17 @@ impl Shell {
             Err((Fault::new(Code::ToolBusy, message), Executed::No))
         };
         if let Err((fault, executed)) = handed_over {
-            // An attempt that is to be taken up again may well have begun before.
-            let executed = if reattach { Executed::Maybe } else { executed };
-            let input = ended(key, attempt_id, fault, executed);
+            let input = if reattach && is_away(&fault) {
+                if taken == Taken::New {
+                    // It is not at work here, so whoever loads its shard anew takes it up again.
+                    self.book.over(&key, &attempt_id);
+                }
+                Input::Detached { key, attempt_id }
+            } else {
+                // An attempt that is to be taken up again may well have begun before.
+                let executed = if reattach { Executed::Maybe } else { executed };
+                ended(key, attempt_id, fault, executed)
+            };
             self.queue.push_back((shard, input));
         }
     }
@@ -58,7 +70,7 @@ impl Shell {
         let tied = Dispatch { lifeline: lifeline.clone(), trace, ..dispatch };
         match guarded(&provider, || sink.dispatch(tied)) {
             Some(Ok(())) => {
-                self.handed_over.insert(key, (attempt_id, lifeline.downgrade()));
+                self.book.keep(&key, &attempt_id, lifeline.downgrade());
                 Ok(())
             }
             Some(Err(fault)) => {
@@ -76,9 +88,8 @@ impl Shell {
     /// Ties an attempt to whoever works on it. One that is handed over again is tied to whoever
     /// has it.
     fn lifeline(&self, dispatch: &Dispatch, held: Option<HeldBytes>) -> Lifeline {
-        let known = self.handed_over.get(&dispatch.run);
-        let known = known.filter(|(attempt_id, _)| *attempt_id == dispatch.attempt_id);
-        if let Some(lifeline) = known.and_then(|(_, weak)| weak.upgrade()) {
+        let known = self.book.kept(&dispatch.run, &dispatch.attempt_id);
+        if let Some(lifeline) = known.and_then(|weak| weak.upgrade()) {
             return lifeline;
         }
         let messages = self.parts.messages.clone();
@@ -106,12 +117,6 @@ impl Shell {
                 });
             }
         })
-    }
-
-    /// Whether somebody of this core has an attempt, or has said how it ended.
-    pub(super) fn is_handed_over(&self, key: &RunKey, attempt_id: &AttemptId) -> bool {
-        self.handed_over.get(key).is_some_and(|(known, _)| known == attempt_id)
-            || self.fetching.get(key).is_some_and(|fetching| fetching.is(attempt_id))
     }
 
     /// Lets those begin whose turn it is, and tells shards where runs have to wait.
@@ -174,6 +179,11 @@ fn guarded<T>(provider: &ProviderId, call: impl FnOnce() -> T) -> Option<T> {
         tracing::error!(%provider, "a provider's sink panicked");
     }
     called.ok()
+}
+
+/// Whether a provider did not take an attempt because it is not there, and may come back.
+fn is_away(fault: &Fault) -> bool {
+    fault.is(Code::ToolUnavailable) || fault.is(Code::ToolAgentLost)
 }
 
 pub(super) fn ended(key: RunKey, attempt_id: AttemptId, fault: Fault, executed: Executed) -> Input {

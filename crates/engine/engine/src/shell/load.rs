@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_domain::{Entry, Run};
-use wharf_ports::{History, Lease, Store, StoreError, StoreErrorKind};
+use wharf_domain::{Actor, AuditEvent, AuditRecord, Entry, Run, Severity, Subject};
+use wharf_ports::{
+    History, Lease, SharedTrouble, Store, StoreError, StoreErrorKind, Trouble, TroubleOver,
+};
 use wharf_vocab::limits::LEASE_MS;
 use wharf_vocab::{NodeId, ShardId, StreamId, StreamKind};
 
@@ -60,16 +62,47 @@ impl Shell {
         self.turns.forget(&shards);
         let (store, node) = (Arc::clone(&self.parts.store), self.parts.node.clone());
         self.loads.push(Box::pin(async move {
+            let mut trouble = Trouble::default();
             loop {
                 match read(&*store, node.clone(), shards.clone()).await {
-                    Ok(loaded) => return loaded,
+                    Ok(loaded) => {
+                        if let Some(TroubleOver { failed, seconds }) = trouble.over() {
+                            tracing::info!(failed, seconds, "the shards are loaded");
+                        }
+                        return loaded;
+                    }
                     Err(error) => {
-                        tracing::error!(%error, "shards could not be loaded; trying again");
+                        if let Some(failed) = trouble.failed() {
+                            let what = "shards could not be loaded; trying again";
+                            tracing::error!(%error, failed, "{what}");
+                        }
                         tokio::time::sleep(READ_AGAIN).await;
                     }
                 }
             }
         }));
+    }
+
+    /// Loads shards anew of which the store has lost what it had reported, and tells the audit.
+    pub(super) fn note_rewound(&mut self) {
+        let rewound = self.parts.store.take_rewound();
+        if rewound.is_empty() {
+            return;
+        }
+        let fresh = rewound.iter().map(|lost| lost.shard);
+        let fresh: Vec<_> = fresh.filter(|shard| !self.loading.contains_key(shard)).collect();
+        self.reload.extend(fresh);
+        self.reload_shards();
+        for lost in rewound {
+            let subject = Subject::shard(lost.shard);
+            let record = AuditRecord::new(AuditEvent::STORE_REWOUND, Actor::CORE, subject)
+                .severity(Severity::Error)
+                .fact("reported", lost.reported.0)
+                .fact("found", lost.found.0)
+                .fact("records_lost", lost.records_lost);
+            // It waits until the shard is loaded.
+            self.step(lost.shard, Input::Audit(vec![record]));
+        }
     }
 
     /// Steps shards from now on that were read from the store.
@@ -82,7 +115,6 @@ impl Shell {
             self.show(&restored);
             self.take_over_one(lease, restored);
         }
-        self.remind_of_children(&held);
         self.parts.hub.reloaded(&asked);
         for shard in asked {
             if let Some(loading) = self.loading.remove(&shard) {
@@ -94,6 +126,9 @@ impl Shell {
     /// Shows readers what the store holds.
     fn show(&self, restored: &StoredShard) {
         for (record, _) in &restored.records {
+            if let AnyRecord::Flow(flow) = record {
+                self.parts.catalog.set_flow(flow);
+            }
             self.parts.records.set(record.clone());
         }
         for (run, _) in &restored.runs {
@@ -108,24 +143,10 @@ impl Shell {
         shard.restore(restored);
         let left = self.loading.get_mut(&id).map(|loading| std::mem::take(&mut loading.left));
         let taken = shard.take_left(now, left.unwrap_or_default());
-        let outstanding =
-            shard.outstanding(now, |key, attempt_id| self.is_handed_over(key, attempt_id));
+        let outstanding = shard.outstanding(now);
         self.shards[id.index()] = Some(shard);
         self.follow(id, taken);
         self.follow(id, outstanding);
-    }
-
-    /// Runs in the other shards make themselves known again to their parents in these.
-    fn remind_of_children(&mut self, loaded: &[ShardId]) {
-        let others: Vec<_> =
-            self.shards.iter().flatten().filter(|shard| !loaded.contains(&shard.id())).collect();
-        let pairs = loaded.iter().flat_map(|id| others.iter().map(|other| (*id, *other)));
-        let news: Vec<_> = pairs
-            .flat_map(|(id, other)| other.children_of(id).into_iter().map(move |news| (id, news)))
-            .collect();
-        for (shard, effect) in news {
-            self.perform(shard, effect);
-        }
     }
 }
 
@@ -138,7 +159,16 @@ pub(super) async fn read(
     let leases = store.acquire(node, asked.clone(), LEASE_MS).await?;
     let held: Vec<_> = leases.iter().map(|lease| lease.shard).collect();
     let mut restored: BTreeMap<ShardId, StoredShard> = BTreeMap::new();
-    let kinds = [StreamKind::World, StreamKind::Provider, StreamKind::Grant, StreamKind::Seat];
+    let kinds = [
+        StreamKind::World,
+        StreamKind::Provider,
+        StreamKind::Grant,
+        StreamKind::Seat,
+        StreamKind::Schedule,
+        StreamKind::Receiver,
+        StreamKind::Trigger,
+        StreamKind::Flow,
+    ];
     for kind in kinds {
         for (stream, stored) in store.load_open(kind, held.clone()).await? {
             let record = AnyRecord::replay(&stream, &stored.entries);
@@ -150,6 +180,9 @@ pub(super) async fn read(
         let run = read_run(&stream, &stored)?;
         restored.entry(stream.shard()).or_default().runs.push((run, stored.seq));
     }
+    for (parent, child) in store.open_children(held.clone()).await? {
+        restored.entry(parent.shard()).or_default().children.push((parent, child));
+    }
     for (shard, hold) in store.holds(held).await? {
         restored.entry(shard).or_default().holds.push(hold);
     }
@@ -157,12 +190,23 @@ pub(super) async fn read(
 }
 
 /// Reads a stream; a store that cannot be read now is asked again until it can.
-pub(super) async fn read_patiently(store: &dyn Store, stream: &StreamId) -> Option<History> {
+pub(super) async fn read_patiently(
+    store: &dyn Store,
+    stream: &StreamId,
+    trouble: &SharedTrouble,
+) -> Option<History> {
     loop {
         match store.load(stream.clone()).await {
-            Ok(stored) => return stored,
+            Ok(stored) => {
+                if let Some(TroubleOver { failed, seconds }) = trouble.calm() {
+                    tracing::info!(failed, seconds, "streams can be read again");
+                }
+                return stored;
+            }
             Err(error) => {
-                tracing::warn!(%error, "a stream could not be read; trying again");
+                if let Some(failed) = trouble.failed() {
+                    tracing::warn!(%error, failed, "a stream could not be read; trying again");
+                }
                 tokio::time::sleep(READ_AGAIN).await;
             }
         }

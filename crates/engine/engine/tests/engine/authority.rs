@@ -53,7 +53,7 @@ async fn r083_without_the_permission_nothing_is_sent_and_the_audit_names_it_but_
     assert_eq!(named.facts["permission"], "tool:invoke:acme/work");
     let all = serde_json::to_string(&bench.audit().await).expect("JSON");
     assert!(!all.contains(CANARY));
-    assert!(peer.is_idle().await && bench.handle.runs().open_count() == 0);
+    assert!(peer.is_idle().await && bench.handle.run_lists().open_count() == 0);
 }
 
 #[tokio::test]
@@ -316,7 +316,7 @@ async fn only_operators_remove_runs() {
     let bench = Bench::new().await;
     let run = bench.finish("wharf/echo", json!({})).await;
     let plain = Caller::token("robot", rights(|n| n.verbs = Some([Verb::Run].into())));
-    let fault = bench.handle.runs().purge(&plain, &run.key).await.expect_err("refused");
+    let fault = bench.handle.purges().purge(&plain, &run.key).await.expect_err("refused");
     assert!(fault.is(Code::PermissionDenied));
-    bench.handle.runs().purge(&owner(), &run.key).await.expect("removed");
+    bench.handle.purges().purge(&owner(), &run.key).await.expect("removed");
 }

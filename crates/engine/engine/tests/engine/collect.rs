@@ -176,11 +176,11 @@ async fn a_run_that_is_removed_takes_its_local_files_along_and_leaves_those_of_t
     let local = format!("/@{}/l", run.key.run);
     let reader = bench.start("acme/work", json!({"x.local": local})).await.expect("accepted");
     let attempt = peer.next().await;
-    let fault = bench.handle.runs().purge(&owner(), &run.key).await.expect_err("it is read");
+    let fault = bench.handle.purges().purge(&owner(), &run.key).await.expect_err("it is read");
     assert!(fault.is(Code::ArtifactInUse), "{fault}");
     succeed(&attempt, 0).await;
     bench.end_of(&reader.key).await;
-    bench.handle.runs().purge(&owner(), &run.key).await.expect("removed");
+    bench.handle.purges().purge(&owner(), &run.key).await.expect("removed");
     assert!(bench.handle.runs().get(&run.key).await.expect_err("gone").is(Code::RunNotFound));
     assert_eq!(bench.listed().await, ["/w"]);
     assert_eq!(bench.objects.keys(), ["default/w"]);

@@ -231,7 +231,7 @@ async fn t041_a_report_after_the_end_is_a_correction_that_is_booked_once() {
         }
         assert_eq!(bench.handle.runs().get(&run.key).await.expect("known").cost_micro, 72);
         assert_eq!(settled(&bench).await, before + 72);
-        bench.handle.runs().purge(&owner(), &run.key).await.expect("removed");
+        bench.handle.purges().purge(&owner(), &run.key).await.expect("removed");
         let fault = attempt.report_cost(100).await.expect_err("there is no such run");
         assert!(fault.is(Code::RunNotFound), "{fault}");
         assert_eq!(settled(&bench).await, before + 72);

@@ -23,7 +23,7 @@ async fn a_run_that_was_made_and_denied_is_found_and_goes_on() {
 async fn a_decision_that_was_made_and_denied_is_shown_to_readers_and_watchers() {
     let bench = Bench::new().await;
     let run = bench.start("wharf/approve-me", json!({})).await.expect("accepted");
-    let mut watch = bench.handle.runs().watch(&run.key, Seq(2)).await.expect("known");
+    let mut watch = bench.handle.run_events().watch(&run.key, Seq(2)).await.expect("known");
     let id = run.asks[0].ask.spec.ask_id.clone();
     bench.store.deny_commits(1);
     let no = Resolution::Deny { reason: "no".into() };

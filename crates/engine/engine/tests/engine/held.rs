@@ -110,7 +110,7 @@ async fn an_attempt_whose_inputs_are_being_read_can_be_called_off() {
     bench.store.until_loads_held().await;
     bench.handle.runs().cancel(&owner(), &run.key, "").await.expect("known");
     let deadline = tokio::time::Instant::now() + LONG;
-    while bench.handle.runs().open_count() > 0 {
+    while bench.handle.run_lists().open_count() > 0 {
         assert!(tokio::time::Instant::now() < deadline, "it goes on");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
@@ -269,7 +269,7 @@ async fn what_waits_for_the_engine_is_bounded_in_bytes() {
         writer.await.expect("nobody is turned away");
     }
     let deadline = tokio::time::Instant::now() + LONG;
-    while bench.handle.runs().open_count() > 0 {
+    while bench.handle.run_lists().open_count() > 0 {
         assert!(tokio::time::Instant::now() < deadline, "they go on");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
@@ -280,7 +280,7 @@ async fn watchers_see_what_is_large_like_everything_else() {
     let bench = Bench::new().await;
     let peer = Peer::join(&bench.handle, "acme", vec![tool("acme/talk")]).await;
     let run = bench.start("acme/talk", large(MIB)).await.expect("accepted");
-    let mut watch = bench.handle.runs().watch(&run.key, Seq(0)).await.expect("known");
+    let mut watch = bench.handle.run_events().watch(&run.key, Seq(0)).await.expect("known");
     let attempt = peer.next().await;
     for n in 0..20 {
         let text = format!("{n} {}", "y".repeat(if n % 2 == 0 { 100_000 } else { 10 }));

@@ -66,7 +66,7 @@ async fn a_count_streams_and_can_be_read_again_from_any_place() {
         };
         assert_eq!(items(&again), items(&live[usize::try_from(after).expect("small")..]));
     }
-    assert_eq!(bench.handle.runs().open_count(), 0, "a finished run leaves memory");
+    assert_eq!(bench.handle.run_lists().open_count(), 0, "a finished run leaves memory");
 }
 
 #[tokio::test]
@@ -74,7 +74,8 @@ async fn a_watcher_that_stands_still_loses_nothing_and_slows_nobody() {
     let bench = Bench::new().await;
     let run =
         bench.start("wharf/count", json!({"n": 5000, "delay_ms": 0})).await.expect("accepted");
-    let mut watch = bench.handle.runs().watch(&run.key, wharf_vocab::Seq(0)).await.expect("known");
+    let mut watch =
+        bench.handle.run_events().watch(&run.key, wharf_vocab::Seq(0)).await.expect("known");
     watch.next().await.expect("an event").expect("readable");
     bench.end_of(&run.key).await;
     let mut events = Vec::new();
@@ -143,7 +144,7 @@ async fn inputs_that_do_not_fit_are_refused_with_the_place_and_leave_no_run() {
     let fault = bench.start("wharf/nothing", json!({})).await.expect_err("unknown");
     assert!(fault.is(Code::ToolNotFound));
     let query = wharf_engine::RunQuery { limit: 10, ..Default::default() };
-    assert_eq!(bench.handle.runs().list(query).await.expect("lists").runs, []);
+    assert_eq!(bench.handle.run_lists().list(query).await.expect("lists").runs, []);
 }
 
 #[tokio::test]
@@ -173,10 +174,10 @@ async fn a_question_waits_and_its_answer_must_fit() {
 async fn a_finished_run_can_be_removed_and_an_open_one_cannot() {
     let bench = Bench::new().await;
     let open = bench.start("wharf/sleep", json!({"ms": 600_000})).await.expect("accepted");
-    let fault = bench.handle.runs().purge(&owner(), &open.key).await.expect_err("open");
+    let fault = bench.handle.purges().purge(&owner(), &open.key).await.expect_err("open");
     assert!(fault.is(Code::RunStillOpen));
     let over = bench.finish("wharf/echo", json!({"secret": "x"})).await;
-    bench.handle.runs().purge(&owner(), &over.key).await.expect("removed");
+    bench.handle.purges().purge(&owner(), &over.key).await.expect("removed");
     assert!(bench.handle.runs().get(&over.key).await.expect_err("gone").is(Code::RunNotFound));
     bench.handle.runs().cancel(&owner(), &open.key, "").await.expect("known");
     bench.end_of(&open.key).await;

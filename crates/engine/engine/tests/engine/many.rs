@@ -128,7 +128,7 @@ async fn canceling_a_parent_cancels_its_children() {
     let deadline = tokio::time::Instant::now() + LONG;
     let child = loop {
         let query = wharf_engine::RunQuery { limit: 10, ..Default::default() };
-        let runs = bench.handle.runs().list(query).await.expect("lists").runs;
+        let runs = bench.handle.run_lists().list(query).await.expect("lists").runs;
         if let Some(child) = runs.into_iter().find(|run| run.parent.is_some()) {
             break child;
         }

@@ -22,7 +22,14 @@ async fn few() -> Handle {
     let two = NameLimit { all: 100, each: 2 };
     let worlds = NameLimit { all: 4, each: 2 };
     let options = EngineOptions {
-        names: NameLimits { worlds, tokens: two, operatives: two, ..NameLimits::default() },
+        names: NameLimits {
+            worlds,
+            tokens: two,
+            operatives: two,
+            schedules: two,
+            triggers: two,
+            ..NameLimits::default()
+        },
         keyring: Keyring {
             current: "k1".to_owned(),
             keys: [("k1".to_owned(), [9; 32])].into_iter().collect(),
@@ -108,4 +115,57 @@ async fn one_token_cannot_serve_all_names() {
     assert!(refused.is(Code::GrantLimit), "{refused}");
     serve(&Caller::token("g-2", Rights::all()), "three").await.expect("another's share");
     serve(&Caller::owner(), "four").await.expect("a person may");
+}
+
+#[tokio::test]
+async fn f032_one_token_cannot_make_all_schedules() {
+    let handle = few().await;
+    wharf_builtin::register(&handle).await.expect("registers");
+    let world = crate::support::default_world();
+    let owner = Caller::owner();
+    handle.worlds().create(&owner, world, WorldSettings::default()).await.expect("made");
+    let (token, narrowed) = greedy();
+    let make = async |caller: &Caller, name: &str| {
+        let id = wharf_vocab::ScheduleId::new(name).expect("valid");
+        handle.schedules().add(caller, id, crate::schedules::echo()).await.map(drop)
+    };
+    make(&token, "a").await.expect("made");
+    make(&narrowed, "b").await.expect("made");
+    let refused = make(&token, "c").await.expect_err("its share is used up");
+    assert!(refused.is(Code::GrantLimit), "{refused}");
+    make(&owner, "c").await.expect("a person may have all");
+}
+
+#[tokio::test]
+async fn f034_one_token_cannot_make_all_triggers() {
+    let handle = few().await;
+    wharf_builtin::register(&handle).await.expect("registers");
+    let world = crate::support::default_world();
+    let owner = Caller::owner();
+    handle.worlds().create(&owner, world.clone(), WorldSettings::default()).await.expect("made");
+    let (token, narrowed) = greedy();
+    let make = async |caller: &Caller, name: &str| {
+        let spec = wharf_domain::trigger::TriggerSpec {
+            on: wharf_domain::trigger::TriggerOn::Hook(wharf_domain::trigger::Hook {
+                id: name.to_owned(),
+                proof: wharf_vocab::HookProof::Token,
+                secret: wharf_vocab::SecretName::new("trigger.x.secret").expect("valid"),
+            }),
+            tool: "wharf/echo".parse().expect("valid"),
+            world: world.clone(),
+            inputs: wharf_vocab::Object::new(),
+            body: None,
+            headers: Vec::new(),
+            query: Vec::new(),
+            budget_micro: None,
+            allow: Vec::new(),
+        };
+        let id = wharf_vocab::TriggerId::new(name).expect("valid");
+        handle.triggers().add(caller, id, spec).await.map(drop)
+    };
+    make(&token, "a").await.expect("made");
+    make(&narrowed, "b").await.expect("made");
+    let refused = make(&token, "c").await.expect_err("its share is used up");
+    assert!(refused.is(Code::GrantLimit), "{refused}");
+    make(&owner, "c").await.expect("a person may have all");
 }

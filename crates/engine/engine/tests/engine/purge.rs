@@ -19,7 +19,7 @@ fn clock() -> Arc<ManualClock> {
 
 async fn listed(bench: &Bench, query: RunQuery) -> Vec<wharf_domain::RunSummary> {
     let query = RunQuery { limit: 500, ..query };
-    bench.handle.runs().list(query).await.expect("lists").runs
+    bench.handle.run_lists().list(query).await.expect("lists").runs
 }
 
 async fn left(bench: &Bench) -> Vec<RunKey> {
@@ -43,7 +43,7 @@ async fn many_runs_go_together_and_their_costs_and_the_audit_stay() {
     let before = (spent(&bench).await, bench.audit().await.len());
     let statuses = vec![RunStatus::Succeeded];
     let going = listed(&bench, RunQuery { statuses, ..RunQuery::default() }).await;
-    let done = bench.handle.runs().purge_many(&owner(), &going, "request").await.expect("works");
+    let done = bench.handle.purges().purge_many(&owner(), &going, "request").await.expect("works");
     assert_eq!(done, PurgedRuns { purged: 120, kept: 0 });
     assert_eq!(left(&bench).await, std::slice::from_ref(&failed.key));
     assert_eq!(spent(&bench).await, before.0);
@@ -78,7 +78,7 @@ async fn what_a_run_under_way_needs_stays() {
     let attempt = peer.next().await;
     let all = listed(&bench, RunQuery::default()).await;
     assert_eq!(all.len(), 2);
-    let done = bench.handle.runs().purge_many(&owner(), &all, "request").await.expect("works");
+    let done = bench.handle.purges().purge_many(&owner(), &all, "request").await.expect("works");
     assert_eq!(
         done,
         PurgedRuns { purged: 0, kept: 2 },
@@ -86,7 +86,7 @@ async fn what_a_run_under_way_needs_stays() {
     );
     succeed(&attempt, 0).await;
     bench.end_of(&open.key).await;
-    let done = bench.handle.runs().purge_many(&owner(), &all, "request").await.expect("works");
+    let done = bench.handle.purges().purge_many(&owner(), &all, "request").await.expect("works");
     assert_eq!(done, PurgedRuns { purged: 2, kept: 0 });
     assert_eq!(bench.objects.keys(), [""; 0], "local files went along");
 }
@@ -102,7 +102,7 @@ async fn runs_go_when_their_world_keeps_them_no_longer() {
     let young = bench.finish("wharf/echo", json!({})).await;
     let world = bench.handle.worlds().get(&default_world()).await.expect("there").world;
     let caller = owner();
-    let retain = || bench.handle.runs().retain(&caller, &world);
+    let retain = || bench.handle.purges().retain(&caller, &world);
     assert_eq!(retain().await.expect("works"), PurgedRuns::default(), "none is old enough");
     clock.advance_ms(11 * DAY_MS);
     assert_eq!(retain().await.expect("works"), PurgedRuns { purged: 1, kept: 0 });
@@ -152,7 +152,7 @@ async fn runs_go_with_their_world_if_that_is_wanted_also_after_a_kill() {
     let removal = WorldRemoval { force: false, purge_runs: true };
     bench.handle.worlds().remove(&owner(), &world("again"), removal).await.expect("removed");
     let bench = bench.killed().await;
-    bench.handle.runs().purge_removed().await.expect("works");
+    bench.handle.purges().purge_removed().await.expect("works");
     assert_eq!(listed(&bench, of("again")).await.len(), 0);
     assert_eq!(bench.store.size().await.expect("known").bytes, 0, "memory has no file");
     assert!(OVER.iter().all(|status| status.is_terminal()));

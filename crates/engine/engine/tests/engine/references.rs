@@ -127,7 +127,7 @@ async fn t034_keys_that_cannot_be_meant_are_refused_by_name_and_leave_no_run() {
         assert!(fault.is(code), "{fault}");
         assert_eq!(fault.details["key"], key, "{fault}");
     }
-    let page = bench.handle.runs().list(RunQuery { limit: 10, ..RunQuery::default() }).await;
+    let page = bench.handle.run_lists().list(RunQuery { limit: 10, ..RunQuery::default() }).await;
     assert_eq!(page.expect("lists").runs, []);
 
     bench.start("acme/work", json!({"x..world": "/a"})).await.expect("a plain key");
@@ -287,7 +287,7 @@ async fn t037_a_missing_input_is_named_and_nothing_is_dispatched() {
     let fault = bench.start("acme/work", inputs).await.expect_err("missing");
     assert!(fault.is(Code::ScopeNotFound), "{fault}");
     assert_eq!(fault.details["key"], "b.world");
-    let page = bench.handle.runs().list(RunQuery { limit: 10, ..RunQuery::default() }).await;
+    let page = bench.handle.run_lists().list(RunQuery { limit: 10, ..RunQuery::default() }).await;
     assert_eq!(page.expect("lists").runs, []);
     assert!(peer.is_idle().await);
     let record = bench.audited(|record| record.event == "security.denied").await;

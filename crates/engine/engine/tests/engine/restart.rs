@@ -1,11 +1,13 @@
 //! What is left after a kill -9: the store as it was, and a new engine on it.
 
+use crate::peer::{Peer, tool};
 use crate::support::{Bench, new, owner};
 use serde_json::json;
-use wharf_domain::{Outcome, Resolution};
+use wharf_domain::{Availability, Outcome, Resolution, ToolDef};
+use wharf_engine::{Attempt, Dispatch, ProviderSink};
 use wharf_memory::MemoryStore;
 use wharf_ports::StoreErrorKind;
-use wharf_vocab::{Code, Durability, RunStatus};
+use wharf_vocab::{AttemptId, Code, Durability, Fault, ProviderId, RunStatus};
 
 #[tokio::test]
 async fn an_attempt_lost_with_the_core_is_made_again() {
@@ -117,4 +119,47 @@ async fn what_another_core_holds_is_said_to_be_busy_instead_of_never_answered() 
     let asked = second.worlds().create(&owner, world, settings);
     let fault = tokio::time::timeout(crate::support::LONG, asked).await.expect("answered");
     assert!(fault.expect_err("not here").is(Code::CoreBusy));
+}
+
+/// A provider that is not there when it is asked for the first time.
+struct Late(std::sync::atomic::AtomicUsize, tokio::sync::mpsc::UnboundedSender<Dispatch>);
+
+impl ProviderSink for Late {
+    fn dispatch(&self, dispatch: Dispatch) -> Result<(), Fault> {
+        if self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 {
+            return Err(Fault::new(Code::ToolUnavailable, "It has just gone."));
+        }
+        // A test that is over sees no more of it.
+        let _ = self.1.send(dispatch);
+        Ok(())
+    }
+
+    fn cancel(&self, _: &AttemptId, _: &str, _: u64) {}
+
+    fn answer(&self, _: &AttemptId, _: &str, _: &Resolution) {}
+}
+
+/// The provider of an attempt that goes on after a restart may go in the very moment in which it is
+/// asked for it. The attempt waits for it, as it does for one that has not come yet.
+#[tokio::test]
+async fn an_attempt_to_be_taken_up_again_waits_for_a_provider_that_has_just_gone() {
+    let bench = Bench::new().await;
+    let lasting = || vec![ToolDef { reattach: true, ..tool("acme/work") }];
+    let peer = Peer::join(&bench.handle, "acme", lasting()).await;
+    let run = bench.start("acme/work", json!({})).await.expect("accepted");
+    let begun = peer.next().await.dispatch().attempt_id.clone();
+    let bench = bench.killed().await;
+    let (sender, mut dispatched) = tokio::sync::mpsc::unbounded_channel();
+    let sink = std::sync::Arc::new(Late(0.into(), sender));
+    let id = ProviderId::new("acme").expect("valid");
+    let providers = bench.handle.providers();
+    providers.register(id.clone(), lasting(), sink).await.expect("registers");
+    providers.set_availability(id, Availability::Up).await.expect("up");
+    let again = tokio::time::timeout(crate::support::LONG, dispatched.recv()).await;
+    let again = again.expect("in time").expect("the engine is there");
+    assert!(again.reattach && again.attempt_id == begun);
+    let attempt = Attempt::new(bench.handle.clone(), again);
+    attempt.succeeded(wharf_vocab::Object::new(), 0).await.expect("told");
+    let run = bench.end_of(&run.key).await;
+    assert_eq!((run.status(), run.attempt), (RunStatus::Succeeded, 1));
 }

@@ -11,7 +11,7 @@ use wharf_engine::Attempt;
 use wharf_ports::ObjectErrorKind;
 use wharf_vocab::{Code, Fault, Publish, RunStatus};
 
-async fn staged() -> (Bench, Peer) {
+pub(crate) async fn staged() -> (Bench, Peer) {
     let bench = Bench::new().await;
     let settings = WorldSettings { publish: Publish::Staged, ..WorldSettings::default() };
     bench.handle.worlds().set(&owner(), default_world(), settings).await.expect("set");
@@ -24,7 +24,7 @@ async fn join(bench: &Bench) -> Peer {
     Peer::join(&bench.handle, "acme", vec![def]).await
 }
 
-async fn start(bench: &Bench, peer: &Peer) -> (Arc<Run>, Attempt) {
+pub(crate) async fn start(bench: &Bench, peer: &Peer) -> (Arc<Run>, Attempt) {
     let outputs = json!({"a.world": "/a.txt", "b.local": "/b.txt"});
     let run = bench.start_with("acme/work", json!({}), outputs).await.expect("accepted");
     (run, peer.next().await)

@@ -137,7 +137,7 @@ impl Bench {
 
     /// All events of a run behind `after`.
     pub(crate) async fn events(&self, key: &RunKey, after: u64) -> Vec<RunRecord> {
-        let mut watch = self.handle.runs().watch(key, Seq(after)).await.expect("known");
+        let mut watch = self.handle.run_events().watch(key, Seq(after)).await.expect("known");
         let mut events = Vec::new();
         while let Some(event) = watch.next().await {
             events.push(event.expect("readable"));

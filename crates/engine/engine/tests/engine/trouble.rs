@@ -23,7 +23,7 @@ async fn a_store_that_is_down_refuses_runs_with_files_and_says_so() {
     let fault = bench.start("acme/work", json!({"a.world": "/in.txt"})).await.expect_err("down");
     assert!(fault.is(Code::StorageUnavailable) && fault.retryable, "{fault}");
     assert_eq!(fault.details["key"], "a.world");
-    let page = bench.handle.runs().list(RunQuery { limit: 10, ..RunQuery::default() }).await;
+    let page = bench.handle.run_lists().list(RunQuery { limit: 10, ..RunQuery::default() }).await;
     assert_eq!(page.expect("lists").runs, []);
     assert!(peer.is_idle().await);
     for (at, code) in [("/in.txt", Code::StorageUnavailable), ("/else.txt", Code::ArtifactNotFound)]

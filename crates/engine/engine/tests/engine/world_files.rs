@@ -3,18 +3,20 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::peer::{Peer, fail, tool};
+use crate::peer::{Peer, fail, guarded, tool};
 use crate::support::{
     Bench, all, default_world, new, new_file, object, owner, path, stream, upload_of,
 };
 use serde_json::json;
 use wharf_domain::grant::{Narrowing, Rights};
 use wharf_domain::permission::ToolPattern;
-use wharf_domain::{Artifact, Caller, ToolDef};
+use wharf_domain::{Artifact, Caller, Resolution, ToolDef};
 use wharf_engine::{FarRun, FileQuery, FileRecord, NewFile, NewRun};
 use wharf_ports::{ManualClock, Method, ObjectStore as _};
 use wharf_vocab::limits::UPLOAD_PART_BYTES_MIN;
-use wharf_vocab::{B3, Code, Direction, Durability, Fault, RunId, Timestamp, Verb, WorldId};
+use wharf_vocab::{
+    B3, Code, Direction, Durability, Fault, RunId, RunKey, RunStatus, Timestamp, Verb, WorldId,
+};
 
 const HELLO: &str = "ea8f163db38682925e4491c5e58d4bb3506ef8c14eb78a86e908c5624a67200f";
 
@@ -209,6 +211,71 @@ async fn files_need_rights_and_a_token_for_some_tools_has_none_to_them() {
     assert!(fault.expect_err("a run's own").is(Code::ScopeForbidden));
 }
 
+/// Whoever asks for a run may hang up while it is being written down: the file that it reads stays.
+#[tokio::test]
+async fn s020_a_file_stays_for_a_run_whose_caller_does_not_wait() {
+    let bench = Bench::new().await;
+    bench.put("/in", "x").await;
+    let peer = work(&bench).await;
+    let key = RunKey { world: default_world(), run: RunId::new("r").expect("valid") };
+    let wanted =
+        NewRun { run_id: Some(key.run.clone()), ..new("acme/work", json!({"a.world": "/in"})) };
+    bench.store.hold_commits();
+    let handle = bench.handle.clone();
+    let creating = tokio::spawn(async move { handle.runs().create(&owner(), wanted).await });
+    while bench.store.commits_held() == 0 {
+        tokio::task::yield_now().await;
+    }
+    creating.abort();
+    assert!(creating.await.expect_err("hung up").is_cancelled());
+    let handle = bench.handle.clone();
+    let removing = tokio::spawn(async move {
+        handle.files().remove(&owner(), &default_world(), &path("/in")).await
+    });
+    while bench.store.commits_held() < 2 {
+        tokio::task::yield_now().await;
+    }
+    bench.store.release_commits();
+    let fault = removing.await.expect("no panic").expect_err("a run reads it");
+    assert!(fault.is(Code::ArtifactInUse) && fault.retryable, "{fault}");
+    let attempt = peer.next().await;
+    assert_eq!(bench.get("/in").await.as_deref(), Some("x"));
+    attempt.succeeded(object(json!({})), 0).await.expect("told");
+    bench.end_of(&key).await;
+    bench.handle.files().remove(&owner(), &default_world(), &path("/in")).await.expect("free");
+}
+
+/// A file that goes between the look at it and the commit is as good as one that never was there.
+#[tokio::test]
+async fn s020_a_run_is_not_made_once_its_file_has_gone() {
+    let bench = Bench::new().await;
+    bench.put("/in", "x").await;
+    let _peer = work(&bench).await;
+    bench.store.hold_commits();
+    let handle = bench.handle.clone();
+    let removing = tokio::spawn(async move {
+        handle.files().remove(&owner(), &default_world(), &path("/in")).await
+    });
+    while bench.store.commits_held() == 0 {
+        tokio::task::yield_now().await;
+    }
+    // It does not wait either, so nobody speaks for the file any more.
+    removing.abort();
+    assert!(removing.await.expect_err("hung up").is_cancelled());
+    let handle = bench.handle.clone();
+    let creating = tokio::spawn(async move {
+        let wanted = new("acme/work", json!({"a.world": "/in"}));
+        handle.runs().create(&owner(), wanted).await
+    });
+    while bench.store.commits_held() < 2 {
+        tokio::task::yield_now().await;
+    }
+    bench.store.release_commits();
+    let fault = creating.await.expect("no panic").expect_err("the file is gone");
+    assert!(fault.is(Code::ScopeNotFound), "{fault}");
+    assert_eq!(fault.details["key"], "a.world");
+}
+
 #[tokio::test]
 async fn a_file_in_use_stays_and_goes_when_its_run_is_over() {
     let bench = Bench::new().await;
@@ -275,6 +342,33 @@ async fn t040_every_file_is_traced_both_ways() {
     assert!(!trace.cut);
     let fault = bench.handle.files().trace(&owner(), &default_world(), &path("/nothing"), 1).await;
     assert!(fault.expect_err("never there").is(Code::ArtifactNotFound));
+}
+
+#[tokio::test]
+async fn what_a_denied_run_would_have_read_it_has_not_read() {
+    let bench = Bench::new().await;
+    let peer = Peer::join(&bench.handle, "acme", vec![guarded("acme/pay")]).await;
+    bench.put("/in", "x").await;
+    let inputs = json!({"f.world": "/in"});
+    let denied = bench.start("acme/pay", inputs.clone()).await.expect("accepted");
+    let allowed = bench.start("acme/pay", inputs).await.expect("accepted");
+    for run in [&denied, &allowed] {
+        let id = run.open_asks().next().expect("it asks").ask.spec.ask_id.clone();
+        let decision = match run.key == denied.key {
+            true => Resolution::Deny { reason: "no".to_owned() },
+            false => Resolution::ALLOW,
+        };
+        bench.handle.asks().resolve(&owner(), &id, decision).await.expect("decided");
+    }
+    let attempt = peer.next().await;
+    attempt.data().inputs_with_addresses().await.expect("made");
+    attempt.succeeded(object(json!({})), 0).await.expect("told");
+    assert_eq!(bench.end_of(&denied.key).await.status(), RunStatus::Refused);
+    bench.end_of(&allowed.key).await;
+    let trace = bench.handle.files().trace(&owner(), &default_world(), &path("/in"), 1).await;
+    let read = trace.expect("known").read;
+    let by: Vec<_> = read.iter().map(|record| record.artifact.run.clone()).collect();
+    assert_eq!(by, [Some(allowed.key.run.clone())], "whoever was let in, and nobody else");
 }
 
 #[tokio::test]
@@ -374,35 +468,42 @@ async fn an_upload_in_parts_becomes_a_file_once_all_of_it_is_there() {
     let whole = UPLOAD_PART_BYTES_MIN + 2;
     let file = NewFile { bytes: Some(whole), ..new_file(world.clone(), "/big.bin") };
     let handle = &bench.handle;
-    let upload = handle.files().begin_upload(&owner(), file.clone()).await.expect("begun");
+    let upload = handle.uploads().begin_upload(&owner(), file.clone()).await.expect("begun");
     let place = upload_of(&file, &upload.id);
     let size = UPLOAD_PART_BYTES_MIN;
-    handle.files().put_part(&owner(), &place, 1, size, stream(first.clone())).await.expect("taken");
-    let fault =
-        handle.files().complete_upload(&owner(), file.clone(), &upload.id).await.expect_err("half");
+    handle
+        .uploads()
+        .put_part(&owner(), &place, 1, size, stream(first.clone()))
+        .await
+        .expect("taken");
+    let fault = handle
+        .uploads()
+        .complete_upload(&owner(), file.clone(), &upload.id)
+        .await
+        .expect_err("half");
     assert!(fault.is(Code::ArtifactChecksum), "{fault}");
     for (number, bytes) in [(0, 1), (10_001, 1), (2, u64::MAX)] {
-        let fault = handle.files().put_part(&owner(), &place, number, bytes, stream("x")).await;
+        let fault = handle.uploads().put_part(&owner(), &place, number, bytes, stream("x")).await;
         assert!(fault.expect_err("no such part").is(Code::RequestInvalid));
     }
     let fault =
-        handle.files().put_part(&owner(), &place, 2, 3, stream("lo")).await.expect_err("short");
+        handle.uploads().put_part(&owner(), &place, 2, 3, stream("lo")).await.expect_err("short");
     assert!(fault.is(Code::ArtifactChecksum), "{fault}");
-    handle.files().put_part(&owner(), &place, 2, 2, stream("lo")).await.expect("taken");
-    let known = handle.files().upload(&owner(), &place).await.expect("known");
+    handle.uploads().put_part(&owner(), &place, 2, 2, stream("lo")).await.expect("taken");
+    let known = handle.uploads().upload(&owner(), &place).await.expect("known");
     assert_eq!(known.parts.iter().map(|part| part.bytes).collect::<Vec<_>>(), [size, 2]);
     assert_eq!(bench.listed().await, [] as [&str; 0]);
     let done =
-        handle.files().complete_upload(&owner(), file.clone(), &upload.id).await.expect("whole");
+        handle.uploads().complete_upload(&owner(), file.clone(), &upload.id).await.expect("whole");
     assert_eq!((done.artifact.bytes, done.artifact.b3.is_some()), (whole, true));
     assert_eq!(bench.get("/big.bin").await, Some(first + "lo"));
 
-    let gone = handle.files().upload(&owner(), &place).await;
+    let gone = handle.uploads().upload(&owner(), &place).await;
     assert!(gone.expect_err("done").is(Code::UploadNotFound));
-    let upload = handle.files().begin_upload(&owner(), file.clone()).await.expect("begun");
+    let upload = handle.uploads().begin_upload(&owner(), file.clone()).await.expect("begun");
     let place = upload_of(&file, &upload.id);
-    handle.files().abort_upload(&owner(), &place).await.expect("given up");
-    let gone = handle.files().put_part(&owner(), &place, 1, 1, stream("x")).await;
+    handle.uploads().abort_upload(&owner(), &place).await.expect("given up");
+    let gone = handle.uploads().put_part(&owner(), &place, 1, 1, stream("x")).await;
     assert!(gone.expect_err("given up").is(Code::UploadNotFound));
 }
 
@@ -419,14 +520,17 @@ async fn t040_parts_with_a_gap_or_too_small_make_no_file() {
         ([(1, short), (2, "end")], 1),
     ] {
         let file = new_file(world.clone(), "/big");
-        let upload = handle.files().begin_upload(&owner(), file.clone()).await.expect("begun");
+        let upload = handle.uploads().begin_upload(&owner(), file.clone()).await.expect("begun");
         for (number, text) in parts {
             let place = upload_of(&file, &upload.id);
             let (bytes, body) = (text.len() as u64, stream(text.to_owned()));
-            handle.files().put_part(&owner(), &place, number, bytes, body).await.expect("taken");
+            handle.uploads().put_part(&owner(), &place, number, bytes, body).await.expect("taken");
         }
-        let fault =
-            handle.files().complete_upload(&owner(), file, &upload.id).await.expect_err("no file");
+        let fault = handle
+            .uploads()
+            .complete_upload(&owner(), file, &upload.id)
+            .await
+            .expect_err("no file");
         assert!(fault.is(Code::RequestInvalid), "{fault}");
         assert_eq!(fault.details["part"], wrong, "{fault}");
         assert_eq!(bench.objects.keys(), [] as [&str; 0]);

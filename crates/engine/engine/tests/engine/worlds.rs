@@ -110,9 +110,9 @@ async fn t040_a_world_made_again_gets_nothing_of_the_one_before() {
     let (bench, _peer) = with_world(WorldSettings::default()).await;
     let handle = &bench.handle;
     let file = new_file(world(), "/big");
-    let upload = handle.files().begin_upload(&owner(), file.clone()).await.expect("begun").id;
+    let upload = handle.uploads().begin_upload(&owner(), file.clone()).await.expect("begun").id;
     let place = upload_of(&file, &upload);
-    handle.files().put_part(&owner(), &place, 1, 3, stream("old")).await.expect("taken");
+    handle.uploads().put_part(&owner(), &place, 1, 3, stream("old")).await.expect("taken");
     let late = bench.objects.presign(Method::Put, "w/late", 60);
     let early = bench.objects.presign(Method::Put, "default/late", 60);
     handle.worlds().remove(&owner(), &world(), removal(false)).await.expect("empty");
@@ -122,22 +122,22 @@ async fn t040_a_world_made_again_gets_nothing_of_the_one_before() {
     handle.worlds().create(&owner(), world(), WorldSettings::default()).await.expect("made again");
     assert_eq!(bench.objects.keys(), ["default/late"], "only its own leftovers");
     for gone in [
-        handle.files().put_part(&owner(), &place, 2, 1, stream("x")).await.map(drop),
-        handle.files().complete_upload(&owner(), file.clone(), &upload).await.map(drop),
-        handle.files().upload(&owner(), &place).await.map(drop),
-        handle.files().abort_upload(&owner(), &place).await,
+        handle.uploads().put_part(&owner(), &place, 2, 1, stream("x")).await.map(drop),
+        handle.uploads().complete_upload(&owner(), file.clone(), &upload).await.map(drop),
+        handle.uploads().upload(&owner(), &place).await.map(drop),
+        handle.uploads().abort_upload(&owner(), &place).await,
     ] {
         let fault = gone.expect_err("of the world before");
         assert!(fault.is(Code::UploadNotFound), "{fault}");
     }
     assert_eq!(bench.objects.keys(), ["default/late"]);
-    let upload = handle.files().begin_upload(&owner(), file.clone()).await.expect("begun").id;
+    let upload = handle.uploads().begin_upload(&owner(), file.clone()).await.expect("begun").id;
     let place = upload_of(&file, &upload);
-    handle.files().put_part(&owner(), &place, 1, 3, stream("new")).await.expect("ok");
+    handle.uploads().put_part(&owner(), &place, 1, 3, stream("new")).await.expect("ok");
 
     // The next start of the core knows them apart, too.
     let bench = bench.killed().await;
-    bench.handle.files().complete_upload(&owner(), file, &upload).await.expect("its own");
+    bench.handle.uploads().complete_upload(&owner(), file, &upload).await.expect("its own");
     assert_eq!(bench.objects.keys(), ["default/late", "w/big"]);
     let fault = bench.handle.worlds().create(&owner(), world(), WorldSettings::default()).await;
     assert!(fault.expect_err("it is there").is(Code::WorldExists));

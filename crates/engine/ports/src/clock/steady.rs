@@ -48,6 +48,8 @@ struct SteadyClockState {
     now: u64,
     /// What the machine had been up for more than had passed.
     slept: Option<u64>,
+    /// What it has slept since the clock began, as far as that was found out.
+    asleep: u64,
     /// When a sleep was looked for last.
     looked: u64,
     /// Whether somebody was told that the machine's clock was set.
@@ -64,7 +66,7 @@ impl SteadyClock {
     pub fn of(sources: impl Sources) -> Self {
         let (passed, now) = (sources.passed(), sources.wall());
         let slept = sources.uptime().map(|uptime| uptime.saturating_sub(passed));
-        let state = SteadyClockState { passed, now, slept, looked: passed, told: false };
+        let state = SteadyClockState { passed, now, slept, asleep: 0, looked: passed, told: false };
         Self { sources: Box::new(sources), state: Mutex::new(state) }
     }
 }
@@ -84,6 +86,12 @@ impl Clock for SteadyClock {
     fn latest(&self) -> Timestamp {
         self.now().max(Timestamp(self.sources.wall() / 1_000))
     }
+
+    fn passed_ms(&self) -> u64 {
+        let mut state = self.state.lock();
+        state.advance(&*self.sources);
+        (state.passed + state.asleep) / 1_000
+    }
 }
 
 impl SteadyClockState {
@@ -94,7 +102,9 @@ impl SteadyClockState {
         self.now += elapsed;
         if wall.abs_diff(self.now) > STEP_US && passed.saturating_sub(self.looked) > LOOK_EVERY_US {
             self.looked = passed;
-            self.now += self.sleep(sources);
+            let slept = self.sleep(sources);
+            self.asleep += slept;
+            self.now += slept;
             self.tell(wall);
         }
         let step = elapsed / SLEW;
@@ -237,6 +247,22 @@ mod tests {
         hands.add(1, 3_600 * SECOND);
         hands.add(2, 3_600 * SECOND);
         assert_eq!(after(&hands, &clock, 2), 3_612_000);
+    }
+
+    #[test]
+    fn s025_what_has_passed_is_what_really_passed_with_the_sleep_and_without_what_was_set() {
+        let (hands, clock) = clock();
+        let begin = clock.passed_ms();
+        hands.add(1, 3_600 * SECOND);
+        after(&hands, &clock, 10);
+        assert_eq!(clock.passed_ms() - begin, 10_000, "somebody set the clock");
+        hands.0[1].store(START, Ordering::SeqCst);
+        after(&hands, &clock, 10);
+        assert_eq!(clock.passed_ms() - begin, 20_000, "and set it back");
+        hands.add(1, 600 * SECOND);
+        hands.add(2, 600 * SECOND);
+        after(&hands, &clock, 2);
+        assert_eq!(clock.passed_ms() - begin, 622_000, "the machine slept");
     }
 
     #[test]

@@ -8,10 +8,11 @@
 mod money;
 mod prepare;
 
+use wharf_domain::scope::WorldPath;
 use wharf_domain::{Account, OpenHold, RunSummary};
-use wharf_vocab::{AccountId, HoldId, ShardId};
+use wharf_vocab::{AccountId, HoldId, RunKey, ShardId, StreamId, WorldId};
 
-use crate::{Claim, CommitError, Refusal, StoreError};
+use crate::{Claim, CommitError, Refusal, Require, StoreError};
 
 pub use money::Moves;
 pub use prepare::{Class, Prepared, PreparedAppend, PreparedRun};
@@ -47,6 +48,13 @@ pub trait Stored {
 
     /// What a name stands for that is taken.
     fn claimed(&mut self, claim: &Claim) -> Result<Option<String>, Halt<Self::Trouble>>;
+
+    /// Whether a file is there now.
+    fn is_here(&mut self, world: &WorldId, path: &WorldPath) -> Result<bool, Halt<Self::Trouble>>;
+
+    /// Whether a run uses a file.
+    fn is_in_use(&mut self, world: &WorldId, path: &WorldPath)
+    -> Result<bool, Halt<Self::Trouble>>;
 
     /// One account.
     fn account(&mut self, id: &AccountId) -> Result<Option<Account>, Halt<Self::Trouble>>;
@@ -119,6 +127,7 @@ impl<'a> Plan<'a> {
         if let Some(taken) = taken_claim(stored, &batch.claims)? {
             return Err(Refusal::Claimed(taken).into());
         }
+        check_files(stored, &batch.requires)?;
         let moves = Moves::of(stored, &batch.ledger)?;
         Ok(Self { targets, streams, moves })
     }
@@ -129,6 +138,34 @@ impl<'a> Plan<'a> {
         let made = self.targets.iter().find(|target| target.is_new).or(self.targets.first());
         made.map(|target| target.place.id)
     }
+
+    /// The runs that this batch ends: what they use of files they use no more.
+    pub fn ended(&self) -> impl Iterator<Item = &'a RunKey> {
+        self.targets.iter().filter(|target| !target.last.open).filter_map(|target| {
+            match &target.last.stream {
+                StreamId::Run(run) => Some(run),
+                _ => None,
+            }
+        })
+    }
+}
+
+/// Whether all is so of files that must be.
+fn check_files<S: Stored>(stored: &mut S, requires: &[Require]) -> Result<(), Halt<S::Trouble>> {
+    for require in requires {
+        let (world, path) = require.file();
+        let refusal = match require {
+            Require::FileHere { .. } if !stored.is_here(world, path)? => {
+                Refusal::FileGone { world: world.clone(), path: path.clone() }
+            }
+            Require::FileFree { .. } if stored.is_in_use(world, path)? => {
+                Refusal::FileInUse { world: world.clone(), path: path.clone() }
+            }
+            _ => continue,
+        };
+        return Err(refusal.into());
+    }
+    Ok(())
 }
 
 type Targets<'a> = (Vec<StreamTarget<'a>>, Vec<i64>);

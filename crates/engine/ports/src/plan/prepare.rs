@@ -3,7 +3,7 @@
 use wharf_domain::{ArtifactOp, LedgerOp, RunSummary};
 use wharf_vocab::{CommitNo, Epoch, Micro, RunKey, ShardId, StreamId, Timestamp, ToolId};
 
-use crate::{Append, Batch, Body, Claim, StoreError, StoreErrorKind, wall_ms};
+use crate::{Append, Batch, Body, Claim, Require, StoreError, StoreErrorKind, wall_ms};
 
 /// About how much a record of a file and its places in three indexes take.
 const ARTIFACT_BYTES: usize = 512;
@@ -32,6 +32,8 @@ pub struct Prepared {
     pub appends: Vec<PreparedAppend>,
     /// Names that must not be taken yet.
     pub claims: Vec<Claim>,
+    /// What must be so of files.
+    pub requires: Vec<Require>,
     /// Money to move.
     pub ledger: Vec<LedgerOp>,
     /// The records' JSON.
@@ -105,7 +107,7 @@ impl Prepared {
         let appends: Vec<_> = appends.collect::<Result<_, _>>()?;
         let bytes = audit.iter().map(String::len).sum::<usize>()
             + appends.iter().map(PreparedAppend::bytes).sum::<usize>()
-            + batch.artifacts.len() * ARTIFACT_BYTES;
+            + (batch.artifacts.len() + batch.requires.len()) * ARTIFACT_BYTES;
         Ok(Self {
             shard: batch.shard,
             epoch: batch.epoch,
@@ -113,10 +115,34 @@ impl Prepared {
             at: batch.at,
             appends,
             claims: batch.claims.clone(),
+            requires: batch.requires.clone(),
             ledger: batch.ledger.clone(),
             audit,
             artifacts: batch.artifacts.clone(),
             bytes,
+        })
+    }
+}
+
+impl PreparedRun {
+    /// What lists and sums need, taken from what lists show.
+    pub fn of(run: &RunSummary) -> Result<Self, StoreError> {
+        Ok(Self {
+            tool: run.tool.clone(),
+            status: run.status.as_str(),
+            summary: serde_json::to_string(run).map_err(|error| unwritable(&error))?,
+            created_at: run.created_at,
+            cost_micro: run.cost_micro,
+            wall_ms: wall_ms(run),
+            caller: run.grant.as_ref().map(ToString::to_string),
+            called_by: run.caller.as_ref().map(ToString::to_string),
+            parent: run.parent.as_ref().map(ToString::to_string),
+            correlation: run.correlation_id.clone(),
+            over_hold: run.over_hold,
+            error: run
+                .error
+                .as_ref()
+                .map(|error| (error.code.as_str().to_owned(), error.message.to_ascii_lowercase())),
         })
     }
 }
@@ -141,28 +167,8 @@ fn prepare(append: &Append, encode: fn(&Body) -> Vec<u8>) -> Result<PreparedAppe
         body: encode(&append.body),
         replaces: append.body.replaces_earlier(),
         open: append.head.open,
-        run: append.head.run.as_ref().map(prepare_run).transpose()?,
+        run: append.head.run.as_ref().map(PreparedRun::of).transpose()?,
         sealed_with: append.head.sealed_with.clone(),
-    })
-}
-
-fn prepare_run(run: &RunSummary) -> Result<PreparedRun, StoreError> {
-    Ok(PreparedRun {
-        tool: run.tool.clone(),
-        status: run.status.as_str(),
-        summary: serde_json::to_string(run).map_err(|error| unwritable(&error))?,
-        created_at: run.created_at,
-        cost_micro: run.cost_micro,
-        wall_ms: wall_ms(run),
-        caller: run.grant.as_ref().map(ToString::to_string),
-        called_by: run.caller.as_ref().map(ToString::to_string),
-        parent: run.parent.as_ref().map(ToString::to_string),
-        correlation: run.correlation_id.clone(),
-        over_hold: run.over_hold,
-        error: run
-            .error
-            .as_ref()
-            .map(|error| (error.code.as_str().to_owned(), error.message.to_ascii_lowercase())),
     })
 }
 

@@ -93,18 +93,10 @@ impl Provider {
             ProviderInput::Approve { manifest_hash, permissions, files, terms } => {
                 check_looked_at(agent, manifest_hash.as_ref())?;
                 check_permissions(agent, permissions)?;
-                let entry = ProviderApproved {
-                    manifest_hash: agent.manifest_hash.clone(),
-                    permissions: permissions.clone(),
-                    permissions_hash: Some(permissions_hash(&agent.manifest.permissions)),
-                    files: files.clone(),
-                    terms: terms.clone(),
-                    keeps_pins: true,
-                    by,
-                };
                 let record = record(ProviderEvent::Enabled)
                     .fact("permissions", permissions.len())
                     .fact("sandbox", terms.sandbox.as_str());
+                let entry = approved(agent, permissions.clone(), files.clone(), terms.clone(), by);
                 Some((ProviderEntry::Approved(entry), record))
             }
             ProviderInput::Revoke if agent.approval.is_none() => None,
@@ -205,6 +197,25 @@ fn check_permissions(agent: &Provider, permissions: &[String]) -> Result<(), Fau
         }
     }
     Ok(())
+}
+
+/// The approval of a provider as its manifest is now.
+fn approved(
+    agent: &Provider,
+    permissions: Vec<String>,
+    files: BTreeMap<String, Digest>,
+    terms: Terms,
+    by: CallerRef,
+) -> ProviderApproved {
+    ProviderApproved {
+        manifest_hash: agent.manifest_hash.clone(),
+        permissions,
+        permissions_hash: Some(permissions_hash(&agent.manifest.permissions)),
+        files,
+        terms,
+        keeps_pins: true,
+        by,
+    }
 }
 
 /// Only a new approval ends a drift, and only what was approved can drift.

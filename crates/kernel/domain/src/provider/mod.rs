@@ -39,7 +39,7 @@ use crate::permission::{Permission, permissions_hash};
 use crate::{CallerRef, ToolDef};
 
 /// Names that belong to the core. An agent under one of them could offer tools in the core's name.
-pub const RESERVED_IDS: [&str; 3] = ["wharf", "core", "owner"];
+pub const RESERVED_IDS: [&str; 4] = ["wharf", "core", "owner", "flow"];
 
 /// An agent as its journal tells it.
 #[derive(Debug, Clone, PartialEq)]

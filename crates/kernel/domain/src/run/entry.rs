@@ -6,10 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_with_macros::skip_serializing_none;
 use wharf_vocab::{
-    AccountId, AskId, AttemptId, Digest, Executed, Fault, GrantId, HoldId, Micro, Object, RunKey,
-    Timestamp, ToolId,
+    AccountId, AskId, AttemptId, Digest, Executed, Fault, GrantId, HoldId, Micro, Object, Place,
+    RunKey, Timestamp, ToolId,
 };
 
+use super::flow::FlowRunEntry;
+use super::steps::StepEntry;
 use super::{KeptDigests, RunSpec};
 use crate::{Actor, Artifact, AskSpec, Metered, Move, Outcome, Resolution, Via};
 
@@ -42,6 +44,10 @@ pub enum RunEntry {
     Publishing(Box<Publishing>),
     /// It is over.
     Ended(Ended),
+    /// Something happened to the steps of a flow.
+    Flow(Box<FlowRunEntry>),
+    /// Something happened to the steps of durable code.
+    Step(Box<StepEntry>),
 }
 
 /// A run was accepted.
@@ -84,6 +90,9 @@ pub struct AttemptStarted {
     /// What was set aside for it, in the same commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Held>,
+    /// Where it is handed to its provider; older versions did not write that down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
 }
 
 /// Money was set aside for an attempt.

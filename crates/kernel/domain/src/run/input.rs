@@ -3,6 +3,8 @@
 use serde_json::Value;
 use wharf_vocab::{AskId, AskKind, AttemptId, Executed, Fault, GrantId, Micro, Object, Timestamp};
 
+use super::flow::{FlowInput, NewSignal};
+use super::steps::StepInput;
 use super::{ChildrenAllowed, NoteKey, Run};
 use crate::scope::WorldPath;
 use crate::{Actor, Audience, Caller, Delivery, Resolution};
@@ -74,6 +76,12 @@ pub enum RunInput {
     Tick,
     /// The core was restarted while the run was open.
     Recovered,
+    /// Something happened to a step of a flow.
+    Flow(FlowInput),
+    /// Somebody sends a flow a message.
+    Signal(NewSignal),
+    /// Something happens to a step of durable code.
+    Step(StepInput),
 }
 
 /// How an attempt ended, as its provider tells it.
@@ -145,19 +153,26 @@ pub enum Phase {
     Canceling,
     /// Its files are being put in their places.
     Publishing,
+    /// The steps of a flow are under way.
+    Flowing,
+    /// A flow was canceled: its steps stop, what they did is undone, and it does what it does at
+    /// last.
+    Closing,
     /// It is over.
     Over,
 }
 
 impl Phase {
     /// Every phase.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Queued,
         Self::Gated,
         Self::Running,
         Self::Asking,
         Self::Canceling,
         Self::Publishing,
+        Self::Flowing,
+        Self::Closing,
         Self::Over,
     ];
 }
@@ -191,11 +206,17 @@ pub enum InputKind {
     Tick,
     /// [`RunInput::Recovered`].
     Recovered,
+    /// [`RunInput::Flow`].
+    Flow,
+    /// [`RunInput::Signal`].
+    Signal,
+    /// [`RunInput::Step`].
+    Step,
 }
 
 impl InputKind {
     /// Every kind of input.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::Provider,
         Self::Turn,
         Self::AttemptEnded,
@@ -209,6 +230,9 @@ impl InputKind {
         Self::Cancel,
         Self::Tick,
         Self::Recovered,
+        Self::Flow,
+        Self::Signal,
+        Self::Step,
     ];
 }
 
@@ -229,10 +253,23 @@ pub fn legal(phase: Phase, input: InputKind) -> Verdict {
     use Phase as P;
     use Verdict::{Acts, Ignored, Rejected};
     match (phase, input) {
+        // Nothing of a flow is spent but by its steps.
+        (P::Flowing | P::Closing, I::CostReported) => Ignored,
         // What was spent was spent, whenever that comes out.
         (_, I::CostReported) => Acts,
-        (P::Over, I::RaiseAsk | I::ResolveAsk) => Rejected,
+        (P::Over, I::RaiseAsk | I::ResolveAsk | I::Signal | I::Step) => Rejected,
         (P::Over, _) => Ignored,
+        // A flow has no attempt; what happens to its steps acts as long as any are left.
+        (P::Flowing, I::Signal | I::Cancel | I::AllowChildren) => Acts,
+        (P::Closing, I::Signal) => Rejected,
+        (P::Flowing | P::Closing, I::Flow | I::ResolveAsk | I::Tick | I::Recovered) => Acts,
+        (P::Flowing | P::Closing, I::RaiseAsk) => Rejected,
+        (P::Flowing | P::Closing, _) => Ignored,
+        (_, I::Flow) => Ignored,
+        (_, I::Signal) => Rejected,
+        // Whoever is about to end does no more steps; else they end also between attempts.
+        (P::Publishing | P::Canceling, I::Step) => Rejected,
+        (_, I::Step) => Acts,
         // What was begun is gone on with: nothing but its end matters any more.
         (P::Publishing, I::Published | I::Recovered) => Acts,
         (P::Publishing, I::RaiseAsk | I::ResolveAsk) => Rejected,
@@ -269,6 +306,8 @@ impl Run {
             (None, Some(_)) if self.has_open_ask() => Phase::Asking,
             (None, Some(_)) => Phase::Running,
             (None, None) if !self.is_cleared() => Phase::Gated,
+            (None, None) if self.is_flowing() && self.cancel.is_some() => Phase::Closing,
+            (None, None) if self.is_flowing() => Phase::Flowing,
             (None, None) => Phase::Queued,
         }
     }
@@ -291,6 +330,9 @@ impl RunInput {
             Self::Cancel { .. } => InputKind::Cancel,
             Self::Tick => InputKind::Tick,
             Self::Recovered => InputKind::Recovered,
+            Self::Flow(_) => InputKind::Flow,
+            Self::Signal(_) => InputKind::Signal,
+            Self::Step(_) => InputKind::Step,
         }
     }
 }

@@ -5,9 +5,11 @@
 
 mod decide;
 mod entry;
+pub mod flow;
 mod input;
 mod inputs;
 mod spec;
+pub mod steps;
 mod withheld;
 
 use std::collections::BTreeMap;
@@ -16,8 +18,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wharf_vocab::{
-    AskId, AttemptId, Code, Digest, Durability, Executed, Fault, GrantId, Micro, Mode, RunKey,
-    RunStatus, Timestamp, ToolId, WaitKind,
+    AskId, AttemptId, Code, Digest, Durability, Executed, Fault, GrantId, Micro, Mode, Place,
+    RunKey, RunStatus, Timestamp, ToolId, WaitKind,
 };
 
 pub use decide::{Cx, Decision, RunEffect};
@@ -34,6 +36,8 @@ pub use withheld::{KeptDigests, ValueDigest};
 use decide::DISPATCH;
 
 use crate::{Artifact, Ask, AskSpec, Metered, Outcome, Resolution, Scope};
+use flow::{FlowRunEntry, FlowSpec, FlowState};
+use steps::StepLog;
 
 /// A run as its journal tells it.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,6 +96,10 @@ pub struct Run {
     pub outcome: Option<Outcome>,
     /// What is known of what it gave, once that itself is not kept any more.
     pub kept: Option<Box<KeptDigests>>,
+    /// What its steps do, if it goes by a document.
+    pub flow: Option<Box<FlowState>>,
+    /// The steps that its code has asked for, if its tool is durable.
+    pub steps: Option<Arc<StepLog>>,
 }
 
 /// An attempt under way.
@@ -105,6 +113,8 @@ pub struct Attempt {
     pub started_at: Timestamp,
     /// What was set aside for it.
     pub hold: Option<Held>,
+    /// Where it was handed to its provider, as far as that is known.
+    pub place: Option<Place>,
     /// What it has cost so far, as its provider tells it.
     pub reported_micro: Micro,
     /// Its running time.
@@ -309,6 +319,8 @@ impl Run {
             artifacts: Vec::new(),
             outcome: None,
             kept: None,
+            flow: created.spec.flow.as_ref().map(|_| Box::default()),
+            steps: created.spec.durable.then(Arc::default),
         }
     }
 
@@ -335,6 +347,7 @@ impl Run {
                 self.proposals += u32::from(entry.error.is(Code::ToolDirectiveRequired));
                 self.last_failure = Some((entry.error.clone(), entry.executed));
                 self.acted = self.acted_with(entry.executed);
+                self.in_steps(StepLog::attempt_failed);
             }
             RunEntry::AskRaised(entry) => {
                 let ask = Ask::raised(AskSpec::clone(&entry.ask), at);
@@ -349,6 +362,9 @@ impl Run {
                 debug_assert!(!self.asks.iter().any(same), "an ask is raised once");
                 self.asks.push(RaisedAsk { ask, gate: entry.gate });
                 self.rewind_timer(at);
+                if !entry.gate {
+                    self.in_flow(|flow, spec| flow.ask_raised(spec, at, entry));
+                }
             }
             RunEntry::AskResolved(entry) => {
                 let found =
@@ -360,9 +376,23 @@ impl Run {
                     raised.ask.resolved_at = Some(at);
                 }
                 self.rewind_timer(at);
+                self.in_flow(|flow, spec| flow.ask_resolved(spec, at, entry));
             }
             RunEntry::ChildrenAllowed(entry) => self.children_allowed.push(entry.clone()),
-            RunEntry::CancelRequested(entry) => self.cancel = Some(entry.clone()),
+            RunEntry::CancelRequested(entry) => {
+                self.cancel = Some(entry.clone());
+                self.in_flow(|flow, spec| flow.cancel(spec, at));
+            }
+            RunEntry::Flow(entry) => {
+                if matches!(**entry, FlowRunEntry::Began(_)) {
+                    self.started_at.get_or_insert(at);
+                }
+                self.in_flow(|flow, spec| flow.apply(spec, at, entry));
+            }
+            RunEntry::Step(entry) => {
+                self.in_steps(|steps| steps.apply(entry));
+                self.rewind_timer(at);
+            }
             RunEntry::Publishing(entry) => self.publishing = Some(entry.clone()),
             RunEntry::Ended(entry) => {
                 debug_assert!(!self.has_open_ask(), "every ask is resolved before the end");
@@ -393,11 +423,27 @@ impl Run {
                 Phase::Running => active && !asking && !paused && !canceled,
                 Phase::Gated => !active && asking && !paused,
                 Phase::Queued => !active && paused,
+                Phase::Flowing => !active && !paused && !canceled && self.flow.is_some(),
+                Phase::Closing => !active && !paused && canceled && self.flow.is_some(),
             }
     }
 
     fn keep_final(&mut self, given: Option<&Digest>) {
         self.finals.extend(given.map(|given| (self.attempt, given.clone())));
+    }
+
+    /// Lets what its steps do change, if it goes by a document.
+    fn in_flow(&mut self, change: impl FnOnce(&mut FlowState, &FlowSpec)) {
+        if let (Some(flow), Some(spec)) = (&mut self.flow, &self.spec.flow) {
+            change(flow, spec);
+        }
+    }
+
+    /// Lets what is known of its steps change, if its tool is durable.
+    fn in_steps(&mut self, change: impl FnOnce(&mut StepLog)) {
+        if let Some(steps) = &mut self.steps {
+            change(Arc::make_mut(steps));
+        }
     }
 
     fn attempt_started(&mut self, at: Timestamp, entry: &AttemptStarted) {
@@ -413,6 +459,7 @@ impl Run {
             id: entry.attempt_id.clone(),
             started_at: at,
             hold: entry.hold.clone(),
+            place: entry.place.clone(),
             reported_micro: 0,
             timer: Timer::Runs(at.plus_ms(self.spec.timeout_ms)),
             notes: BTreeMap::new(),
@@ -486,9 +533,9 @@ impl Run {
         self.pause = Some(Pause::Room(entry.until));
     }
 
-    /// Stops or starts the attempt's clock, as open asks demand.
+    /// Stops or starts the attempt's clock, as open asks and steps demand.
     fn rewind_timer(&mut self, at: Timestamp) {
-        let asking = self.has_open_ask();
+        let asking = self.has_open_ask() || self.steps.as_ref().is_some_and(|it| it.has_open());
         if let Some(attempt) = &mut self.active {
             attempt.timer = match (attempt.timer, asking) {
                 (Timer::Runs(deadline), true) => Timer::Stands(deadline.ms_since(at)),
@@ -513,9 +560,20 @@ impl Run {
         match &self.outcome {
             Some(outcome) => outcome.status(),
             None if self.has_open_ask() && self.cancel.is_none() => RunStatus::Waiting,
-            None if self.active.is_some() => RunStatus::Running,
+            None if self.active.is_some() || self.is_flowing() => RunStatus::Running,
             None => RunStatus::Queued,
         }
+    }
+
+    /// Whether it goes by a document and its steps have begun.
+    fn is_flowing(&self) -> bool {
+        self.flow.as_ref().is_some_and(|flow| flow.has_begun())
+    }
+
+    /// When it may live no longer, if its document says so.
+    pub(crate) fn flow_deadline(&self) -> Option<Timestamp> {
+        let limits = self.spec.flow.as_ref()?.document.limits;
+        limits.deadline_ms.map(|ms| self.created_at.plus_ms(ms))
     }
 
     /// Whether the run is over.
@@ -572,6 +630,11 @@ impl Run {
     pub fn next_deadline(&self) -> Option<Timestamp> {
         if self.is_over() || self.publishing.is_some() {
             return None;
+        }
+        if let (Some(flow), Some(spec)) = (&self.flow, &self.spec.flow) {
+            let asks = self.open_asks().map(|raised| raised.ask.spec.deadline).min();
+            let ends = self.flow_deadline().filter(|_| self.cancel.is_none() && !flow.is_doomed());
+            return [flow.next_wake(spec), asks, ends].into_iter().flatten().min();
         }
         // Once it is to stop, neither its time nor its asks matter any more.
         if let Some(cancel) = &self.cancel {

@@ -10,6 +10,7 @@ use wharf_vocab::{
     RunKey, SeatId, Timestamp, ToolId, UnknownCost,
 };
 
+use super::flow::{FlowSpec, StepRef};
 use super::{Inputs, Run, ValueDigest};
 use crate::scope::{Bindings, ReadObject, SecretAddresses};
 use crate::world::{direct, is_direct, is_full, is_reported};
@@ -56,6 +57,9 @@ pub struct RunSpec {
     /// How deep it is nested; 0 for a run without a parent.
     #[serde(default)]
     pub depth: u32,
+    /// How many triggers stand behind it: it was started by one, or by what one started.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub trigger_depth: u32,
     /// The run whose local files it may read.
     pub continues: Option<RunId>,
     /// The caller's own key for it.
@@ -110,6 +114,17 @@ pub struct RunSpec {
     /// Whether an attempt can be taken up again after a restart of the core.
     #[serde(default)]
     pub reattach: bool,
+    /// Whether its tool is durable: its attempts are repeated, and its steps found again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub durable: bool,
+    /// The document it goes by, if it is a flow.
+    pub flow: Option<Arc<FlowSpec>>,
+    /// Which step of its parent it is, if that is a flow or durable.
+    pub step: Option<StepRef>,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl RunSpec {
@@ -146,6 +161,8 @@ impl RunSpec {
     /// What is kept of it while its run is open: all but large inputs, if a store has them.
     pub fn lean(spec: &Arc<Self>) -> Arc<Self> {
         let left = match spec.durability {
+            // Expressions of a flow look at its inputs again and again.
+            Durability::Journal if spec.flow.is_some() => None,
             Durability::Journal => spec.inputs.leave(),
             Durability::Memory => None,
         };

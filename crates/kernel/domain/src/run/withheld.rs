@@ -11,6 +11,7 @@ use serde_json::Value;
 use wharf_vocab::{B3, Fault, Object};
 
 use super::decide::DISPATCH;
+use super::flow::FlowSpec;
 use super::{AskRaised, AskResolved, RunSpec, RunSummary};
 use super::{AttemptFailed, AttemptNoted, Created, Ended, Publishing, RoomAwaited, Run, RunEntry};
 use crate::{AskEntry, AskSpec, Notice, NoticeEntry, Outcome, Resolution};
@@ -144,6 +145,8 @@ impl RunEntry {
             Self::AttemptFailed(failed) => {
                 Self::AttemptFailed(AttemptFailed { error: without_words(&failed.error), ..failed })
             }
+            Self::Flow(entry) => Self::Flow(Box::new(entry.withheld(without_words))),
+            Self::Step(entry) => Self::Step(Box::new(entry.withheld(without_words))),
             Self::AskRaised(raised) => {
                 Self::AskRaised(AskRaised { ask: Box::new(raised.ask.withheld()), ..raised })
             }
@@ -169,6 +172,7 @@ impl RunSpec {
         let inputs_kept = Some(self.inputs_kept.clone().unwrap_or_else(known));
         let mut spec = Self { inputs: Object::new().into(), inputs_kept, ..self.clone() };
         spec.context.ui = None;
+        spec.flow = spec.flow.map(FlowSpec::withheld);
         Arc::new(spec)
     }
 }

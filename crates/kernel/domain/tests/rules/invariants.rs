@@ -146,22 +146,28 @@ fn phase_and_status_fit_the_state(run: &Run) {
             !active && asking && run.pause.is_none() && (run.attempt == 0 || again)
         }
         Phase::Queued => !active && run.pause.is_some(),
+        Phase::Flowing => !active && run.flow.is_some() && run.cancel.is_none(),
+        Phase::Closing => !active && run.flow.is_some() && run.cancel.is_some(),
     };
     assert!(fits, "{:?} does not fit {run:?}", run.phase());
     let expected = match run.phase() {
         Phase::Over => run.outcome.as_ref().expect("over").status(),
-        Phase::Canceling => RunStatus::Running,
+        Phase::Canceling | Phase::Closing => RunStatus::Running,
         _ if asking => RunStatus::Waiting,
         Phase::Queued | Phase::Gated => RunStatus::Queued,
         Phase::Running | Phase::Asking | Phase::Publishing => RunStatus::Running,
+        Phase::Flowing => RunStatus::Running,
     };
     assert_eq!(run.status(), expected);
     assert_eq!(run.status().is_terminal(), run.is_over());
-    assert_eq!(run.started_at.is_some(), run.attempt > 0);
+    let begun = run.attempt > 0 || run.flow.as_ref().is_some_and(|flow| flow.has_begun());
+    assert_eq!(run.started_at.is_some(), begun);
     if let Some(attempt) = &run.active {
         assert_eq!(attempt.number, run.attempt);
         let stands = matches!(attempt.timer, Timer::Stands(_));
-        assert_eq!(stands, asking, "the clock stands exactly while an ask is open");
+        let steps = run.steps.as_deref().is_some_and(|log| log.open_runs().next().is_some());
+        let waits = asking || steps;
+        assert_eq!(stands, waits, "the clock stands exactly while an ask or a step is open");
     }
 }
 
@@ -193,6 +199,9 @@ fn effects_name_attempts_they_are_about(before: Option<&Run>, decision: &Decisio
             }
             RunEffect::AllowChildren { parent, .. } => {
                 assert_eq!(Some(parent), decision.next.spec.parent.as_ref());
+            }
+            RunEffect::Flow(_) => {
+                assert!(decision.next.flow.is_some(), "only a flow has steps");
             }
             RunEffect::AllowTool { .. } => {
                 assert!(decision.next.spec.gate.as_ref().is_some_and(|gate| gate.remember));
@@ -242,7 +251,12 @@ fn the_audit_has_ids_and_facts_only(stage: &Stage, decision: &Decision) {
 fn time_alone_makes_progress(stage: &Stage) {
     let Some(due) = stage.run.next_deadline() else {
         // What is being published ends when that is done, however long it takes.
-        let rests = stage.run.is_over() || stage.phase() == Phase::Publishing;
+        // A flow that waits for a call is looked after by its shard.
+        let outside = stage.run.flow.is_some();
+        // Nor does an attempt wait for its own time while a step of it is open.
+        let steps = stage.run.steps.as_deref().is_some_and(|log| log.open_runs().next().is_some());
+        let done = stage.run.is_over() || stage.phase() == Phase::Publishing;
+        let rests = done || outside || steps;
         return assert!(rests, "an open run waits for a moment: {:?}", stage.run);
     };
     assert!(!stage.run.is_over());

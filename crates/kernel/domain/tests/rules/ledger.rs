@@ -227,6 +227,7 @@ fn t041_of_64_parallel_runs_on_a_budget_for_one_call_exactly_one_is_admitted() {
                 shard: ShardId(0),
                 provider: &Availability::Up,
                 full: false,
+                place: None,
                 refused: None,
                 fresh: &mut fresh,
             };

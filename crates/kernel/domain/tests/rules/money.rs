@@ -370,7 +370,7 @@ fn t041_what_comes_after_the_end_is_booked_once_as_a_correction() {
     let mut stage = Plan::of(PRICED).limit(HOLD).start();
     stage.take(&stage.reports(40));
     let report = |cost_micro| RunInput::CostReported {
-        attempt_id: "u1".parse().expect("an id"),
+        attempt_id: "2a-u1".parse().expect("an id"),
         cost_micro,
     };
     let last = stage.ended(Ok(object("result")), 75);

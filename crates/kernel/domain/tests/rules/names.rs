@@ -18,6 +18,8 @@ pub(crate) fn kinds(entries: &[RunEntry]) -> Vec<&'static str> {
         RunEntry::ChildrenAllowed(_) => "children_allowed",
         RunEntry::CancelRequested(_) => "cancel_requested",
         RunEntry::Publishing(_) => "publishing",
+        RunEntry::Flow(_) => "flow",
+        RunEntry::Step(_) => "step",
         RunEntry::Ended(_) => "ended",
     };
     entries.iter().map(kind).collect()
@@ -35,6 +37,7 @@ pub(crate) fn effects(effects: &[RunEffect]) -> Vec<&'static str> {
         RunEffect::Answer { .. } => "answer",
         RunEffect::AllowChildren { .. } => "allow_children",
         RunEffect::AllowTool { .. } => "allow_tool",
+        RunEffect::Flow(_) => "flow",
     };
     effects.iter().map(kind).collect()
 }

@@ -7,10 +7,13 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 use serde_json::json;
+use wharf_domain::run::steps::{CallState, StepInput, StepLog, StepMark};
 use wharf_domain::run::{AttemptError, AttemptReport, InputKind, NewAsk, NoteKey, Phase, RunInput};
 use wharf_domain::{Audience, Availability, Caller, LedgerOp, Resolution, Scope};
-use wharf_vocab::limits::{ATTEMPTS_MAX, RUN_ASKS_MAX};
-use wharf_vocab::{AccountId, AskKind, AttemptId, Code, Executed, Fault, Micro};
+use wharf_vocab::limits::{ATTEMPTS_MAX, DURABLE_FAILURES_MAX, RUN_ASKS_MAX};
+use wharf_vocab::{
+    AccountId, AskKind, AttemptId, Code, Digest, Executed, Fault, Micro, RunStatus, StepName,
+};
 
 use crate::stage::{
     Plan, Stage, allowed, answered, cancel, denied, down, gate, object, person, proposes, resolve,
@@ -38,6 +41,10 @@ enum Step {
     Tick,
     Wake,
     Recovered,
+    /// Durable code asks for a step, with one of two arguments.
+    CodeAsks(Whose, u8, bool),
+    CodeKeeps(Whose, u8),
+    CodeHears(u8),
     Budget(Option<Micro>),
     /// The same input once more, as a network that doubles messages does.
     Again,
@@ -87,6 +94,10 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Tick),
         4 => Just(Step::Wake),
         2 => Just(Step::Recovered),
+        2 => (whose(), 0..4_u8, prop::bool::weighted(0.05))
+            .prop_map(|(who, n, other)| Step::CodeAsks(who, n, other)),
+        1 => (whose(), 4..6_u8).prop_map(|(who, n)| Step::CodeKeeps(who, n)),
+        2 => (0..4_u8).prop_map(Step::CodeHears),
         1 => prop::option::of(0..400_u64).prop_map(Step::Budget),
         2 => Just(Step::Again),
     ]
@@ -159,19 +170,20 @@ fn caller() -> impl Strategy<Value = Caller> {
 
 /// Runs of every sort, on a tree of one to three accounts with and without limits.
 fn plan() -> impl Strategy<Value = Plan> {
-    let flags = prop::array::uniform5(any::<bool>());
+    let flags = prop::array::uniform6(any::<bool>());
     let limits = (limit(), limit(), limit());
     let timeout = prop_oneof![1 => Just(0), 2 => Just(500), 5 => Just(60_000)];
     let hold = prop_oneof![Just(0), Just(100)];
     (flags, limits, 0..3_u8, timeout, hold, provider(), any::<u64>()).prop_map(
         |(flags, limits, depth, timeout_ms, hold_micro, provider, chance)| {
-            let [approval, free, idempotent, keyed, reattach] = flags;
+            let [approval, free, idempotent, keyed, reattach, durable] = flags;
             let mut plan = Plan::of(|spec| {
                 spec.gate = if approval { gate() } else { None };
                 spec.side_effect_free = free;
                 spec.idempotent = idempotent;
                 spec.idempotency_key = keyed.then(|| "key".to_owned());
                 spec.reattach = reattach;
+                spec.durable = durable;
                 spec.timeout_ms = timeout_ms;
                 spec.hold_micro = hold_micro;
             });
@@ -262,7 +274,28 @@ fn input(stage: &Stage, step: &Step, former: &AttemptId) -> Option<RunInput> {
         Step::Cancel => cancel(),
         Step::Tick | Step::Wake => RunInput::Tick,
         Step::Recovered => RunInput::Recovered,
+        Step::CodeAsks(whose, n, other) => RunInput::Step(StepInput::Ask {
+            attempt_id: attempt(*whose),
+            step: code_step(*n),
+            tool: "acme/fetch".parse().expect("a tool id"),
+            arguments: Digest::of(&[&[u8::from(*other)]]),
+        }),
+        Step::CodeKeeps(whose, n) => RunInput::Step(StepInput::Keep {
+            attempt_id: attempt(*whose),
+            step: code_step(*n),
+            value: Some(json!(n)),
+        }),
+        Step::CodeHears(n) => step_ends(stage, code_step(*n)),
     })
+}
+
+fn code_step(n: u8) -> StepName {
+    StepName::new("step", u32::from(n) + 1).expect("valid")
+}
+
+fn step_ends(stage: &Stage, step: StepName) -> RunInput {
+    let child = stage.run.step_run(&step);
+    RunInput::Step(StepInput::Ended { step, child, status: RunStatus::Succeeded })
 }
 
 fn result(ending: Ending) -> Result<wharf_vocab::Object, AttemptError> {
@@ -331,7 +364,7 @@ fn play(stage: &mut Stage, steps: &[Step], seen: &mut Seen) {
 /// their places in the end.
 fn wait_for_the_end(stage: &mut Stage) {
     // Each attempt is awaited, runs and pauses, and each ask expires at most once.
-    let bound = 3 * ATTEMPTS_MAX as usize + RUN_ASKS_MAX;
+    let bound = 3 * ATTEMPTS_MAX as usize + RUN_ASKS_MAX + 4 * 3 * DURABLE_FAILURES_MAX as usize;
     for _ in 0..bound {
         if stage.run.is_over() {
             break;
@@ -340,10 +373,21 @@ fn wait_for_the_end(stage: &mut Stage) {
             stage.take(&stage.published());
             break;
         }
-        stage.wake();
+        // Each step is a run that ends by itself.
+        let open = |n: &u8| stage.run.steps.as_deref().is_some_and(|log| is_open(log, *n));
+        let step = (0..4).find(open).map(|n| step_ends(stage, code_step(n)));
+        if step.is_none_or(|ends| stage.offer(&ends).is_err()) {
+            stage.wake();
+        }
     }
     assert!(stage.run.is_over(), "time alone ends every run: {:?}", stage.run);
     assert_eq!(stage.ledger.holds().count(), 0, "nothing is held after the end");
+}
+
+fn is_open(log: &StepLog, n: u8) -> bool {
+    let call =
+        |mark: &StepMark| matches!(mark, StepMark::Call(call) if call.state == CallState::Open);
+    log.get(&code_step(n)).is_some_and(call)
 }
 
 /// The same cases in every run of the suite, and nothing written beside the sources.
@@ -374,8 +418,11 @@ fn any_sequence_keeps_every_invariant_and_ends() {
     // Random lives prove something only as long as they lead everywhere.
     let seen = seen.into_inner();
     assert_eq!(seen.ends.len(), 4, "{:?}", seen.ends);
-    for phase in Phase::ALL {
-        for kind in InputKind::ALL {
+    // Flows lead lives of their own.
+    let of_flows = |phase: &Phase| matches!(phase, Phase::Flowing | Phase::Closing);
+    let of_steps = |kind: &InputKind| matches!(kind, InputKind::Flow | InputKind::Signal);
+    for phase in Phase::ALL.into_iter().filter(|phase| !of_flows(phase)) {
+        for kind in InputKind::ALL.into_iter().filter(|kind| !of_steps(kind)) {
             assert!(seen.offered.contains(&(phase, kind)), "no life offers {kind:?} in {phase:?}");
         }
     }

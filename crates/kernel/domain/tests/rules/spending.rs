@@ -99,8 +99,15 @@ impl Books {
         let run = format!("r{}", self.made).parse().expect("a run id");
         let (provider, shard) = (Availability::Up, ShardId(0));
         let fresh = &mut self.fresh;
-        let mut cx =
-            Cx { now: self.now, shard, provider: &provider, full: false, refused: None, fresh };
+        let mut cx = Cx {
+            now: self.now,
+            shard,
+            provider: &provider,
+            full: false,
+            place: None,
+            refused: None,
+            fresh,
+        };
         let decision = Run::create(&mut cx, RunKey { run, ..run_key() }, Arc::clone(&self.spec));
         if self.ledger.apply(&decision.ledger).is_ok() {
             self.keep(at, decision.next);
@@ -126,6 +133,7 @@ impl Books {
                 shard,
                 provider: &provider,
                 full: false,
+                place: None,
                 refused: refused.as_ref(),
                 fresh,
             };

@@ -46,6 +46,8 @@ impl Default for Plan {
     fn default() -> Self {
         let world = world_account();
         let spec = RunSpec {
+            flow: None,
+            step: None,
             tool: "acme/work".parse().expect("a tool id"),
             tool_hash: Digest::of(&[b"definition"]),
             inputs: object("secret").into(),
@@ -61,6 +63,7 @@ impl Default for Plan {
             digest: Digest::of(&[b"request"]),
             parent: None,
             depth: 0,
+            trigger_depth: 0,
             continues: None,
             idempotency_key: None,
             correlation_id: None,
@@ -83,6 +86,7 @@ impl Default for Plan {
             traceparent: None,
             tracestate: None,
             reattach: false,
+            durable: false,
         };
         let accounts = vec![LedgerOp::Open { account: world, parent: None, limit: None }];
         Self { spec, provider: Availability::Up, accounts, chance: 1, full: false }
@@ -119,6 +123,7 @@ impl Plan {
             shard: SHARD,
             provider: &self.provider,
             full: self.full,
+            place: None,
             refused: None,
             fresh: &mut fresh,
         };
@@ -206,6 +211,7 @@ impl Stage {
             shard: SHARD,
             provider: &self.provider,
             full: self.full,
+            place: None,
             refused,
             fresh: &mut self.fresh,
         };
@@ -217,7 +223,8 @@ impl Stage {
         let mut fresh = self.fresh.clone();
         let provider = &self.provider;
         let (full, refused) = (self.full, None);
-        let mut cx = Cx { now, shard: SHARD, provider, full, refused, fresh: &mut fresh };
+        let mut cx =
+            Cx { now, shard: SHARD, provider, full, place: None, refused, fresh: &mut fresh };
         self.run.decide(&mut cx, &RunInput::Tick).expect("a tick is never an error")
     }
 
@@ -404,9 +411,9 @@ pub(crate) fn run_key() -> RunKey {
 
 /// Counts where a core draws unique text, and walks a fixed sequence where it draws chance.
 #[derive(Debug, Clone)]
-struct Counter {
-    count: u64,
-    chance: u64,
+pub(crate) struct Counter {
+    pub(crate) count: u64,
+    pub(crate) chance: u64,
 }
 
 impl Fresh for Counter {

@@ -23,7 +23,7 @@ mod violation;
 
 pub use agent_end::{
     AgentClose, AgentConfig, AgentEvent, AgentLimits, AgentSession, CallReceived, IdempotencyOffer,
-    InvokeEnded, InvokeRequest, ReportResult,
+    InvokeEnded, InvokeRequest, KeptValue, ReportResult,
 };
 pub use core_end::{
     Additions, AdmissionRefusal, AnySchema, CallRequest, CancelCall, CoreClose, CoreConfig,

@@ -10,9 +10,7 @@ use wharf_wire::mcp_v1::{
     McpEra, McpError, McpId, McpMessage, McpMeta, McpNotification, McpRequest, McpRevision, key,
 };
 
-use super::core::McpEnd;
-use super::lines::McpLine;
-use super::oversize::answered_by;
+use super::core::{McpEnd, McpReader as _};
 use super::table::McpOpenCall;
 use super::{
     McpAnswer, McpCallError, McpCallOptions, McpCancel, McpClientConfig, McpClientEvent,
@@ -258,28 +256,7 @@ impl Session for McpClientSession {
     type Event = McpClientEvent;
 
     fn receive(&mut self, now: Moment, incoming: Incoming<'_>) {
-        if self.is_closed() {
-            return;
-        }
-        match incoming {
-            Incoming::Text(text) if text.len() > self.core.limits.read_bytes_max => {
-                self.too_long(now, answered_by(text.as_bytes()));
-            }
-            Incoming::Text(text) => self.take_bytes(now, text.as_bytes()),
-            Incoming::Bytes(bytes) => {
-                self.core.lines.push(bytes);
-                while let Some(line) = self.core.lines.pop() {
-                    match line {
-                        McpLine::Whole(line) => self.take_bytes(now, &line),
-                        McpLine::TooLong { answers } => self.too_long(now, answers),
-                    }
-                }
-            }
-            Incoming::Ping | Incoming::Pong => {}
-            Incoming::TooLarge | Incoming::NotText | Incoming::NotAFrame => {
-                self.core.finish(Closed::Violations, "a frame is none");
-            }
-        }
+        self.read(now, incoming);
     }
 
     /// Every call is lost, and nobody wants answers any more.

@@ -10,10 +10,11 @@ use wharf_wire::mcp_v1::{
 };
 use wharf_wire::ws::close;
 
-use super::lines::McpLines;
+use super::lines::{McpLine, McpLines};
+use super::oversize::answered_by;
 use super::table::{McpCallTable, McpKnown, McpOpenCall, McpServedRequest};
 use super::{McpCallError, McpCounters, McpLimits};
-use crate::{Closed, Moment, Outgoing};
+use crate::{Closed, Incoming, Moment, Outgoing};
 
 /// The time in which breaches of the protocol are counted.
 const VIOLATIONS_MS: u64 = 60_000;
@@ -40,6 +41,43 @@ pub(super) struct McpEnd {
     violations: u32,
     closed: Option<Closed>,
     ending: Option<Outgoing>,
+}
+
+/// An end that reads messages off a connection.
+pub(super) trait McpReader {
+    fn core(&mut self) -> &mut McpEnd;
+
+    /// Takes the bytes of one message.
+    fn take_bytes(&mut self, now: Moment, bytes: &[u8]);
+
+    /// Takes notice of a message that is too large to be read; it may answer a call.
+    fn too_long(&mut self, now: Moment, answers: Option<McpId>);
+
+    /// Takes what came over the connection, message by message.
+    fn read(&mut self, now: Moment, incoming: Incoming<'_>) {
+        if self.core().closed().is_some() {
+            return;
+        }
+        match incoming {
+            Incoming::Text(text) if text.len() > self.core().limits.read_bytes_max => {
+                self.too_long(now, answered_by(text.as_bytes()));
+            }
+            Incoming::Text(text) => self.take_bytes(now, text.as_bytes()),
+            Incoming::Bytes(bytes) => {
+                self.core().lines.push(bytes);
+                while let Some(line) = self.core().lines.pop() {
+                    match line {
+                        McpLine::Whole(line) => self.take_bytes(now, &line),
+                        McpLine::TooLong { answers } => self.too_long(now, answers),
+                    }
+                }
+            }
+            Incoming::Ping | Incoming::Pong => {}
+            Incoming::TooLarge | Incoming::NotText | Incoming::NotAFrame => {
+                self.core().finish(Closed::Violations, "a frame is none");
+            }
+        }
+    }
 }
 
 impl McpEnd {

@@ -32,6 +32,7 @@ fn invoke(id: &str, parent: &str) -> InvokeRequest {
         input: object(json!({"text": "hi"})),
         timeout_ms: Some(5_000),
         idempotency_key: None,
+        step: None,
     }
 }
 

@@ -103,7 +103,7 @@ fn a_cancel_and_a_goodbye() {
 
 #[test]
 fn an_agent_that_calls_and_asks() {
-    let mut pair = Pair::ready();
+    let mut pair = Pair::without_steps();
     pair.core.call(pair.moment(), request("c-1")).expect("taken");
     pair.pump();
     let now = pair.moment();
@@ -115,6 +115,7 @@ fn an_agent_that_calls_and_asks() {
         input: object(json!({"text": "hi"})),
         timeout_ms: None,
         idempotency_key: None,
+        step: None,
     };
     pair.agent.invoke(now, invoke).expect("granted");
     pair.pump();

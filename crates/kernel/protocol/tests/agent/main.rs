@@ -19,4 +19,5 @@ mod register;
 mod results;
 mod secrecy;
 mod stage;
+mod steps;
 mod streams;

@@ -35,10 +35,20 @@ impl Pair {
     }
 
     pub(crate) fn ready_with(core: CoreConfig, mut agent: AgentConfig) -> Self {
+        agent.capabilities.push("steps".to_owned());
+        Self::granted(core, agent, Additions::ALL)
+    }
+
+    /// As peers met that knew of no steps.
+    pub(crate) fn without_steps() -> Self {
+        Self::granted(core_config(), agent_config(), Additions { steps: false, ..Additions::ALL })
+    }
+
+    fn granted(core: CoreConfig, mut agent: AgentConfig, additions: Additions) -> Self {
         agent.capabilities.extend(["invoke", "ask", "notify"].map(str::to_owned));
         let mut pair = Self::new(core, agent);
         pair.pump();
-        pair.core.accept(pair.moment(), Additions::ALL).expect("a hello waits");
+        pair.core.accept(pair.moment(), additions).expect("a hello waits");
         pair.pump();
         let tools = vec![tool("say"), tool("wait")];
         pair.agent.register(pair.moment(), tools, false).expect("live");

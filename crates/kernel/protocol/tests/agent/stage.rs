@@ -247,7 +247,8 @@ pub(crate) fn hello() -> Value {
         "agent_version": "0.1.0",
         "protocol": {
             "supported_versions": [1],
-            "capabilities": ["tools", "streaming", "cancellation", "invoke", "ask", "notify"],
+            "capabilities": ["tools", "streaming", "cancellation", "invoke", "ask", "notify",
+                "steps"],
         },
     })
 }

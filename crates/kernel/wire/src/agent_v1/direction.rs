@@ -5,9 +5,9 @@ use serde::de::DeserializeOwned;
 
 use super::messages::{
     AgentError, AgentGoodbye, AgentNotice, CancelAck, CoreError, CoreGoodbye, Heartbeat, Hello,
-    InvokeResult, InvokeStream, Ping, Pong, QuestionAnswer, QuestionAsk, ToolCall, ToolCancel,
-    ToolInvoke, ToolInvokeCancel, ToolResult, ToolStream, ToolsRegister, ToolsRegistered,
-    ToolsUnregister, ToolsUnregistered, WelcomeReply,
+    InvokeResult, InvokeStream, Ping, Pong, QuestionAnswer, QuestionAsk, StepKept, StepLocal,
+    ToolCall, ToolCancel, ToolInvoke, ToolInvokeCancel, ToolResult, ToolStream, ToolsRegister,
+    ToolsRegistered, ToolsUnregister, ToolsUnregistered, WelcomeReply,
 };
 use super::read::{ReadError, read_object};
 
@@ -118,6 +118,8 @@ direction! {
         InvokeResult(InvokeResult) = "core.tool.invoke_result",
         /// The answer to a question that the agent asked.
         QuestionAnswer(QuestionAnswer) = "core.question.answer",
+        /// What is kept of a call's local code.
+        StepKept(StepKept) = "core.step.kept",
     }
 }
 
@@ -150,6 +152,8 @@ direction! {
         ToolInvokeCancel(ToolInvokeCancel) = "agent.tool.invoke_cancel",
         /// Ask a person or a seat for information.
         QuestionAsk(QuestionAsk) = "agent.question.ask",
+        /// Keep what a call's local code gave.
+        StepLocal(StepLocal) = "agent.step.local",
         /// Tell something, without an answer.
         Notice(AgentNotice) = "agent.notice",
     }

@@ -96,14 +96,6 @@ impl McpError {
         Self { data: Some(data), ..Self::new(code::MISSING_CAPABILITY, message) }
     }
 
-    /// Addresses that a person has to open before the request is made again.
-    #[must_use]
-    pub fn url_elicitation(elicitations: &[McpOpen<McpElicit>]) -> Self {
-        let message = "A person has to open an address first.";
-        let data = json!({"elicitations": elicitations});
-        Self { data: Some(data), ..Self::new(code::URL_ELICITATION, message) }
-    }
-
     /// The addresses that an error of this kind names.
     #[must_use]
     pub fn url_elicitations(&self) -> Vec<McpOpen<McpElicit>> {

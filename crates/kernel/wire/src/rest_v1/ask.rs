@@ -9,7 +9,7 @@ use wharf_vocab::{
     RunStatus, ToolId, WorldId,
 };
 
-use super::{AgentPermission, ToolDefinition};
+use super::{AgentPermission, KeptValues, ToolDefinition};
 
 /// An open ask as `GET /v1/inbox` shows it.
 #[skip_serializing_none]
@@ -66,6 +66,8 @@ pub struct AskDetail {
     /// The inputs of the run that waits.
     #[schema(value_type = Object)]
     pub inputs: Object,
+    /// Present when no more than hashes of the run's values are kept once it has ended.
+    pub kept: Option<KeptValues>,
     /// The tool's definition now, if the tool is known.
     pub definition: Option<ToolDefinition>,
     /// Whether the definition is the one the ask is for.

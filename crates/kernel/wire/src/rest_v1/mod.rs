@@ -8,14 +8,18 @@ mod ask;
 mod console;
 mod event;
 mod file;
+mod flow;
 mod login;
 mod mcp;
 mod overview;
+mod receiver;
 mod runs;
+mod schedule;
 mod system;
 mod token;
 mod tool;
 mod tool_server;
+mod trigger;
 mod world;
 
 use serde::{Deserialize, Serialize};
@@ -43,22 +47,32 @@ pub use file::{
     Artifact, BeginUpload, Collected, CompleteUpload, Receipt, Trace, TraceRun, TraceStep, Upload,
     UploadPart, Usage,
 };
+pub use flow::{
+    AddFlow, CheckFlow, Flow, FlowCheck, FlowFinding, RerunFlow, RunFlow, RunStep, SendSignal,
+};
 pub use login::{BeginMcpLogin, EndMcpLogin, McpLoginPage, McpLoginState};
 pub use mcp::{AddMcp, McpOauth, McpServer};
 pub use overview::{
-    Account, ArtifactPage, AuditVerdict, Folder, FoundProvider, FoundTool, FoundWorld, Provider,
-    ProviderLaunch, ProviderUsage, ProviderUsagePoint, Search,
+    Account, ArtifactPage, AuditVerdict, Folder, FoundName, FoundProvider, FoundTool, FoundWorld,
+    Lasts, Provider, ProviderLaunch, ProviderUsage, ProviderUsagePoint, Search,
 };
+pub use receiver::{CreateReceiver, Delivery, Receiver, TestNotification};
 pub use runs::{
     CancelRuns, CanceledRuns, OrderPurge, Purge, PurgeRuns, PurgedRuns, RunAgain, RunAttempt,
     RunCount, RunLineage, RunNode, RunStats, RunStatsItem, RunTransfer, RunTree,
 };
+pub use schedule::{CreateSchedule, Firing, Schedule};
 pub use system::{
     CoreLog, CoreLogLine, EndedRuns, System, SystemLimit, SystemPoint, SystemQueue, SystemSeries,
 };
 pub use token::{CreateTicket, CreateToken, Keys, RotateKeys, Secret, Ticket, Token};
 pub use tool::{Tool, ToolDefinition, ToolDiff};
-pub use tool_server::{AddTool, LockedPackage, Operative, ToolEnvironment, ToolServer};
+pub use tool_server::{
+    AddFailed, AddStep, AddTool, LockedPackage, Operative, ToolEnvironment, ToolServer,
+};
+pub use trigger::{
+    CreateTrigger, HookAccepted, TestTrigger, TestedTrigger, Trigger, TriggerFiring,
+};
 pub use world::{CorrectWorld, CreateWorld, PolicyRule, SetBudget, SetWorld, World};
 
 /// `POST /v1/runs`.
@@ -228,6 +242,9 @@ pub struct Run {
     /// Present when no more than hashes of its values are kept once it has ended; not in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<KeptValues>,
+    /// How far it is, if it is a flow; not in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<RunFlow>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -283,6 +300,9 @@ pub struct CancelRun {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Whether a flow is to end at once: nobody waits for its steps or undoes what they did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
 }
 
 /// One record of the audit.
@@ -458,6 +478,8 @@ mod tests {
                 "Ask" => survives::<Ask>(data),
                 "DecideApproval" => survives::<DecideApproval>(data),
                 "Tool" => survives::<Tool>(data),
+                "AddFailed" => survives::<AddFailed>(data),
+                "AddStep" => survives::<AddStep>(data),
                 "AddTool" => survives::<AddTool>(data),
                 "ToolDiff" => survives::<ToolDiff>(data),
                 "CreateToken" => survives::<CreateToken>(data),
@@ -481,6 +503,6 @@ mod tests {
                 other => panic!("{other} is no message"),
             }
         }
-        assert_eq!(names.len(), 24, "each message has an example");
+        assert_eq!(names.len(), 26, "each message has an example");
     }
 }

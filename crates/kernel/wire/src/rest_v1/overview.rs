@@ -149,6 +149,20 @@ pub struct Account {
     pub held_micro: u64,
     /// By how much more is spent and set aside than the limit allows.
     pub over_micro: Option<u64>,
+    /// How long what is left lasts at the pace of late; absent without a limit, where fewer than
+    /// ten runs of the last seven days have cost something, for a token whose account others have
+    /// spent from, too, and to tokens that are for some tools only.
+    pub lasts: Option<Lasts>,
+}
+
+/// How long what is left of a limit lasts: at the mean pace of the last 24 hours and at that of the
+/// last seven days, the shorter time first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Lasts {
+    /// At the faster pace, in milliseconds.
+    pub min_ms: u64,
+    /// At the slower pace, in milliseconds.
+    pub max_ms: u64,
 }
 
 /// `GET /v1/worlds/{w}/artifacts`: a page of files, and of folders with `delimiter`.
@@ -181,6 +195,24 @@ pub struct Search {
     pub providers: Vec<FoundProvider>,
     /// Worlds whose id has the text.
     pub worlds: Vec<FoundWorld>,
+    /// Flows whose name has the text, with the tool that each is.
+    #[serde(default)]
+    pub flows: Vec<FoundName>,
+    /// Schedules whose name has the text, with the tool that each runs.
+    #[serde(default)]
+    pub schedules: Vec<FoundName>,
+    /// Triggers whose name has the text, with the tool that each runs.
+    #[serde(default)]
+    pub triggers: Vec<FoundName>,
+}
+
+/// Something with a name that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FoundName {
+    /// Its name.
+    pub name: String,
+    /// The tool that it is or runs.
+    pub tool_id: ToolId,
 }
 
 /// A tool that was found.

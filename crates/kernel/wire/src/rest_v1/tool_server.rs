@@ -11,7 +11,7 @@ use wharf_vocab::{
 };
 
 use super::agent::known;
-use super::{AgentLimits, AgentPermission, AgentWish};
+use super::{AgentLimits, AgentPermission, AgentWish, ErrorInfo};
 
 /// The server of a tool and its state.
 #[skip_serializing_none]
@@ -122,6 +122,22 @@ pub struct AddTool {
     /// With `approve`: its sandbox; when absent, the stricter of the core's default and the
     /// manifest's.
     pub sandbox: Option<SandboxLevel>,
+}
+
+/// What is done while a tool server is added, for whoever waits: the data of a `step` event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AddStep {
+    /// One line.
+    pub text: String,
+}
+
+/// Why a tool server was not added: the data of a `failed` event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AddFailed {
+    /// The status that the answer would have had without events.
+    pub status: u16,
+    /// What went wrong.
+    pub error: ErrorInfo,
 }
 
 /// An operative: a name under which a client serves tools.

@@ -18,6 +18,12 @@ NOTE = (
 )
 
 
+def figures(text: str) -> dict[str, float]:
+    """The figures of all parts in what `wharf-bench` wrote, by name."""
+    parts = json.loads(text)["parts"].values()
+    return {it["name"]: it["value"] for part in parts for it in part["figures"]}
+
+
 class Bubblewrap(Peer):
     name = "bubblewrap"
     title = "bubblewrap"
@@ -60,7 +66,7 @@ class Bubblewrap(Peer):
             file = self.folder / "fence.json"
             words = [bench, "--quick", "--only", "fence", "--json", file]
             run(words, env=environment(self.folder / "home"), seconds=120)
-            self.figures = {it["name"]: it["value"] for it in json.loads(file.read_text())}
+            self.figures = figures(file.read_text())
         value = self.figures.pop(name, None)
         if value is None:
             raise Broken(f"wharf-bench did not measure “{name}”: does bwrap work here?")

@@ -19,6 +19,7 @@ use wharf_vocab::{
 use super::Sim;
 use super::event::{Event, Parcel};
 use super::exercised::Thing;
+use super::flows;
 use super::node::read_run;
 use super::stage::{self, Parent, Request, TOOLS};
 
@@ -45,6 +46,7 @@ pub(super) enum Call {
     Resolve { ask: Box<Ask>, by: Caller, resolution: Resolution },
     World,
     Raise { provider: usize, attempt: AttemptId },
+    Step { flow: RunKey, path: String, number: u32 },
 }
 
 impl Calls {
@@ -82,12 +84,18 @@ impl Sim {
     }
 
     /// Sends an input to some core.
-    fn call(&mut self, call: Option<Call>, shard: ShardId, input: Input) {
+    pub(super) fn call(&mut self, call: Option<Call>, shard: ShardId, input: Input) {
         let node = self.chance.index(self.nodes.len());
         self.call_at(node, call, shard, input);
     }
 
-    fn call_at(&mut self, node: usize, call: Option<Call>, shard: ShardId, input: Input) {
+    pub(super) fn call_at(
+        &mut self,
+        node: usize,
+        call: Option<Call>,
+        shard: ShardId,
+        input: Input,
+    ) {
         let call = call.map(|call| self.calls.open(call));
         if self.nodes[node].up {
             self.send_to(node, Parcel::Input { shard, input: Box::new(input), call });
@@ -106,6 +114,11 @@ impl Sim {
         let mut request = self.some_request(None);
         if self.chance.percent(self.mood.families) {
             request.tool = TOOLS.iter().position(|tool| tool.forks > 0).unwrap_or(0);
+        }
+        if self.chance.percent(self.mood.flows) {
+            request.flow = Some(self.chance.index(flows::COUNT));
+            request.durability = Durability::Journal;
+            self.seen.note(Thing::Flow);
         }
         let key = self.names.fresh(&world);
         self.calls.made.push((key.clone(), request.clone()));
@@ -128,6 +141,8 @@ impl Sim {
             idempotency_key: keyed.then(|| format!("key-{input}")),
             caller: callers[self.chance.index(callers.len())].clone(),
             parent,
+            flow: None,
+            step: None,
         }
     }
 
@@ -191,6 +206,9 @@ impl Sim {
     fn call_cancel(&mut self) {
         let Some((key, request)) = self.chance.pick(&self.calls.made).cloned() else { return };
         let by = Actor::from(&request.caller.grant);
+        if request.flow.is_some() && self.chance.percent(60) {
+            return self.call_flow(key, by);
+        }
         self.cancel(key, by);
     }
 
@@ -203,9 +221,15 @@ impl Sim {
     }
 
     pub(super) fn cancel(&mut self, key: RunKey, by: Actor) {
+        self.cancel_at(None, key, by);
+    }
+
+    /// Somebody calls a run off at a core, or at any.
+    pub(super) fn cancel_at(&mut self, node: Option<usize>, key: RunKey, by: Actor) {
         let input = RunInput::Cancel { by, reason: "It is not needed.".to_owned() };
-        let shard = key.shard();
-        self.call(Some(Call::Cancel), shard, Input::Run { key, input, ticket: None });
+        let (shard, input) = (key.shard(), Input::Run { key, input, ticket: None });
+        let node = node.unwrap_or_else(|| self.chance.index(self.nodes.len()));
+        self.call_at(node, Some(Call::Cancel), shard, input);
     }
 
     /// Somebody decides an ask, permitted or not, in words that fit or not.
@@ -217,7 +241,7 @@ impl Sim {
         let resolution = match (ask.spec.kind, self.chance.between(0, 19)) {
             (_, 0) => Resolution::Cancelled,
             (AskKind::Approval, 1..=4) => Resolution::Deny { reason: "No.".to_owned() },
-            (AskKind::Approval, 5..=9) => Resolution::Allow { scope: Scope::Parent },
+            (AskKind::Approval, 5..=14) => Resolution::Allow { scope: Scope::Parent },
             (AskKind::Approval, _) => Resolution::ALLOW,
             (AskKind::Question, 1..=3) => Resolution::Declined,
             (AskKind::Question, n) => Resolution::Answered { value: Value::String(n.to_string()) },
@@ -299,6 +323,7 @@ impl Sim {
                 Ok(reply) => self.check.reply(reply),
                 Err(fault) => self.raise_failed(provider, &attempt, fault.retryable),
             },
+            Call::Step { flow, path, number } => self.step_answered(&flow, path, number, result),
             Call::Cancel | Call::World => {
                 if let Ok(reply) = result {
                     self.check.reply(reply);

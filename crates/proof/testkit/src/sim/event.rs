@@ -3,10 +3,15 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use wharf_domain::{Availability, Move, Resolution};
+use wharf_domain::run::flow::FlowWork;
+use wharf_domain::{Availability, Move, Resolution, Run};
+use wharf_engine::link::Frame;
 use wharf_engine::shard::{Input, LateCost};
 use wharf_ports::{Batch, CommitError, Dispatch};
 use wharf_vocab::{AttemptId, CommitNo, Epoch, RunKey, ShardId, StreamId};
+
+use super::bus::Message;
+use super::node::{Origin, Renewed};
 
 /// Something that is to happen. What concerns a core names the life it was meant for: a core
 /// that was started again knows nothing of it.
@@ -18,6 +23,22 @@ pub(super) enum Event {
     Wake { node: usize, life: u32 },
     /// A core prolongs its leases and looks for free ones.
     Leases { node: usize, life: u32 },
+    /// The store prolongs a core's leases, which were asked for at a moment of its own time.
+    Renew { node: usize, life: u32, asked: u64 },
+    /// A core learns what became of that.
+    Renewed { node: usize, life: u32, asked: u64, found: Option<Box<Renewed>> },
+    /// A frame arrives at a core.
+    Frame { from: usize, to: usize, frame: Box<Frame<Message>> },
+    /// A core sends again what another one has not confirmed.
+    Resend { node: usize, life: u32, to: usize },
+    /// A core waits no longer for the answer of another one.
+    CallTimeout { node: usize, life: u32, call: u64 },
+    /// A place looks after the attempts that it has.
+    LookAfter { node: usize, life: u32 },
+    /// A core looks whether shards can be handed over.
+    Leave { node: usize, life: u32 },
+    /// A core that leaves looks whether it can go.
+    Drain { node: usize, life: u32 },
     /// A core takes leases and loads shards.
     Load { node: usize, life: u32, shards: Vec<ShardId> },
     /// Batches arrive at the store.
@@ -45,10 +66,10 @@ pub(super) enum Event {
 pub(super) enum Parcel {
     /// An input for a shard, and the call it answers.
     Input { shard: ShardId, input: Box<Input>, call: Option<u64> },
+    /// An input that has waited because nobody was known to step its shard.
+    Parked { shard: ShardId, input: Box<Input>, origin: Origin, tries: u8 },
     /// A provider's availability; an older one than is known is dropped.
     Provider { provider: usize, version: u64, availability: Availability },
-    /// A shard was loaded somewhere: children whose parents live there make themselves known.
-    Loaded { shard: ShardId },
 }
 
 /// What became of a batch.
@@ -71,6 +92,8 @@ pub(super) enum Chore {
     FindEnded(RunKey, Box<LateCost>),
     /// What the store holds of a world, an agent, a grant or a seat.
     LookUpRecord(StreamId, Epoch),
+    /// What a flow wants.
+    Flow(Arc<Run>, Box<FlowWork>),
     /// The files of an attempt that are yet to be put in their places, one after the other.
     PutInPlace { run: RunKey, attempt_id: AttemptId, moves: VecDeque<Move> },
 }
@@ -95,8 +118,16 @@ impl Event {
             | Self::Leases { node, life }
             | Self::Load { node, life, .. }
             | Self::Settled { node, life, .. }
+            | Self::Renewed { node, life, .. }
+            | Self::Resend { node, life, .. }
+            | Self::CallTimeout { node, life, .. }
+            | Self::LookAfter { node, life }
+            | Self::Leave { node, life }
+            | Self::Drain { node, life }
             | Self::Chore { node, life, .. } => Some((*node, *life)),
             Self::AtStore { .. }
+            | Self::Renew { .. }
+            | Self::Frame { .. }
             | Self::ToProvider { .. }
             | Self::Work { .. }
             | Self::LinkUp { .. }

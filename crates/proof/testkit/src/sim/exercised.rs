@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use wharf_engine::book::Adoption;
 use wharf_ports::Refusal;
 use wharf_vocab::RunStatus;
 
@@ -40,6 +41,20 @@ things! {
     Canceled = "runs canceled",
     /// A run was kept in memory only.
     MemoryRun = "runs in memory",
+    /// Somebody asked for a flow.
+    Flow = "flows",
+    /// A step of a flow was over.
+    Step = "steps of flows",
+    /// The run of a step was found again.
+    StepFound = "steps found again",
+    /// A word between a flow and its step was lost.
+    StepLost = "words of steps lost",
+    /// Somebody sent a flow a message.
+    Signal = "messages for flows",
+    /// Somebody ended a flow at once.
+    Forced = "flows ended at once",
+    /// A flow was canceled and undid or did something at last.
+    Closing = "flows canceled",
     /// A run made another one.
     Child = "child runs",
     /// A child was called off because its parent was.
@@ -52,6 +67,12 @@ things! {
     TooLarge = "attempts that wrote too much",
     /// An attempt was taken up again after a crash or a change of owner.
     Reattach = "attempts taken up again",
+    /// An attempt was under way when its shard was loaded, and went on.
+    WentOn = "attempts that went on when their shard was loaded",
+    /// The start of an attempt was committed and its core never handed it over.
+    NeverBegun = "attempts that were committed and never begun",
+    /// An attempt was lost with the core that had handed it over.
+    PlaceGone = "attempts whose place was gone",
     /// A provider was told how an ask ended.
     Answer = "answers to providers",
     /// An approval was given.
@@ -130,10 +151,52 @@ things! {
     Takeover = "shards taken over",
     /// A core stood still for a while.
     Stall = "cores that stood still",
+    /// An input went to another core, which steps its shard.
+    Forwarded = "inputs sent on to another core",
+    /// Nobody was known to step a shard.
+    NobodyHome = "inputs that waited for an owner of their shard",
+    /// Another core did not answer in time.
+    FarTimeout = "calls that another core did not answer in time",
+    /// An attempt was handed over at another core.
+    Delivered = "attempts handed over at another core",
+    /// The place of an attempt was asked over the bus.
+    AskedElsewhere = "attempts asked for at another core",
+    /// An attempt came from a core that steps its shard no more.
+    RefusedOld = "attempts refused since their shard had passed on",
+    /// An attempt went on that nobody wanted any more.
+    StoppedUnwanted = "attempts stopped since nobody wanted them any more",
+    /// A core did nothing since its leases might have passed on.
+    HeldBack = "cores that held back what waited",
+    /// A call came to a core whose leases might have passed on.
+    NotSafe = "calls to cores that had not heard from the store",
+    /// A core whose leases had been over began anew.
+    Lapsed = "cores that were away for too long",
+    /// A core was taken for gone since its leases were over.
+    Missed = "cores missed by others",
+    /// A process ended since its core had not said for long that it lives.
+    EndedByItself = "attempts that ended with the leases of their core",
+    /// A shard was handed over.
+    HandedOver = "shards handed over",
+    /// A core was to leave.
+    Drain = "cores to be drained",
+    /// A core had nothing left and went.
+    Drained = "cores drained",
+    /// A frame could not pass between two sides.
+    SplitBus = "frames between two sides of a split bus",
+    /// A frame could not pass although the way back was open.
+    OneWay = "frames that one side said in vain",
+    /// A frame was lost.
+    FrameLost = "frames lost",
+    /// A frame came twice.
+    FrameRepeated = "frames repeated",
     /// A core could not reach the store.
     Cut = "cores cut off from the store",
     /// A clock jumped forward.
     ClockJump = "clock jumps",
+    /// A core began with its clock behind that of the store.
+    ClockBehind = "cores with a clock behind",
+    /// An attempt could not be taken up again and waited for its provider.
+    Detached = "attempts that wait to be taken up again",
     /// A core was started again.
     Restart = "restarts",
     /// A core died before it handed over what it had decided.
@@ -169,6 +232,16 @@ impl From<CrashPoint> for Thing {
     }
 }
 
+impl From<Adoption> for Thing {
+    fn from(found: Adoption) -> Self {
+        match found {
+            Adoption::Working => Self::WentOn,
+            Adoption::NeverBegun => Self::NeverBegun,
+            Adoption::Gone => Self::PlaceGone,
+        }
+    }
+}
+
 impl Thing {
     /// The end of a run, if the status is one.
     pub(super) fn of_status(status: RunStatus) -> Option<Self> {
@@ -182,14 +255,16 @@ impl Thing {
     }
 }
 
-impl From<&Refusal> for Thing {
-    fn from(refusal: &Refusal) -> Self {
+impl Thing {
+    /// That a batch was refused. Simulated runs read no files, so none is refused for those.
+    pub(super) fn refused(refusal: &Refusal) -> Option<Self> {
         match refusal {
-            Refusal::Fenced => Self::RefusedFenced,
-            Refusal::Exists { .. } => Self::RefusedExists,
-            Refusal::Stale { .. } => Self::RefusedStale,
-            Refusal::Claimed(_) => Self::RefusedClaimed,
-            Refusal::Funds(_) => Self::RefusedFunds,
+            Refusal::Fenced => Some(Self::RefusedFenced),
+            Refusal::Exists { .. } => Some(Self::RefusedExists),
+            Refusal::Stale { .. } => Some(Self::RefusedStale),
+            Refusal::Claimed(_) => Some(Self::RefusedClaimed),
+            Refusal::Funds(_) => Some(Self::RefusedFunds),
+            Refusal::FileGone { .. } | Refusal::FileInUse { .. } => None,
         }
     }
 }
@@ -215,8 +290,10 @@ impl Exercised {
         }
     }
 
-    /// What never happened.
+    /// What never happened, of what lives by chance lead to. A provider that goes in the very moment
+    /// in which its attempt is to be taken up again is met in a scenario.
     pub fn missing(&self) -> Vec<Thing> {
-        Thing::ALL.iter().copied().filter(|thing| self.count(*thing) == 0).collect()
+        let by_chance = Thing::ALL.iter().copied().filter(|thing| *thing != Thing::Detached);
+        by_chance.filter(|thing| self.count(*thing) == 0).collect()
     }
 }

@@ -1,8 +1,11 @@
 //! Faults: where a core can die, and what else goes wrong.
 
+use std::collections::BTreeSet;
+
 use wharf_vocab::limits::{APPROVAL_DEADLINE_MS, LEASE_MS};
 
 use super::Sim;
+use super::bus::Split;
 use super::event::Event;
 use super::exercised::Thing;
 use super::node::Node;
@@ -52,12 +55,15 @@ impl Sim {
         }
         let node = self.chance.index(self.nodes.len());
         match self.chance.between(0, 99) {
-            0..=29 => {
+            0..=7 => self.split_the_bus(),
+            8..=15 => self.move_some_shard(node),
+            16..=18 => self.drain(node),
+            19..=34 => {
                 let point = CrashPoint::ALL[self.chance.index(CrashPoint::ALL.len())];
                 self.arm(node, point);
             }
-            30..=44 => self.trouble_the_store(),
-            45..=54 => {
+            35..=46 => self.trouble_the_store(),
+            47..=54 => {
                 let ms = self.chance.between(100, 2 * LEASE_MS);
                 self.stall(node, ms);
             }
@@ -67,6 +73,27 @@ impl Sim {
             }
             63..=67 => self.jump_the_clock(node),
             _ => self.trouble_a_provider(node),
+        }
+    }
+
+    /// Some cores do not hear the others for a while.
+    fn split_the_bus(&mut self) {
+        let count = self.nodes.len();
+        let side: BTreeSet<usize> = (0..count).filter(|_| self.chance.percent(50)).collect();
+        let until = self.agenda.now().plus_ms(self.chance.between(200, 60_000));
+        let one_way = self.chance.percent(40);
+        let how = if one_way { "loses what is said by" } else { "splits:" };
+        self.trace(|| format!("the bus {how} {side:?}"));
+        self.bus.split = Some(Split { side, until, one_way });
+    }
+
+    /// A core is to hand one of its shards over.
+    fn move_some_shard(&mut self, node: usize) {
+        let held = self.held_by(node);
+        let Some(shard) = self.chance.pick(&held).copied() else { return };
+        let to = self.chance.index(self.nodes.len());
+        if to != node && self.nodes[to].up && !self.nodes[to].draining {
+            self.move_shard(node, shard, to);
         }
     }
 
@@ -140,7 +167,7 @@ impl Sim {
             self.agenda.jump(ms);
             self.trace(|| format!("the clock jumps by {ms} ms"));
         } else {
-            self.nodes[node].ahead_ms += ms.min(3_600_000);
+            self.nodes[node].ahead_ms += i64::try_from(ms.min(3_600_000)).unwrap_or(0);
             self.trace(|| format!("the clock of node {node} jumps by {ms} ms"));
             self.schedule_wake(node);
         }
@@ -150,6 +177,8 @@ impl Sim {
     pub(super) fn heal(&mut self) {
         self.healing = true;
         self.store.trouble = Trouble::Nothing;
+        self.bus.split = None;
+        (self.bus.loses, self.bus.repeats) = (0, 0);
         let now = self.agenda.now();
         for node in 0..self.nodes.len() {
             self.nodes[node].doom = None;

@@ -9,12 +9,14 @@
 //! and no order that depends on how memory is laid out.
 
 mod agenda;
+mod bus;
 mod callers;
 mod chance;
 mod check;
 mod event;
 mod exercised;
 mod faults;
+mod flows;
 mod node;
 mod provider;
 mod report;
@@ -35,6 +37,7 @@ pub use faults::CrashPoint;
 pub use report::{SimReport, Violation};
 
 use agenda::Agenda;
+use bus::Bus;
 use callers::Calls;
 use chance::Chance;
 use check::Checker;
@@ -47,7 +50,8 @@ use store::{SimStore, Trouble};
 
 /// When the simulated world begins.
 const BEGIN: Timestamp = Timestamp(1_800_000_000_000);
-/// How many cores there are.
+/// How many cores there are in a scenario.
+#[cfg(test)]
 const NODES: usize = 3;
 
 /// What to simulate.
@@ -82,7 +86,7 @@ pub fn run(options: SimOptions) -> SimReport {
 }
 
 fn run_once(options: SimOptions, trace: bool) -> SimReport {
-    let mut sim = Sim::new(options.seed, trace);
+    let mut sim = Sim::of_seed(options.seed, trace);
     let ended = catch_unwind(AssertUnwindSafe(|| sim.live(options.steps)));
     if let Err(panic) = ended {
         let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -105,6 +109,10 @@ struct Mood {
     slow: u64,
     /// Calls for runs in a world with little money, of a hundred.
     poor: u64,
+    /// Calls for flows, of a hundred calls for runs.
+    flows: u64,
+    /// Starts of a core after which its clock shows something else, of a hundred.
+    resets: u64,
 }
 
 impl Mood {
@@ -115,6 +123,8 @@ impl Mood {
             families: chance.between(0, 40),
             slow: chance.between(5, 40),
             poor: chance.between(10, 80),
+            flows: 0,
+            resets: 0,
         }
     }
 }
@@ -125,6 +135,7 @@ struct Sim {
     agenda: Agenda<Event>,
     chance: Chance,
     nodes: Vec<Node>,
+    bus: Bus,
     store: SimStore,
     providers: Vec<Provider>,
     calls: Calls,
@@ -141,19 +152,49 @@ struct Sim {
     /// What attempts do in a scenario; chance decides otherwise.
     #[cfg(test)]
     plan: Option<provider::Plan>,
+    /// Whether all that a flow and its steps tell each other is lost, in a scenario.
+    #[cfg(test)]
+    deaf: bool,
 }
 
 impl Sim {
-    fn new(seed: u64, trace: bool) -> Self {
+    /// A world whose cores, bus and providers chance has chosen.
+    fn of_seed(seed: u64, trace: bool) -> Self {
         let mut chance = Chance::new(seed);
+        let nodes = chance.index(6) + 2;
+        let mut sim = Self::new(chance, nodes, trace);
+        // What takes nothing from chance leaves lives without flows as they were.
+        sim.mood.flows = seed % 41;
+        sim.mood.resets = 20;
+        sim.bus.loses = sim.chance.between(0, 12);
+        sim.bus.repeats = sim.chance.between(0, 12);
+        for node in 0..nodes {
+            // Clocks are never the same.
+            sim.nodes[node].ahead_ms = Self::skew(&mut sim.chance, 2_000);
+        }
+        for provider in &mut sim.providers {
+            provider.settle(&mut sim.chance);
+        }
+        sim
+    }
+
+    /// So far at most a clock is ahead or behind.
+    fn skew(chance: &mut Chance, most_ms: u64) -> i64 {
+        let ms = chance.between(0, 2 * most_ms);
+        i64::try_from(ms).unwrap_or(0).saturating_sub_unsigned(most_ms)
+    }
+
+    /// A world in which every provider is at every core, and the bus loses nothing.
+    fn new(mut chance: Chance, nodes: usize, trace: bool) -> Self {
         let mood = Mood::of(&mut chance);
         Self {
             agenda: Agenda::starting(BEGIN),
             chance,
             mood,
-            nodes: (0..NODES).map(Node::new).collect(),
+            nodes: (0..nodes).map(Node::new).collect(),
+            bus: Bus::default(),
             store: SimStore::new(),
-            providers: stage::TOOLS.iter().map(|_| Provider::new(NODES)).collect(),
+            providers: stage::TOOLS.iter().map(|_| Provider::new(nodes)).collect(),
             calls: Calls::default(),
             names: Names::new(),
             check: Checker::default(),
@@ -165,12 +206,17 @@ impl Sim {
             steps_taken: 0,
             #[cfg(test)]
             plan: None,
+            #[cfg(test)]
+            deaf: false,
         }
     }
 
     /// A whole life: a quiet beginning, steps with faults, and the way to rest.
     fn live(&mut self, steps: u32) {
+        let (loses, repeats) = (self.bus.loses, self.bus.repeats);
+        (self.bus.loses, self.bus.repeats) = (0, 0);
         self.begin();
+        (self.bus.loses, self.bus.repeats) = (loses, repeats);
         for _ in 0..steps {
             if self.check.is_broken() {
                 return;
@@ -193,10 +239,18 @@ impl Sim {
             self.start_with(node, self.home_shards(node));
         }
         self.heal_providers();
+        for _ in 0..20_000 {
+            let ready = (0..self.nodes.len()).all(|node| self.is_safe(node));
+            if ready && self.unowned().is_empty() {
+                break;
+            }
+            self.next_event();
+            self.after_step();
+        }
         for (id, settings) in stage::worlds() {
             self.create_world(id, settings);
         }
-        for _ in 0..1_000 {
+        for _ in 0..20_000 {
             if self.check.is_broken() || self.check.worlds_made() == stage::worlds().len() {
                 return;
             }
@@ -232,7 +286,15 @@ impl Sim {
         match event {
             Event::ToNode { node, parcel, .. } => self.deliver(node, parcel),
             Event::Wake { node, .. } => self.wake(node),
-            Event::Leases { node, .. } => self.keep_leases(node),
+            Event::Leases { node, .. } => self.ask_for_leases(node),
+            Event::Renew { node, life, asked } => self.renew_at_store(node, life, asked),
+            Event::Renewed { node, asked, found, .. } => self.renewed(node, asked, found),
+            Event::Frame { from, to, frame } => self.framed(from, to, frame),
+            Event::Resend { node, to, .. } => self.resend(node, to),
+            Event::CallTimeout { node, call, .. } => self.far_call_timed_out(node, call),
+            Event::LookAfter { node, .. } => self.look_after(node),
+            Event::Leave { node, .. } => self.look_at_leaving(node),
+            Event::Drain { node, .. } => self.look_at_drain(node),
             Event::Load { node, shards, .. } => self.load(node, &shards),
             Event::AtStore { node, life, group } => self.at_store(node, life, group),
             Event::Settled { node, group, .. } => self.settled(node, group),

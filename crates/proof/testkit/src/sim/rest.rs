@@ -44,7 +44,8 @@ impl Sim {
     fn settle_families(&mut self, at: u64) {
         if at == FAMILIES_CANCELED_MS {
             for parent in self.check.parents() {
-                self.cancel(parent, crate::sim::stage::owner());
+                let owner = (0..self.nodes.len()).find(|node| self.owns(*node, parent.shard()));
+                self.cancel_at(owner, parent, crate::sim::stage::owner());
             }
         } else {
             let orphans = self.check.orphans();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wharf_domain::grant::Narrowing;
+use wharf_domain::run::flow::StepRef;
 use wharf_domain::run::{Addresses, RunContext};
 use wharf_domain::scope::Bindings;
 use wharf_domain::{Audience, Caller, Gate, Rights, RunSpec, WorldSettings};
@@ -12,6 +13,8 @@ use wharf_vocab::{
     AccountId, Digest, Durability, Micro, Mode, Object, ProviderId, Publish, RunId, RunKey,
     ShardId, StreamId, ToolId, UnknownCost, Verb, WorldId,
 };
+
+use super::flows;
 
 /// Shards that only runs fall into, besides those of the worlds.
 const MORE_SHARDS: [ShardId; 3] = [ShardId(0x07), ShardId(0x70), ShardId(0xd3)];
@@ -161,6 +164,10 @@ pub(super) struct Request {
     pub(super) idempotency_key: Option<String>,
     pub(super) caller: Caller,
     pub(super) parent: Option<Parent>,
+    /// Which of the flows it is, if it is one.
+    pub(super) flow: Option<usize>,
+    /// Which step of its parent it is, and its key.
+    pub(super) step: Option<(StepRef, String)>,
 }
 
 /// What a child takes over from its parent.
@@ -183,9 +190,11 @@ impl Request {
         let own = self.budget.is_some();
         let digest = Digest::of(&[tool.name.as_bytes(), &self.input.to_be_bytes()]);
         Arc::new(RunSpec {
+            flow: self.flow.map(flows::spec),
+            step: self.step.as_ref().map(|(step, _)| step.clone()),
             senior: None,
             mcp: None,
-            tool: tool.id(),
+            tool: self.flow.map_or_else(|| tool.id(), flows::tool),
             tool_hash: Digest::of(&[tool.name.as_bytes()]),
             inputs: inputs.into(),
             inputs_kept: None,
@@ -193,25 +202,33 @@ impl Request {
             outputs: Object::new(),
             bindings: Bindings::default(),
             addresses: Addresses::default(),
-            publish: if tool.stages { Publish::Staged } else { Publish::Direct },
+            publish: if tool.stages && self.flow.is_none() {
+                Publish::Staged
+            } else {
+                Publish::Direct
+            },
             mode: Mode::Real,
             durability: self.durability,
             caller: self.caller.to_ref(),
             digest,
             parent: self.parent.as_ref().map(|parent| parent.key.clone()),
             depth: self.parent.as_ref().map_or(0, |parent| parent.depth + 1),
+            trigger_depth: 0,
             continues: None,
-            idempotency_key: self.idempotency_key.clone(),
+            idempotency_key: match &self.step {
+                Some((_, key)) => Some(key.clone()),
+                None => self.idempotency_key.clone(),
+            },
             correlation_id: None,
             timeout_ms: self.timeout_ms,
             account: if own { AccountId::of_run(key) } else { above.clone() },
             account_parent: own.then_some(above),
             budget_micro: self.budget,
-            hold_micro: tool.hold.unwrap_or(default_hold),
-            free: false,
+            hold_micro: if self.flow.is_some() { 0 } else { tool.hold.unwrap_or(default_hold) },
+            free: self.flow.is_some(),
             unlimited: false,
             unknown_cost: UnknownCost::Reported,
-            gate: tool.gated.then(|| Gate {
+            gate: (tool.gated && self.flow.is_none()).then(|| Gate {
                 patience: None,
                 audience: Audience::Person,
                 reason: "The tool asks for an approval of every run.".to_owned(),
@@ -224,7 +241,8 @@ impl Request {
             keys_kept: None,
             traceparent: None,
             tracestate: None,
-            reattach: tool.reattach,
+            reattach: tool.reattach && self.flow.is_none(),
+            durable: false,
         })
     }
 }

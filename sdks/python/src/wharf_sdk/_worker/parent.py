@@ -36,8 +36,6 @@ def main(mode: str, file: str) -> NoReturn:
     except OSError:
         pass  # It leads its session already.
     sys.argv = [file]
-    # What is installed was compiled when it was; nothing is written beside a handler.
-    sys.pycache_prefix, sys.dont_write_bytecode = None, True
     entry: Optional[Entry] = None
     ready: Dict[str, Any] = {"python": sys.version.split()[0]}
     if mode != "cold":

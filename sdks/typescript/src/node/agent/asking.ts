@@ -3,6 +3,8 @@
 import { randomUUID } from "node:crypto";
 
 import { Fault } from "../../fault.js";
+import { StepNames, type StepKeeper } from "../../steps.js";
+import type { Task } from "../../task.js";
 import type { Requester, RequestOptions } from "../../transport.js";
 import type { Ask, Outcome } from "../../wire.js";
 import type { Connection, Message } from "./connection.js";
@@ -41,6 +43,31 @@ export class Asking implements Requester {
       default:
         return this.#invoke(ask.type, payload, options);
     }
+  }
+
+  /** The steps of the call's code. */
+  steps(task: Task): StepKeeper {
+    const options: RequestOptions = { task, onProgress: () => {} };
+    const call_id = this.#callId;
+    return {
+      names: new StepNames(),
+      call: async (name, n, tool_id, input) => {
+        this.#needs("steps");
+        const invoke_id = randomUUID();
+        const call = { invoke_id, tool_id, input, parent_call_id: call_id, step: { name, n } };
+        // A step is there for the next attempt, too; the end of the run ends it.
+        const said = await this.#ask(invoke_id, "agent.tool.invoke", call, options);
+        if (said["status"] !== "succeeded") throw Fault.read(said["error"], `${tool_id} did not succeed.`);
+        return said["output"] ?? null;
+      },
+      keep: async (name, n, given) => {
+        this.#needs("steps");
+        const local = { call_id, step: { name, n }, ...given };
+        const said = await this.#ask(keptNumber(call_id, { name, n }), "agent.step.local", local, options);
+        if (said["error"]) throw Fault.read(said["error"], "The value could not be kept.");
+        return "value" in said ? { value: said["value"] } : undefined;
+      },
+    };
   }
 
   /** News from the core, for whoever waits for them. */
@@ -114,4 +141,10 @@ export class Asking implements Requester {
   #needs(right: string): void {
     if (!this.#granted.includes(right)) throw Fault.denied("The core does not let this agent do that.");
   }
+}
+
+/** What an answer about a kept value is known by. */
+export function keptNumber(callId: unknown, step: unknown): string {
+  const { name, n } = (step ?? {}) as { name?: unknown; n?: unknown };
+  return JSON.stringify([callId, name, n]);
 }

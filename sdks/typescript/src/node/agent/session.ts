@@ -2,15 +2,15 @@
 
 import { Fault, forOthers } from "../../fault.js";
 import type { Desk } from "../../serve.js";
-import { Task } from "../../task.js";
+import { Task, traceOf } from "../../task.js";
 import type { AnyTool } from "../../tool.js";
 import { objectSchema, pack, unpack } from "../values.js";
-import { Asking } from "./asking.js";
+import { Asking, keptNumber } from "./asking.js";
 import { faultOf, Refused, type Connection, type Message } from "./connection.js";
 import { hydrate } from "./inputs.js";
 
 const VERSION = 1;
-const CAPABILITIES = ["tools", "streaming", "cancellation", "invoke", "ask", "notify"];
+const CAPABILITIES = ["tools", "streaming", "cancellation", "invoke", "ask", "notify", "steps"];
 const CALLS_REMEMBERED_MAX = 10_000;
 const UNSENT_BYTES_MAX = 4 * 1024 * 1024;
 
@@ -115,6 +115,8 @@ export class Session {
         return this.#tell(payload["invoke_id"], type, payload);
       case "core.question.answer":
         return this.#tell(payload["ask_id"], type, payload);
+      case "core.step.kept":
+        return this.#tell(keptNumber(payload["call_id"], payload["step"]), type, payload);
       case "core.ping":
         return this.#connection.send("agent.pong", {}, { answers: known });
       case "core.goodbye":
@@ -186,6 +188,8 @@ export class Session {
     task.onSpend = (spent) => this.#cost(id, running, spent);
     task.serveBy({
       outputs: [],
+      steps: asking.steps(task),
+      trace: traceOf(message as unknown as Record<string, unknown>),
       status: (text, fraction) => this.#tellOf(id, running, "status", { text, fraction: fraction ?? 0 }),
       log: (text) => this.#tellOf(id, running, "log", { text }),
       text: (text) => this.#tellOf(id, running, "stdout", { text }),
@@ -259,18 +263,23 @@ export class Session {
 }
 
 function definition(tool_id: string, tool: AnyTool): Record<string, unknown> {
-  const { name, description, sideEffects, schemas, mock, free } = tool;
+  const { name, description, sideEffects, schemas, mock, free, durable } = tool;
   const told: Record<string, unknown> = {
     tool_id,
     name,
     description,
     input_schema: objectSchema(schemas.input),
     output_schema: objectSchema(schemas.output),
-    capabilities: ["streaming", "cancellation", ...(mock ? ["mock"] : []), ...(free ? ["free"] : [])],
+    capabilities: ["streaming", "cancellation", ...said({ mock, free, durable })],
     requires_directive: false,
   };
   if (sideEffects !== undefined) told["side_effects"] = sideEffects;
   return told;
+}
+
+/** The words that are true of a tool. */
+function said(words: Record<string, boolean>): string[] {
+  return Object.keys(words).filter((word) => words[word]);
 }
 
 function failed(fault: Fault): Record<string, unknown> {

@@ -3,7 +3,7 @@
 import { Fault, forOthers } from "../../fault.js";
 import type { JsonSchema } from "../../json-schema.js";
 import type { Scope } from "../../scope.js";
-import { Task } from "../../task.js";
+import { Task, traceOf } from "../../task.js";
 import type { AnyTool } from "../../tool.js";
 import { pack, unpack, valueOfFile } from "../values.js";
 import { Growing, Pace } from "../growing.js";
@@ -62,13 +62,14 @@ export class Run {
   readonly #pace = new Pace();
   readonly #growing = new Growing((outputs) => this.#partial(outputs));
 
-  constructor(id: string, digest: string, work: Work) {
-    this.id = id;
+  constructor(request: RunRequest, digest: string, work: Work) {
+    this.id = request.control.run_id;
     this.digest = digest;
     this.#work = work;
     this.#task.onSpend = (spent) => this.#spent(spent);
     this.#task.serveBy({
       outputs: [],
+      trace: traceOf(request.control),
       status: (text, progress) => {
         if (this.#pace.hasRoom() || progress === 1) this.#say("Event", { data: { phase: text || "checkpoint", progress } });
       },

@@ -51,7 +51,7 @@ export class Runs {
 
   #start(key: string, name: string, attempt: number, request: RunRequest, digest: string): Run {
     const refusal = this.#refusal(request);
-    const run = new Run(request.control.run_id, digest, this.#work);
+    const run = new Run(request, digest, this.#work);
     if (!refusal) {
       for (const other of this.#runs.values()) if (other.name === name) other.run.stop("ERR_CANCELED");
       // What is refused is not kept: the same may be asked again.

@@ -2,7 +2,7 @@
 
 import { Fault } from "../../fault.js";
 import { Scope } from "../../scope.js";
-import { Task } from "../../task.js";
+import { Task, traceOf } from "../../task.js";
 import type { AnyTool } from "../../tool.js";
 import { Growing, Pace } from "../growing.js";
 import { readEnvelope } from "../toolserver/envelope.js";
@@ -36,6 +36,7 @@ export class WorkerRun {
     task.onSpend = (cost) => channel.send({ kind: "cost", cost });
     task.serveBy({
       outputs: Object.keys(this.#files.places),
+      trace: traceOf(start.payload),
       status: (text, fraction) => this.#status(text, fraction),
       log: (msg, level) => this.#emit("Log", { data: { msg, level, timestamp: Date.now() / 1000 } }),
       text: (piece, output) => this.#growing.add(output, piece),

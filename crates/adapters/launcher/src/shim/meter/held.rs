@@ -87,6 +87,11 @@ impl HeldMeter {
         let _ = self.questions.send(LookRequest::Begin(Box::new(look)));
     }
 
+    /// Whether it is looked at now.
+    pub(super) fn is_looking(&self) -> bool {
+        self.asked_at.is_some()
+    }
+
     /// What was held when it was last looked at. It does not wait.
     pub(super) fn see(&mut self, pids: &[i32]) -> Held {
         let now = Instant::now();

@@ -2,7 +2,8 @@
 //!
 //! Where the kernel counts for a whole group of processes this is not needed; most machines do not
 //! let an ordinary user have that. A program can go over a limit between two looks, but it cannot
-//! stay there; and however much there is to look at, the next look is not far.
+//! stay there; and however much there is to look at, the next look is not far. One that rests is
+//! looked at less often.
 //!
 //! What looking cannot find: memory that several share and have let go of in part, and pages that
 //! were lent to a pipe or a socket. Processor time of children that nobody waits for is estimated.
@@ -16,6 +17,7 @@ mod maps;
 #[cfg(target_os = "linux")]
 mod peers;
 mod processes;
+mod rest;
 mod time;
 #[cfg(target_os = "linux")]
 mod waiting;
@@ -34,6 +36,7 @@ use self::held::Held;
 pub(super) use self::held::HeldMeter;
 use self::look::Look;
 use self::processes::{ProcessSource, ProcessUsage};
+use self::rest::Rest;
 use self::time::Time;
 use self::walk::Walk;
 use super::message::Order;
@@ -55,6 +58,7 @@ pub(super) struct Meter {
     usage: Usage,
     source: ProcessSource,
     time: Time,
+    rest: Rest,
     walk: Option<Walk>,
     /// Sees what they hold otherwise, if memory or disk are limited.
     eye: Option<HeldMeter>,
@@ -88,6 +92,7 @@ impl Meter {
         }
         Some(Self {
             time: Time::default(),
+            rest: Rest::default(),
             eye,
             source,
             walk,
@@ -104,7 +109,9 @@ impl Meter {
             let began = Instant::now();
             let over = self.look();
             let now = Instant::now();
-            self.look_at = now + ((now - began) * IDLE_SHARE).clamp(PAUSE, PAUSE_MAX);
+            let pause = ((now - began) * IDLE_SHARE).clamp(PAUSE, PAUSE_MAX);
+            self.look_at =
+                now + if self.is_looking() { pause } else { self.rest.pause(now, pause) };
             if let Some(resource) = over {
                 return resource;
             }
@@ -124,6 +131,10 @@ impl Meter {
         let refused = || self.group.as_deref().is_some_and(group::has_refused_processes);
         if most.is_some_and(|most| threads > most) || refused() {
             return Some(Resource::Processes);
+        }
+        let needs_close_look = self.rest.needs_close_look(&processes, Instant::now());
+        if !needs_close_look && !self.is_looking() {
+            return None;
         }
         if self.eye.is_some() && self.source.open_files(&pids) > DESCRIPTORS_MAX {
             return Some(Resource::OpenFiles);
@@ -147,6 +158,12 @@ impl Meter {
         let full = self.walk.as_mut().is_some_and(|walk| walk.step(held.disk));
         // What is known to be too much has the clearer name.
         full.then_some(Resource::Disk).or(held.verdict)
+    }
+
+    /// Whether a look has begun that takes several steps.
+    fn is_looking(&self) -> bool {
+        self.walk.as_ref().is_some_and(Walk::is_on_its_way)
+            || self.eye.as_ref().is_some_and(HeldMeter::is_looking)
     }
 
     /// Memory of all. Pages that several share count once for each at first, which is cheap; if

@@ -55,10 +55,15 @@ impl Walk {
         }
     }
 
+    /// Whether a walk has begun and not come to its end.
+    pub(super) fn is_on_its_way(&self) -> bool {
+        !(self.left.is_empty() && self.open.is_empty())
+    }
+
     /// Goes on; says whether more was found than there may be, together with `others`.
     pub(super) fn step(&mut self, others: u64) -> bool {
         let began = Instant::now();
-        if self.left.is_empty() && self.open.is_empty() {
+        if !self.is_on_its_way() {
             if began < self.begin_at {
                 return self.found.saturating_add(others) > self.most;
             }
@@ -76,7 +81,7 @@ impl Walk {
         }
         let now = Instant::now();
         self.spent += now - began;
-        if self.left.is_empty() && self.open.is_empty() {
+        if !self.is_on_its_way() {
             self.found = self.bytes;
             self.begin_at = now + (self.spent * IDLE_SHARE).clamp(PAUSE, PAUSE_MAX);
         }
@@ -139,7 +144,7 @@ mod tests {
             if walk.step(others) {
                 return true;
             }
-            if walk.left.is_empty() && walk.open.is_empty() {
+            if !walk.is_on_its_way() {
                 return false;
             }
         }

@@ -7,7 +7,7 @@ use wharf_wire::rest_v1::{AddAgent, Agent};
 
 use crate::commands::providers::words as shared;
 use crate::commands::{Context, Exit, Output, Result};
-use crate::{inputs, plain};
+use crate::{inputs, output, plain};
 
 use super::{how_to_approve, requests, state};
 
@@ -29,8 +29,14 @@ pub(crate) struct AgentsAddArgs {
 /// Adds the agent, and shows what it asks for.
 pub(super) async fn run(args: &AgentsAddArgs, context: &Context) -> Result<Exit> {
     let body = AddAgent { folder: inputs::absolute_path(&args.folder)? };
-    let raw = context.client()?.agents().add(&body).raw().await?;
-    context.output.answer(raw, |agent| text_of(&agent, context.output))
+    let client = context.client()?;
+    let raw = client.agents().add(&body).raw().await?;
+    let added: Agent = output::typed(raw.clone())?;
+    let mut drift = Vec::new();
+    if added.state != ProviderState::Added {
+        drift = client.agents().get(added.agent_id.as_str()).await?.drift;
+    }
+    context.output.answer(raw, |agent: Agent| text_of(&Agent { drift, ..agent }, context.output))
 }
 
 fn text_of(agent: &Agent, output: Output) -> String {
@@ -39,6 +45,10 @@ fn text_of(agent: &Agent, output: Output) -> String {
     let version = plain::line(&agent.version);
     if agent.state != ProviderState::Added {
         let state = state(agent);
+        if !agent.drift.is_empty() {
+            let (lines, how) = (shared::drift(&agent.drift), how_to_approve(agent));
+            return format!("{id} {version} is known; it is {state}\n{lines}\n{how}");
+        }
         return format!("{id} {version} is known and has not changed; it is {state}\n");
     }
     let mut text = format!("{} {id} {version}", paint.good("added"));
@@ -69,5 +79,11 @@ mod tests {
         }
         let text = text_of(&example("running"), Output::new(false));
         assert_eq!(text, "dev.wharf.hello 0.1.0 is known and has not changed; it is running\n");
+        let mut changed = example("running");
+        changed.drift = vec!["hello was changed".to_owned()];
+        let text = text_of(&changed, Output::new(false));
+        for part in ["is known; it is running", "  hello was changed\n", "wharf agents approve"] {
+            assert!(text.contains(part), "{part:?} is missing in {text}");
+        }
     }
 }

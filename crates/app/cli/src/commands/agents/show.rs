@@ -38,7 +38,7 @@ pub(super) async fn print(
 }
 
 fn text_of(agent: &Agent, output: Output) -> String {
-    let mut head = Table::bare(output);
+    let mut head = Table::bare(output).keep_whole(&[0]).uncut(&[1]);
     head.facts([
         ("agent", Some(agent.agent_id.to_string())),
         ("name", Some(format!("{} {}", agent.name, agent.version))),

@@ -6,7 +6,7 @@ use wharf_client::Client;
 use wharf_vocab::{DateTime, LogSource};
 use wharf_wire::rest_v1::AgentLogLine;
 
-use super::provider::{DevProvider, Offered, short};
+use super::provider::{DevKind, DevProvider, Offered, short};
 use crate::commands::Output;
 use crate::plain;
 
@@ -30,9 +30,13 @@ impl DevLog {
         output: Output,
     ) -> bool {
         let mut said = false;
-        if provider.is_agent() {
+        if provider.kind() != DevKind::Tools {
             for id in offered.ids() {
-                if let Ok(page) = client.agents().logs(&id, LINES).await {
+                let page = match provider.kind() {
+                    DevKind::Mcp => client.mcp_servers().logs(&id, LINES).await,
+                    _ => client.agents().logs(&id, LINES).await,
+                };
+                if let Ok(page) = page {
                     said |= self.print(&id, "", page.items, output);
                 }
             }

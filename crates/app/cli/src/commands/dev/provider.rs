@@ -1,21 +1,32 @@
-//! What is worked on: the tools of a folder or a file, or an agent.
+//! What is worked on: the tools of a folder or a file, an agent, or an MCP server.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use wharf_client::Client;
-use wharf_vocab::{Code, ProviderState, SandboxLevel, ToolId};
-use wharf_wire::rest_v1::{AddAgent, AddTool, ApproveAgent, Tool};
+use wharf_vocab::{Code, ProviderState, SandboxLevel, ToolId, ToolState};
+use wharf_wire::rest_v1::{AddAgent, AddMcp, AddTool, ApproveAgent, Tool};
 
-use crate::commands::tools::add::{others, traceback};
-use crate::commands::{CliError, Result};
+use crate::commands::tools::add::{others, step, traceback};
+use crate::commands::{CliError, Output, Result};
 use crate::{inputs, plain};
 
 /// The manifest that makes a folder one of an agent.
 const AGENT_MANIFEST: &str = "opensentience.agent.json";
-/// How long an agent may take to offer its tools.
-const AGENT_WITHIN: Duration = Duration::from_secs(20);
-const AGENT_LOOK: Duration = Duration::from_millis(50);
+/// The manifest that makes a folder one of an MCP server.
+const MCP_MANIFEST: &str = "wharf.mcp.toml";
+/// How long an agent or an MCP server may take to offer its tools.
+const START_WITHIN: Duration = Duration::from_secs(20);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What a provider is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DevKind {
+    /// Tools of a folder or a file.
+    Tools,
+    Agent,
+    Mcp,
+}
 
 /// What is worked on.
 #[derive(Debug)]
@@ -23,7 +34,7 @@ pub(super) struct DevProvider {
     /// Its folder or file, by its whole path.
     path: String,
     folder: PathBuf,
-    is_agent: bool,
+    kind: DevKind,
     namespace: Option<String>,
     sandbox: Option<SandboxLevel>,
 }
@@ -55,13 +66,22 @@ impl DevProvider {
         namespace: Option<String>,
         sandbox: Option<SandboxLevel>,
     ) -> Result<Self> {
+        if !path.exists() {
+            let message = format!("there is no folder and no file {}", path.display());
+            return Err(CliError::usage(message));
+        }
         let whole = inputs::canonical_path(path)?;
         let folder = match path.is_dir() {
             true => PathBuf::from(&whole),
             false => Path::new(&whole).parent().map(Path::to_path_buf).unwrap_or_default(),
         };
-        let is_agent = path.is_dir() && folder.join(AGENT_MANIFEST).exists();
-        Ok(Self { path: whole, folder, is_agent, namespace, sandbox })
+        let has = |manifest: &str| path.is_dir() && folder.join(manifest).exists();
+        let kind = match () {
+            () if has(AGENT_MANIFEST) => DevKind::Agent,
+            () if has(MCP_MANIFEST) => DevKind::Mcp,
+            () => DevKind::Tools,
+        };
+        Ok(Self { path: whole, folder, kind, namespace, sandbox })
     }
 
     /// The folder whose files count.
@@ -69,25 +89,39 @@ impl DevProvider {
         &self.folder
     }
 
-    /// Whether it is an agent.
-    pub(super) fn is_agent(&self) -> bool {
-        self.is_agent
+    /// What it is.
+    pub(super) fn kind(&self) -> DevKind {
+        self.kind
     }
 
     /// The ids of all that could be meant and is there already.
     pub(super) async fn known(&self, client: &Client) -> Result<Vec<String>> {
-        if self.is_agent {
-            let agents = client.agents().list().all().await?;
-            return Ok(agents.iter().map(|agent| agent.agent_id.to_string()).collect());
-        }
-        let tools = client.tools().list().all().await?;
-        Ok(tools.iter().map(|tool| tool.tool_id.to_string()).collect())
+        Ok(match self.kind {
+            DevKind::Agent => {
+                let agents = client.agents().list().all().await?;
+                agents.iter().map(|agent| agent.agent_id.to_string()).collect()
+            }
+            DevKind::Mcp => {
+                let servers = client.mcp_servers().list().all().await?;
+                servers.iter().map(|server| server.server_id.to_string()).collect()
+            }
+            DevKind::Tools => {
+                let tools = client.tools().list().all().await?;
+                tools.iter().map(|tool| tool.tool_id.to_string()).collect()
+            }
+        })
     }
 
     /// Adds and approves it as it is now; what it offers then.
-    pub(super) async fn put(&self, client: &Client) -> std::result::Result<Offered, PutError> {
-        if self.is_agent {
-            return self.put_agent(client).await;
+    pub(super) async fn put(
+        &self,
+        client: &Client,
+        output: Output,
+    ) -> std::result::Result<Offered, PutError> {
+        match self.kind {
+            DevKind::Agent => return self.put_agent(client).await,
+            DevKind::Mcp => return self.put_mcp(client).await,
+            DevKind::Tools => {}
         }
         let body = AddTool {
             folder: self.path.clone(),
@@ -96,7 +130,8 @@ impl DevProvider {
             permissions: None,
             sandbox: self.sandbox,
         };
-        let first = client.tools().add(&body).await?;
+        let raw = client.tools().add_telling(&body, |line| step(output, line)).await?;
+        let first: Tool = crate::output::typed(raw)?;
         let mut tools = others(client, &first).await?;
         tools.push(first);
         Ok(Offered::new(None, tools))
@@ -114,34 +149,65 @@ impl DevProvider {
         };
         agents.approve(&id, &terms).await?;
         agents.start(&id).await?;
-        let until = tokio::time::Instant::now() + AGENT_WITHIN;
+        let until = tokio::time::Instant::now() + START_WITHIN;
         loop {
             let agent = agents.get(&id).await?;
             match agent.state {
                 ProviderState::Running => break,
-                ProviderState::Crashed | ProviderState::BackingOff => {
-                    let why = agent.reason.unwrap_or_else(|| "it crashed".to_owned());
-                    let message = format!("{id} does not run: {why}");
-                    return Err(CliError::new(Code::AgentStartFailed, message).into());
-                }
-                _ if tokio::time::Instant::now() > until => {
-                    let message = format!("{id} has not started within 20 s");
-                    return Err(CliError::new(Code::AgentStartFailed, message).into());
-                }
-                _ => tokio::time::sleep(AGENT_LOOK).await,
+                state => look_again(&id, state, agent.reason, until)?,
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        let own = own_tools(client, &id).await?;
+        Ok(Offered::new(Some(id), own))
+    }
+
+    /// Every change of its author counts as seen, also of what its tools say of themselves.
+    async fn put_mcp(&self, client: &Client) -> std::result::Result<Offered, PutError> {
+        let servers = client.mcp_servers();
+        let body = AddMcp { folder: Some(self.path.clone()), ..AddMcp::default() };
+        let added = servers.add(&body).await?;
+        let id = added.server_id.to_string();
+        let terms = ApproveAgent {
+            all: Some(true),
+            manifest_hash: Some(added.manifest_hash.clone()),
+            sandbox: self.sandbox,
+            ..ApproveAgent::default()
+        };
+        servers.approve(&id, &terms).await?;
+        let until = tokio::time::Instant::now() + START_WITHIN;
+        loop {
+            let server = servers.get(&id).await?;
+            match server.state {
+                ProviderState::Running if server.listed => break,
+                ProviderState::Running => look_again(&id, ProviderState::Starting, None, until)?,
+                state => look_again(&id, state, server.reason, until)?,
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        for tool in own_tools(client, &id).await? {
+            if tool.state == ToolState::Quarantined {
+                client.tools().approve(&tool.tool_id).await?;
             }
         }
-        let tools = client.tools().list().all().await?;
-        let own = tools.into_iter().filter(|tool| tool.provider.as_str() == id);
-        Ok(Offered::new(Some(id.clone()), own.collect()))
+        let own = own_tools(client, &id).await?;
+        Ok(Offered::new(Some(id), own))
     }
 
     /// Removes it, or one of its tools.
     pub(super) async fn remove(&self, client: &Client, id: &str) -> Result<()> {
-        if self.is_agent {
-            client.agents().stop(id).await?;
-            client.agents().remove(id).await?;
-            return Ok(());
+        match self.kind {
+            DevKind::Agent => {
+                client.agents().stop(id).await?;
+                client.agents().remove(id).await?;
+                return Ok(());
+            }
+            DevKind::Mcp => {
+                client.mcp_servers().stop(id).await?;
+                client.mcp_servers().remove(id).await?;
+                return Ok(());
+            }
+            DevKind::Tools => {}
         }
         let id = ToolId::new(id).map_err(|error| CliError::usage(error.to_string()))?;
         client.tools().disable(&id).await?;
@@ -150,23 +216,51 @@ impl DevProvider {
     }
 }
 
+/// The tools of a provider.
+async fn own_tools(client: &Client, id: &str) -> Result<Vec<Tool>> {
+    let mut tools = client.tools().list().all().await?;
+    tools.retain(|tool| tool.provider.as_str() == id);
+    Ok(tools)
+}
+
+/// Whether to look once more at a provider that does not run yet.
+fn look_again(
+    id: &str,
+    state: ProviderState,
+    reason: Option<String>,
+    until: tokio::time::Instant,
+) -> std::result::Result<(), PutError> {
+    let message = match state {
+        ProviderState::Crashed | ProviderState::BackingOff => {
+            let why = reason.unwrap_or_else(|| "it crashed".to_owned());
+            format!("{id} does not run: {why}")
+        }
+        _ if tokio::time::Instant::now() > until => {
+            format!("{id} has not started within {} s", START_WITHIN.as_secs())
+        }
+        _ => return Ok(()),
+    };
+    Err(CliError::new(Code::AgentStartFailed, message).into())
+}
+
 /// The tools that can be called now.
 #[derive(Debug, Default)]
 pub(super) struct Offered {
-    agent: Option<String>,
+    /// What they belong to, if that is removed as one.
+    provider: Option<String>,
     pub(super) tools: Vec<Tool>,
 }
 
 impl Offered {
-    fn new(agent: Option<String>, mut tools: Vec<Tool>) -> Self {
+    fn new(provider: Option<String>, mut tools: Vec<Tool>) -> Self {
         tools.sort_by(|one, two| one.tool_id.cmp(&two.tool_id));
-        Self { agent, tools }
+        Self { provider, tools }
     }
 
-    /// What is removed at the end: the agent, or each tool.
+    /// What is removed at the end: the agent, the server, or each tool.
     pub(super) fn ids(&self) -> Vec<String> {
-        match &self.agent {
-            Some(agent) => vec![agent.clone()],
+        match &self.provider {
+            Some(provider) => vec![provider.clone()],
             None => self.tools.iter().map(|tool| tool.tool_id.to_string()).collect(),
         }
     }

@@ -42,7 +42,13 @@ pub(super) async fn run(args: &InboxShowArgs, context: &Context) -> Result<Exit>
 fn text_of(detail: &AskDetail, output: Output) -> String {
     let ask = &detail.ask;
     let mut text = head(ask, output);
-    text.push_str(&about::inputs("arguments", &detail.inputs, output));
+    match detail.kept.as_ref().and_then(|kept| kept.inputs.as_ref()) {
+        Some(digest) => {
+            let (bytes, b3) = (digest.bytes, &digest.b3);
+            text.push_str(&format!("arguments: not kept; {bytes} bytes, b3 {b3}\n"));
+        }
+        None => text.push_str(&about::inputs("arguments", &detail.inputs, output)),
+    }
     if let Some(definition) = &detail.definition {
         text.push_str(&definition_of(definition, detail.same_definition, output));
     }

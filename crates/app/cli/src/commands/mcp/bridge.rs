@@ -37,7 +37,7 @@ pub(crate) struct McpBridgeArgs {
     #[arg(long, value_name = "PROVIDER")]
     pub(crate) provider: Option<String>,
     /// The world that calls belong to
-    #[arg(long, value_name = "W")]
+    #[arg(long, value_name = "WORLD")]
     world: Option<String>,
     /// Offer only tools that match; may be repeated
     #[arg(long = "tool", value_name = "PATTERN", value_delimiter = ',')]

@@ -47,7 +47,7 @@ pub(crate) struct McpExportArgs {
     #[arg(long, value_name = "PROVIDER")]
     provider: Option<String>,
     /// The world that calls belong to
-    #[arg(long, value_name = "W")]
+    #[arg(long, value_name = "WORLD")]
     world: Option<String>,
 }
 

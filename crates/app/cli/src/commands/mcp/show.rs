@@ -33,7 +33,7 @@ pub(super) async fn run(which: &McpSelector, context: &Context) -> Result<Exit> 
 }
 
 fn text_of(server: &McpServer, output: Output) -> String {
-    let mut head = Table::bare(output);
+    let mut head = Table::bare(output).keep_whole(&[0]).uncut(&[1]);
     head.facts([
         ("server", Some(server.server_id.to_string())),
         ("description", shared::some(&server.description)),

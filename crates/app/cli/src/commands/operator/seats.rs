@@ -5,6 +5,7 @@ use wharf_client::Client;
 use wharf_vocab::{Code, DateTime};
 use wharf_wire::operator_v1::Seat;
 
+use super::kept::{self, KeptSeat};
 use crate::commands::{CliError, Context, Exit, Output, Result, Table};
 use crate::{moment, plain};
 
@@ -20,10 +21,10 @@ Examples:
   wharf operator remove S-0f8c2a
   wharf operator remove desk
 
-What waits for a seat is left to the inbox. A unique beginning of the id is enough, or what the seat
-is for, if no other seat is for that.")]
+What waits for a seat is left to the inbox. A unique beginning of the id is enough, the name that it
+is kept under on this machine, or what the seat is for, if no other seat is for that.")]
     Remove {
-        /// The seats: their ids, beginnings of them, or what they are for
+        /// The seats: their ids, beginnings of them, their names, or what they are for
         #[arg(required = true, value_name = "SEAT")]
         seats: Vec<String>,
     },
@@ -67,7 +68,15 @@ fn table_of(seats: &[Seat], output: Output) -> Table {
 
 async fn remove(client: &Client, typed: &[String], output: Output) -> Result<Exit> {
     let seats = client.seats().list().all().await?;
-    let ids = typed.iter().map(|typed| pick(&seats, typed)).collect::<Result<Vec<_>>>()?;
+    let mut ids = Vec::new();
+    for typed in typed {
+        // A seat that is kept here under a name is for whatever it was said to be for.
+        let kept = match kept::name(typed) {
+            Ok(name) => KeptSeat::at(client, &name).await?.open(client).await?,
+            Err(_) => None,
+        };
+        ids.push(kept.map_or_else(|| pick(&seats, typed), |(sid, _)| Ok(sid))?);
+    }
     for id in &ids {
         client.seats().remove(id).await?;
         if !output.is_json() {

@@ -189,7 +189,8 @@ fn facts(pending: &Pending) -> String {
         facts.push(match seconds {
             0..=120 => format!("{seconds}s left"),
             121..=7_200 => format!("{}m left", seconds.div_ceil(60)),
-            _ => format!("{}h left", seconds.div_ceil(3_600)),
+            7_201..=172_800 => format!("{}h left", seconds.div_ceil(3_600)),
+            _ => format!("{}d left", seconds.div_ceil(86_400)),
         });
     }
     if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) }

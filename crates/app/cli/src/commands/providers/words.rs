@@ -145,7 +145,7 @@ pub(crate) fn some(text: &str) -> Option<String> {
 pub(crate) fn state(state: &str, reason: Option<&str>) -> String {
     let state = plain::line(state);
     match reason {
-        Some(reason) => format!("{state}: {}", plain::cut(reason, 300)),
+        Some(reason) => format!("{state}: {}", plain::line(reason)),
         None => state,
     }
 }

@@ -8,6 +8,7 @@ use wharf_vocab::{AskKind, WaitKind};
 use wharf_wire::rest_v1::{Receipt, Run};
 
 use crate::commands::{Context, Exit, Output, Result, Table};
+use crate::plain;
 use crate::{amount, moment, output};
 
 /// What `wharf runs show` takes.
@@ -86,6 +87,9 @@ fn cost_of(run: &Run) -> String {
     if let Some(would) = run.would_cost_micro {
         return format!("nothing; it would have been {}", amount::dollars(would));
     }
+    if let Some(flow) = &run.flow {
+        return format!("{} with its steps", amount::dollars(flow.cost_micro));
+    }
     let cost = amount::dollars(run.cost_micro);
     let held = run.held_micro.unwrap_or(0);
     if held > 0 {
@@ -120,6 +124,18 @@ fn text_of(run: &Run, output: Output) -> String {
     }
     if let Some(receipt) = &run.receipt {
         table.row(["measured", &receipt_of(receipt)]);
+    }
+    if let Some(flow) = &run.flow {
+        if let Some(status) = &flow.status {
+            let said = status.as_str().map_or_else(|| status.to_string(), str::to_owned);
+            table.row(["state", &plain::line(&said)]);
+        }
+        table.row(["steps", &flow.steps.to_string()]);
+        for (name, id) in [("goes on from", &flow.restarts), ("goes on as", &flow.restarted_as)] {
+            if let Some(id) = id {
+                table.row([name, id.as_str()]);
+            }
+        }
     }
     for line in money_warnings(run) {
         table.row(["", &line]);

@@ -1,6 +1,7 @@
 //! How a core fares, in lines for people.
 
-use wharf_vocab::Verdict;
+use wharf_vocab::{ProviderState, Verdict};
+use wharf_wire::rest_v1::Purge;
 
 use super::{
     Asks, Disk, IllProvider, Money, ProviderCounts, RunCounts, StatusReport, TokenRights, used,
@@ -21,6 +22,7 @@ pub(super) fn text_of(status: &StatusReport, output: Output) -> String {
     table.facts([
         ("token", status.token.as_ref().map(token)),
         ("runs", status.runs.as_ref().map(runs)),
+        ("purges", status.purges.as_deref().and_then(purges)),
         ("asks", status.asks.as_ref().map(asks)),
         ("providers", status.providers.as_ref().map(providers)),
     ]);
@@ -77,6 +79,17 @@ fn runs(runs: &RunCounts) -> String {
     }
 }
 
+/// Orders to remove runs that are under way; nothing if there are none.
+fn purges(orders: &[Purge]) -> Option<String> {
+    let count = orders.len();
+    let removed: u64 = orders.iter().map(|order| order.purged).sum();
+    let left: u64 = orders.iter().filter_map(|order| order.left).sum();
+    let are = if count == 1 { "order is" } else { "orders are" };
+    (count > 0).then(|| {
+        format!("{count} {are} removing runs, {removed} gone, {left} left: wharf runs purge --list")
+    })
+}
+
 fn asks(asks: &Asks) -> String {
     let Some(oldest) = asks.oldest_at else { return "none".to_owned() };
     let count = if asks.more { format!("more than {}", asks.open) } else { asks.open.to_string() };
@@ -106,12 +119,20 @@ fn provider(ill: &IllProvider) -> String {
     let state = ill.state.as_str().replace('_', " ");
     let reason = ill.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
     let see = match ill.kind.as_str() {
+        "agent" if is_drifted(ill) => format!(" (wharf agents show {})", ill.provider_id),
+        "tool_server" if is_drifted(ill) => format!(" (wharf tools show {})", ill.provider_id),
+        "mcp_server" if is_drifted(ill) => format!(" (wharf mcp show {})", ill.provider_id),
         "agent" => format!(" (wharf agents logs {})", ill.provider_id),
         "tool_server" => format!(" (wharf tools logs {})", ill.provider_id),
         "mcp_server" => format!(" (wharf mcp logs {})", ill.provider_id),
         _ => String::new(),
     };
     plain::line(&format!("{} is {state}{}{see}", ill.provider_id, reason.trim_end_matches('.')))
+}
+
+/// Whether it ended because of its files, of which its log says nothing.
+fn is_drifted(ill: &IllProvider) -> bool {
+    ill.state == ProviderState::Drifted
 }
 
 fn money(money: &Money) -> String {
@@ -135,7 +156,24 @@ fn disk(disk: &Disk) -> Option<String> {
 mod tests {
     use super::*;
     use crate::commands::status::{ProviderCounts, StatusFinding};
+    use serde_json::json;
     use wharf_vocab::ProviderState;
+
+    fn order(purged: u64, left: u64) -> Purge {
+        let order = json!({"purge_id": "1", "state": "running", "worlds": ["lab"], "status": [],
+            "until": "2026-01-01T00:00:00Z", "ordered_at": "2026-01-02T00:00:00Z",
+            "ordered_by": "owner", "purged": purged, "kept": 0, "left": left});
+        serde_json::from_value(order).expect("an order")
+    }
+
+    #[test]
+    fn orders_to_remove_runs_are_shown_while_there_are_some() {
+        assert_eq!(purges(&[]), None);
+        let one = "1 order is removing runs, 3 gone, 9 left: wharf runs purge --list";
+        assert_eq!(purges(&[order(3, 9)]).as_deref(), Some(one));
+        let two = purges(&[order(3, 9), order(1, 1)]).expect("two");
+        assert!(two.starts_with("2 orders are removing runs, 4 gone, 10 left"), "{two}");
+    }
 
     #[test]
     fn whatever_needs_somebody_names_a_command() {

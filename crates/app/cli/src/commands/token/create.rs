@@ -31,7 +31,7 @@ pub(crate) struct TokenCreateArgs {
     #[arg(long = "verb", required = true, value_delimiter = ',', value_parser = word::<Verb>())]
     verbs: Vec<Verb>,
     /// Only in this world; may be repeated [default: all worlds]
-    #[arg(long = "world", value_name = "W", value_delimiter = ',')]
+    #[arg(long = "world", value_name = "WORLD", value_delimiter = ',')]
     worlds: Vec<String>,
     /// Only tools that match, such as llm/* or */echo; may be repeated [default: all tools]
     #[arg(long = "tool", value_name = "PATTERN", value_delimiter = ',')]

@@ -29,7 +29,7 @@ pub(crate) struct TokenNarrowArgs {
     #[arg(long = "verb", value_delimiter = ',', value_parser = word::<Verb>(), group = "less")]
     verbs: Vec<Verb>,
     /// Only in this world; may be repeated
-    #[arg(long = "world", value_name = "W", value_delimiter = ',', group = "less")]
+    #[arg(long = "world", value_name = "WORLD", value_delimiter = ',', group = "less")]
     worlds: Vec<String>,
     /// Only tools that match; may be repeated
     #[arg(long = "tool", value_name = "PATTERN", value_delimiter = ',', group = "less")]

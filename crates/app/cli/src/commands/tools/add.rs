@@ -6,6 +6,7 @@ use wharf_client::Client;
 use wharf_vocab::{ProviderState, SandboxLevel, ToolId};
 use wharf_wire::rest_v1::{AddTool, Tool, ToolServer};
 
+use crate::commands::providers::words as shared;
 use crate::commands::{Context, Exit, Output, Result, word};
 use crate::{inputs, output, plain};
 
@@ -55,7 +56,7 @@ pub(super) async fn run(args: ToolsAddArgs, context: &Context) -> Result<Exit> {
         sandbox: args.sandbox,
     };
     let client = context.client()?;
-    let raw = match client.tools().add(&body).raw().await {
+    let raw = match client.tools().add_telling(&body, |line| step(output, line)).await {
         Ok(raw) => raw,
         Err(error) => {
             if !output.is_json() {
@@ -64,14 +65,24 @@ pub(super) async fn run(args: ToolsAddArgs, context: &Context) -> Result<Exit> {
             return Err(error.into());
         }
     };
-    let others = others(&client, &output::typed(raw.clone())?).await?;
-    output.answer(raw, |tool: Tool| {
-        let mut text = text_of(&tool, args.approve, output);
+    let added: Tool = output::typed(raw.clone())?;
+    let others = others(&client, &added).await?;
+    // What was added does not say how its files differ from what was approved.
+    let shown = if args.approve { added } else { client.tools().get(&added.tool_id).await? };
+    output.answer(raw, |_: Tool| {
+        let mut text = text_of(&shown, args.approve, output);
         for other in &others {
             text.push_str(&format!("\n{}", text_of(other, args.approve, output)));
         }
         text
     })
+}
+
+/// What is done while a provider is added, a line each.
+pub(crate) fn step(output: Output, line: &str) {
+    if !output.is_json() {
+        output.note(&output.err_paint().faint(&plain::line(line)));
+    }
 }
 
 /// The traceback of a handler that cannot be imported, as lines for a terminal.
@@ -111,7 +122,12 @@ pub(super) fn text_of(tool: &Tool, approved: bool, output: Output) -> String {
     let id = paint.strong(&plain::line(&tool.tool_id));
     let Some(server) = &tool.server else { return format!("{id} is {}\n", words::state(tool)) };
     if !approved && server.state != ProviderState::Added {
-        return format!("{id} is known and has not changed; it is {}\n", words::state(tool));
+        let state = words::state(tool);
+        if !server.drift.is_empty() {
+            let (lines, how) = (shared::drift(&server.drift), words::how_to_approve(tool, server));
+            return format!("{id} is known; it is {state}\n{lines}\n{how}");
+        }
+        return format!("{id} is known and has not changed; it is {state}\n");
     }
     let done = if approved { "added and approved" } else { "added" };
     let mut text = format!("{} {id}", paint.good(done));

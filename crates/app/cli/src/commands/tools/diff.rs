@@ -43,9 +43,31 @@ pub(super) async fn run(typed: Option<&str>, context: &Context) -> Result<Exit> 
         output.line("no tool changed")?;
     }
     for diff in diffs {
-        output.text(&text_of(&output::typed(diff)?, output))?;
+        let diff: ToolDiff = output::typed(diff)?;
+        let files = files_of(&client, &diff).await?;
+        output.text(&if files.is_empty() { text_of(&diff, output) } else { files })?;
     }
     Ok(Exit::Done)
+}
+
+/// How the files of a tool's server changed, where its definition did not.
+async fn files_of(client: &Client, diff: &ToolDiff) -> Result<String> {
+    if diff.changed || diff.pinned.is_none() || !diff.tool_id.is_reference() {
+        return Ok(String::new());
+    }
+    let Some(server) = client.tools().get(&diff.tool_id).await?.server else {
+        return Ok(String::new());
+    };
+    if server.drift.is_empty() {
+        return Ok(String::new());
+    }
+    let id = plain::line(&diff.tool_id);
+    let lines: String =
+        server.drift.iter().map(|line| format!("  {}\n", plain::line(line))).collect();
+    Ok(format!(
+        "{id} is defined as it was approved, and its files are others\n{lines}take them on with\n  \
+         wharf tools approve {id}\n"
+    ))
 }
 
 /// How these tools changed, for whoever is about to decide about them.

@@ -30,7 +30,7 @@ pub(super) async fn run(typed: &str, context: &Context) -> Result<Exit> {
 
 pub(super) fn text_of(tool: &Tool, output: Output) -> String {
     let yes_no = |yes| if yes { "yes".to_owned() } else { "no".to_owned() };
-    let mut head = Table::bare(output);
+    let mut head = Table::bare(output).keep_whole(&[0]).uncut(&[1]);
     head.row(["tool", &tool.tool_id]);
     head.row(["description", &tool.description]);
     match &tool.server {

@@ -75,7 +75,10 @@ Examples:
   wharf worlds set lab --policy '[{\"tool\":\"acme/*\",\"when\":\"first-use\",\"approve\":true}]'
 
 Other settings stay as they are. Open runs keep the settings they started with.")]
-#[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
+#[command(
+    group = clap::ArgGroup::new("change").required(true).multiple(true),
+    override_usage = "wharf worlds set <WORLD> [OPTIONS]"
+)]
 pub(crate) struct WorldsSetArgs {
     /// The world's id
     world: String,

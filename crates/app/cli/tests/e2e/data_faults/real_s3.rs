@@ -9,11 +9,11 @@ use super::{AGENT, TOOL, files, signed, start_agent};
 use crate::agents::has_python;
 use crate::support::{Api, Core, LONG, TestHome, client};
 
-/// A home that keeps its files in the server.
-fn home_on(server: &Seaweed) -> TestHome {
+/// A home that keeps its files in the server, and has these settings besides.
+pub(crate) fn home_on(server: &Seaweed, settings: &str) -> TestHome {
     let home = TestHome::new();
     home.configure(&format!(
-        "[artifacts]\nkind = \"s3\"\nendpoint = \"{}\"\nbucket = \"{BUCKET}\"\n\
+        "{settings}[artifacts]\nkind = \"s3\"\nendpoint = \"{}\"\nbucket = \"{BUCKET}\"\n\
          key_id = \"{KEY_ID}\"\nsecret_file = \"s3.secret\"\n",
         server.endpoint
     ));
@@ -31,7 +31,7 @@ fn request(id: &str, world: &str) -> Value {
 }
 
 /// Runs the agent and looks at everything that should be there then.
-fn run_and_check(api: &Api, id: &str, world: &str) {
+pub(crate) fn run_and_check(api: &Api, id: &str, world: &str) {
     api.start(&request(id, world));
     let run = api.end_of(world, id);
     assert_eq!(run["status"], "succeeded", "{run}");
@@ -83,7 +83,7 @@ fn t032_t035_t047_runs_with_files_in_a_real_s3_and_while_it_is_away() {
         return;
     }
     let mut server = Seaweed::start();
-    let home = home_on(&server);
+    let home = home_on(&server, "");
     let core = home.up();
     let api = Api::of(&core);
     home.run(&["worlds", "create", "staged", "--publish", "staged"]).code(0);
@@ -138,7 +138,7 @@ fn away_and_back(server: &mut Seaweed, core: &Core, api: &Api) {
 #[test]
 fn a_restored_home_reads_its_files_from_the_s3() {
     let server = Seaweed::start();
-    let home = home_on(&server);
+    let home = home_on(&server, "");
     let core = home.up();
     home.run_with(b"from a file", &["worlds", "put", "default", "/in.txt", "-"]).code(0);
     let shelf = tempfile::tempdir().expect("a folder");

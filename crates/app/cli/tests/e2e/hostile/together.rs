@@ -12,8 +12,8 @@ use crate::security_page::{Peer, tried};
 use crate::support::Api;
 use crate::tool_servers::{add, manifest};
 
-/// How much more memory the core may take through all of it than at rest.
-const GROWTH_MIB: u64 = 160;
+/// How much memory the core may take through all of it.
+const PEAK_MIB: u64 = 200;
 /// How long floods go on if nobody ends them.
 const FLOOD: Duration = Duration::from_secs(5);
 /// Runs that wait for an approval, and what each has as its input: more together than the core may
@@ -109,7 +109,7 @@ fn all_floods_together_leave_the_core_small() {
     }
     let peak = stage.peak_mib();
     tell(at_rest, peak, waiting);
-    assert!(peak < at_rest + GROWTH_MIB, "the core took {peak} MiB, {at_rest} at rest");
+    assert!(peak < PEAK_MIB, "the core took {peak} MiB, {at_rest} at rest");
     // It goes on for others.
     let run = stage.api.start(&json!({"tool": "wharf/echo", "inputs": {"n": 1}}));
     let run = stage.api.end_of("default", run["run_id"].as_str().expect("an id"));
@@ -118,7 +118,7 @@ fn all_floods_together_leave_the_core_small() {
         Peer::Client,
         "floods every socket at once, with others that flood the journal and the queue",
         "bounds on all that a peer can fill",
-        "the core goes on, and takes less than 160 MiB more than at rest",
+        "the core goes on, below 200 MiB",
     );
 }
 

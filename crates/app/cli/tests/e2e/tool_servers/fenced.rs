@@ -133,3 +133,21 @@ fn t023_t033_a_program_that_gets_addresses_is_told_where_storage_is() {
         home.run(&["tools", "remove", "text/words@1"]).code(0);
     }
 }
+
+#[test]
+fn t043_a_handler_starts_in_the_strictest_sandbox_and_still_gets_its_files() {
+    if !has_python() {
+        return;
+    }
+    let home = TestHome::new();
+    let _core = home.up();
+    let folder = handler("test/looks@1", LOOKS, "");
+    let add = ["tools", "add", text(folder.path()), "--approve", "--sandbox", "strict"];
+    let added = home.run(&add).code(0);
+    if !added.stdout.contains("in the sandbox strict") {
+        return wharf_skips::skip("this machine has no sandbox that is strict");
+    }
+    home.run_with(b"words", &["worlds", "put", "default", "/in.txt", "-"]).code(0);
+    let seen = outputs(&home, &["variable=PATH", "file.world=/in.txt"]);
+    assert_eq!(seen["copy"], "WORDS");
+}

@@ -166,6 +166,38 @@ fn t043_the_demo_has_a_tool_server_that_can_be_called_at_once() {
 }
 
 #[test]
+fn c010_the_demo_leaves_no_screen_empty_and_is_made_once() {
+    let home = TestHome::new();
+    let up = || {
+        let mut core = home.spawn(&["up", "--demo", "--listen", "127.0.0.1:0"]);
+        let said = core.until_stderr("the core is ready");
+        assert!(!said.contains("the tour of the demo is left out"), "{said}");
+        core
+    };
+    let core = up();
+    let waits = || {
+        let inbox = home.run(&["inbox", "--json"]).code(0).stdout;
+        inbox.contains("May the tour end?").then_some(())
+    };
+    wait_for("the tour's approval", waits);
+    for (list, what) in [
+        (["flow", "list"], "tour"),
+        (["schedule", "list"], "tour-nightly"),
+        (["trigger", "list"], "tour-hook"),
+        (["notify", "list"], "tour-desk"),
+    ] {
+        let shown = home.run(&list).code(0).stdout;
+        assert!(shown.contains(what), "{list:?}: {shown}");
+    }
+    let files = home.run(&["artifacts", "list", "default", "--json"]).code(0).stdout;
+    assert!(files.contains("/tour/sum.txt"), "{files}");
+    drop(core);
+    let _core = up();
+    let runs = home.run(&["runs", "list", "--json"]).code(0).stdout;
+    assert_eq!(runs.matches("\"run_id\":\"tour-1\"").count(), 1, "{runs}");
+}
+
+#[test]
 fn t043_the_function_on_its_page_is_a_whole_tool() {
     if !has_python() {
         return;

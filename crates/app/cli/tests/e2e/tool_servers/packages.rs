@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{add, handler, show, text, write};
 use crate::agents::has_python;
 use crate::children::{Finish as _, command};
-use crate::support::TestHome;
+use crate::support::{Api, TestHome};
 
 const TOOL: &str = "test/greets@1";
 /// Says what its package says, and whether it could change the package.
@@ -100,6 +100,60 @@ fn a_tool_has_the_packages_it_names_from_a_folder_of_wheels() {
     assert!(environments(&home).is_empty());
 }
 
+/// A search path on which the uv of this repository's own tests stands first.
+fn path_with_uv() -> Option<String> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/tools/python/bin");
+    let Ok(uv) = own.join("uv").canonicalize() else {
+        wharf_skips::skip("there is no uv among the tools of the tests");
+        return None;
+    };
+    let folder = uv.parent().expect("a folder").display();
+    Some(format!("{folder}:{}", std::env::var("PATH").unwrap_or_default()))
+}
+
+#[test]
+fn uv_makes_the_same_environment_as_pip_and_each_step_is_told() {
+    let Some(path) = path_with_uv().filter(|_| has_python()) else { return };
+    let lines = "requirements = \"requirements.txt\"\nwheels = \"wheels\"";
+    let folder = handler(TOOL, GREETS, lines);
+    let folder = folder.path();
+    write(folder, "requirements.txt", "greeting\n");
+    wheel(&folder.join("wheels"), "1.0");
+    let made = |variables: &[(&str, &str)], by: &str| {
+        let home = TestHome::new();
+        let core = home.up_with(variables);
+        let added = home.run(&["tools", "add", text(folder), "--approve"]).code(0);
+        let steps = [
+            format!("resolving the packages of requirements.txt with {by}"),
+            "installing greeting 1.0".to_owned(),
+        ];
+        for step in &steps {
+            assert!(added.stderr.contains(step), "{step:?} is missing in {added:#?}");
+        }
+        let expected = json!({"text": "Hello, Ada!", "version": "1.0", "writable": false});
+        assert_eq!(greets(&home), expected);
+        let environment = show(&home, TOOL)["server"]["environment"].clone();
+        // Who asks for it by the API gets the steps as events, and the tool as the last one.
+        let events = [("accept", "text/event-stream")];
+        let body = json!({"folder": folder});
+        let (status, tool, _) = Api::of(&core).rpc("/v1/tools", &events, &body);
+        assert_eq!((status, &tool["tool_id"]), (200, &json!(TOOL)));
+        let (status, failed, _) =
+            Api::of(&core).rpc("/v1/tools", &events, &json!({"folder": "/nowhere"}));
+        assert_eq!((status, &failed["status"]), (200, &json!(422)), "{failed}");
+        assert_eq!(failed["error"]["code"], "tool.manifest_invalid");
+        (home, core, environment)
+    };
+    let (_pip_home, _pip_core, by_pip) = made(&[("PATH", "/usr/bin:/bin")], "pip");
+    let (home, _core, by_uv) = made(&[("PATH", &path)], "uv");
+    assert_eq!((&by_pip["packages"], &by_pip["key"]), (&by_uv["packages"], &by_uv["key"]));
+
+    write(folder, "requirements.txt", "greeting==3\n");
+    let refused = home.run(&["tools", "add", text(folder)]);
+    assert!(refused.stderr.contains("[tool.environment_failed]"), "{refused:#?}");
+    assert!(refused.stderr.contains("greeting==3"), "{refused:#?}");
+}
+
 #[test]
 fn a_package_that_cannot_be_had_is_named() {
     if !has_python() {
@@ -163,7 +217,8 @@ fn a_package_of_the_registry_is_fetched_once() {
         return wharf_skips::skip("no registry of Python packages can be reached");
     }
     let home = TestHome::new();
-    let _core = home.up();
+    let path = path_with_uv().unwrap_or_else(|| std::env::var("PATH").unwrap_or_default());
+    let _core = home.up_with(&[("PATH", &path)]);
     let source = "import humanize\nfrom wharf_sdk import tool\n@tool\ndef words(n: int) -> str:\n    \
                   return humanize.intcomma(n)\n";
     let folder = handler(TOOL, source, "requirements = \"pyproject.toml\"");

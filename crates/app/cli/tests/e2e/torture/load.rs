@@ -141,6 +141,8 @@ impl Load {
             Some((202, _)) => {
                 self.asked().get_mut(id).expect("asked for").accepted = true;
             }
+            // Whether it was committed is not known while the database is away.
+            Some((503, answer)) if answer["error"]["code"] == "store.unavailable" => {}
             // The core may have too much to do, or be on its way down; then it has taken nothing.
             Some((429 | 503, _)) => drop(self.asked().remove(id)),
             Some((status, answer)) => panic!("{id} was answered with {status}: {answer}"),

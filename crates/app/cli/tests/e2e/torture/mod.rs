@@ -1,8 +1,10 @@
 //! kill -9 under a mixed load, again and again, with a ledger outside: every accepted run is there
 //! afterwards and over, each end stays as it was seen, money is exact, and nothing acts twice.
 //!
-//! `make torture SEED=7 KILLS=60` does it for longer than `cargo test`. The seed decides what is
-//! asked for and when the core is killed; what the kill meets is up to the machine.
+//! `make torture SEED=7 KILLS=60` does it for longer than `cargo test`, and with `STORE=postgres`
+//! on PostgreSQL, where the core, a backend and the whole server are killed in turns. The seed
+//! decides what is asked for and when something is killed; what the kill meets is up to the
+//! machine.
 
 mod check;
 mod kinds;
@@ -14,9 +16,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wharf_fuzz::Dice;
+use wharf_postgres::PostgresServer;
 
 use crate::agents::has_python;
-use crate::support::{TestHome, client};
+use crate::support::{Core, TestHome, client};
 use load::Load;
 use place::Place;
 
@@ -35,19 +38,59 @@ fn number(name: &str) -> Option<u64> {
 #[test]
 fn kill_9_under_mixed_load_loses_nothing_and_acts_once() {
     if has_python() {
-        torture(&TestHome::new(), number("WHARF_TORTURE_KILLS").unwrap_or(KILLS));
+        torture(&TestHome::new(), None, number("WHARF_TORTURE_KILLS").unwrap_or(KILLS));
     }
 }
 
-/// The same with the database in PostgreSQL, for a shorter while.
+/// The same with the database in PostgreSQL, which is killed as well: one of its backends, which
+/// makes it end all others and recover, or all of it at once.
 #[test]
-fn s015_kill_9_under_mixed_load_loses_nothing_on_postgresql() {
-    if let (true, Some((home, _))) = (has_python(), crate::postgres::home()) {
-        torture(&home, 1);
+fn s015_s049_kill_9_of_core_backend_and_server_under_mixed_load_loses_nothing() {
+    if let (true, Some(server)) = (has_python(), wharf_postgres::own()) {
+        let home = TestHome::new();
+        home.configure(&format!("[store]\nurl = \"{}\"\n", server.database()));
+        torture(&home, Some(&server), number("WHARF_TORTURE_KILLS").unwrap_or(KILLS));
     }
 }
 
-fn torture(home: &TestHome, kills: u64) {
+/// What is killed.
+#[derive(Debug, Clone, Copy)]
+enum Victim<'a> {
+    Core,
+    Backend(&'a PostgresServer),
+    Server(&'a PostgresServer),
+}
+
+impl<'a> Victim<'a> {
+    fn of(kill: u64, server: Option<&'a PostgresServer>) -> Self {
+        match (server, kill % 3) {
+            (Some(server), 1) => Self::Backend(server),
+            (Some(server), 2) => Self::Server(server),
+            _ => Self::Core,
+        }
+    }
+
+    /// Kills it and brings it back.
+    fn kill(self, home: &TestHome, load: &Load, core: Core, address: &str) -> Core {
+        match self {
+            Self::Core => {
+                core.kill();
+                load.is_down();
+                return home.up_on(address, &[]);
+            }
+            Self::Backend(server) => {
+                let sql = "SELECT pid FROM pg_stat_activity WHERE application_name = 'wharf'
+                           ORDER BY random() LIMIT 1";
+                let pid = server.sql("postgres", sql);
+                server.kill(pid.parse().expect("the core has a connection"));
+            }
+            Self::Server(server) => server.kill_and_start_again(),
+        }
+        core
+    }
+}
+
+fn torture(home: &TestHome, server: Option<&PostgresServer>, kills: u64) {
     let seed = number("WHARF_TORTURE_SEED").unwrap_or(1);
     let mut dice = Dice::new(seed);
     let mut core = home.up();
@@ -68,10 +111,8 @@ fn torture(home: &TestHome, kills: u64) {
         let calm = CALM_MS.0 + u64::try_from(dice.below(CALM_MS.1)).expect("small");
         std::thread::sleep(Duration::from_millis(calm));
         load.until_accepted(RUNS_PER_KILL * usize::try_from(kill + 1).expect("small"));
-        core.kill();
-        load.is_down();
         let down = Instant::now();
-        core = home.up_on(&address, &[]);
+        core = Victim::of(kill, server).kill(home, &load, core, &address);
         slowest = slowest.max(down.elapsed());
     }
     load.is_up(client(&core), core.url());

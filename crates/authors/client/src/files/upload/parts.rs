@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::files::local::{LocalFile, Range};
 use crate::files::remote::RemoteFile;
-use crate::files::resume::{Memory, StartedUpload};
+use crate::files::resume::{StartedUpload, UploadMemory};
 use crate::files::retry::RetryCounter;
 
 /// Making a file of its parts may mean to copy all of them.
@@ -24,7 +24,7 @@ const COMPLETE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 pub(super) async fn send(
     upload: &Upload<'_>,
     file: &LocalFile,
-    memory: &Memory,
+    memory: &UploadMemory,
     resume: bool,
 ) -> Result<Artifact> {
     let mut retry = RetryCounter::new(upload.client.clone());
@@ -72,7 +72,7 @@ async fn begin(
     upload: &Upload<'_>,
     retry: &mut RetryCounter,
     file: &LocalFile,
-    memory: &Memory,
+    memory: &UploadMemory,
     resume: bool,
 ) -> Result<(StartedUpload, BTreeMap<u32, u64>)> {
     if let Some(started) = memory.read() {
@@ -91,7 +91,7 @@ async fn begin(
         memory.forget();
     }
     let new = start(retry.client(), upload.to, upload.media_type).await?;
-    let wanted = upload.sizes.part_bytes.max(new.part_bytes_min);
+    let wanted = upload.part_bytes(file.bytes).max(new.part_bytes_min);
     let part_bytes = part_bytes(file.bytes, wanted);
     let started = StartedUpload { upload_id: new.upload_id, part_bytes };
     let kept = match memory.keep(&started) {

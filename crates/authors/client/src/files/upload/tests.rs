@@ -71,8 +71,8 @@ impl Case {
         LocalFile::new(&path).expect("opened")
     }
 
-    fn memory(&self) -> Memory {
-        Memory::at(self.dir.path().join("memory.json"))
+    fn memory(&self) -> UploadMemory {
+        UploadMemory::at(self.dir.path().join("memory.json"))
     }
 
     async fn put(&self, file: &LocalFile) -> (Result<Artifact>, Kept) {

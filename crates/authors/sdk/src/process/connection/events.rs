@@ -44,6 +44,7 @@ impl ProcessConnection {
                 self.calls.cancel(now, &mut self.session, &call_id, Some(0));
             }
             AgentEvent::Answered(answered) => self.calls.answered(*answered),
+            AgentEvent::StepKept(kept) => self.calls.step_kept(*kept),
             AgentEvent::Goodbye(goodbye) => self.wind_down(goodbye.drain_ms.unwrap_or(0)),
             AgentEvent::Closed(why) => {
                 self.closed = Some(why);

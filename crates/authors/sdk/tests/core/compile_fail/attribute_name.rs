@@ -1,6 +1,6 @@
 //~ a tool's name is 1 to 128 letters, digits, dots, dashes and underscores
 //~ this name is taken: questions, messages or models are called so
-//~ `#[tool]` knows `name = "…"`, `description = "…"`, `side_effects = …`, `requires_directive = …` and `sdk = "…"`
+//~ `#[tool]` knows `name = "…"`, `description = "…"`, `side_effects = …`, `requires_directive = …`, `durable = …` and `sdk = "…"`
 use wharf_sdk::{Fault, tool};
 
 /// Twice as much.

@@ -17,7 +17,7 @@ const BYTES_MAX: u64 = 1 << 20;
 
 /// A handler with all that a Node needs to do something with it.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct UnpackedHandler {
     pub(super) unpacked: TempDir,
     pub(super) file: PathBuf,
     pub(super) node: PathBuf,
@@ -31,29 +31,29 @@ pub async fn describe(
     node: &Path,
     settings: &WorkerSettings,
 ) -> Result<Value, Failure> {
-    let question = Question::new(file.to_owned(), node.to_owned(), None, settings.clone())?;
-    ask(&question, "describe").await
+    let handler = UnpackedHandler::new(file.to_owned(), node.to_owned(), None, settings.clone())?;
+    ask(&handler, "describe").await
 }
 
 /// Starts a Node that writes its answer to a file, and reads that.
-pub(super) async fn ask(question: &Question, what: &str) -> Result<Value, Failure> {
+pub(super) async fn ask(handler: &UnpackedHandler, what: &str) -> Result<Value, Failure> {
     let failed = |message: String| Failure::new(code::WORKER, message);
-    let answer = question.unpacked.path().join(format!("{what}.json"));
-    let words = question.words(what, Some(&answer));
+    let answer = handler.unpacked.path().join(format!("{what}.json"));
+    let words = handler.words(what, Some(&answer));
     let mut words = words.iter();
     let mut child = Command::new(words.next().map_or("node".as_ref(), |word| word.as_os_str()))
         .args(words)
         .env_clear()
-        .envs(question.settings.variables())
+        .envs(handler.settings.variables())
         .stdin(Stdio::null())
         .stdout(std::io::stderr())
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| {
-            let name = question.node.display();
+            let name = handler.node.display();
             failed(format!("Node `{name}` cannot be started: {}.", error.kind()))
         })?;
-    let limit = question.settings.start_timeout;
+    let limit = handler.settings.start_timeout;
     let slow = || failed(format!("The handler was not imported within {} s.", limit.as_secs()));
     let ended = timeout(limit, child.wait()).await.map_err(|_| slow())?;
     ended.map_err(|error| failed(format!("Node was lost: {error}.")))?;

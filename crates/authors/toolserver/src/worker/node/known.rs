@@ -19,7 +19,7 @@ const LEFT_OUT: [&str; 6] = ["node_modules", "dist", "target", "venv", "__pycach
 
 /// What is written for Node.
 #[derive(Debug, Serialize)]
-struct Known {
+struct KnownFolder {
     folder: PathBuf,
     files: BTreeMap<String, KnownFile>,
 }
@@ -59,7 +59,7 @@ pub(super) fn write(handler: &Path, to: &Path) -> io::Result<()> {
         };
         files.insert(path.display().to_string(), known);
     }
-    let known = serde_json::to_vec(&Known { folder: folder.to_owned(), files })?;
+    let known = serde_json::to_vec(&KnownFolder { folder: folder.to_owned(), files })?;
     std::fs::write(to.join(KNOWN), known)
 }
 

@@ -19,7 +19,7 @@ use wharf_wire::run_v1::code;
 pub use self::describe::describe as describe_node;
 pub use self::sources::SOURCES as TYPESCRIPT_SOURCES;
 
-use self::describe::{Question, ask};
+use self::describe::{UnpackedHandler, ask};
 use super::exec::ExecHandler;
 use super::log_traceback;
 use super::settings::{WorkerSettings, private_folder};
@@ -44,7 +44,7 @@ pub fn is_for_node(file: &Path) -> bool {
 #[derive(Debug)]
 pub struct NodeHandler {
     exec: ExecHandler,
-    question: Question,
+    handler: UnpackedHandler,
     digest: String,
 }
 
@@ -56,15 +56,16 @@ impl NodeHandler {
         mut settings: WorkerSettings,
     ) -> Result<Self, Failure> {
         let place = settings.apart.as_ref().map(|apart| apart.scratch.clone());
-        let question = Question::new(file.into(), node.into(), place.as_deref(), settings.clone())?;
+        let handler =
+            UnpackedHandler::new(file.into(), node.into(), place.as_deref(), settings.clone())?;
         if let Some(apart) = &mut settings.apart {
-            apart.readable.push(question.unpacked.path().to_owned());
+            apart.readable.push(handler.unpacked.path().to_owned());
         }
-        let content = std::fs::read(&question.file).unwrap_or_default();
+        let content = std::fs::read(&handler.file).unwrap_or_default();
         let digest = format!("b3:{}", blake3::hash(&content).to_hex());
-        let folder = question.file.parent().unwrap_or(Path::new("/")).to_owned();
-        let exec = ExecHandler::new(question.words("run", None), folder, settings);
-        Ok(Self { exec, question, digest })
+        let folder = handler.file.parent().unwrap_or(Path::new("/")).to_owned();
+        let exec = ExecHandler::new(handler.words("run", None), folder, settings);
+        Ok(Self { exec, handler, digest })
     }
 
     /// The same handler with another binary as its keeper.
@@ -75,7 +76,7 @@ impl NodeHandler {
     }
 
     async fn check(&self) -> Result<(), Failure> {
-        let said = ask(&self.question, "check").await?;
+        let said = ask(&self.handler, "check").await?;
         let Some(error) = said.get("error") else { return Ok(()) };
         let lines = error.get("traceback").and_then(|lines| lines.as_array());
         let lines = lines.into_iter().flatten().filter_map(|line| line.as_str());
@@ -99,7 +100,7 @@ impl Handler for NodeHandler {
     }
 }
 
-impl Question {
+impl UnpackedHandler {
     /// A handler with all that Node needs for it, in a folder that only this user can read.
     fn new(
         file: PathBuf,

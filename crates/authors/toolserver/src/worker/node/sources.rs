@@ -15,6 +15,7 @@ pub const SOURCES: &[(&str, &str)] = sources![
     "caller.ts",
     "context.ts",
     "core.ts",
+    "durable-trial.ts",
     "fault.ts",
     "index.ts",
     "json-schema.ts",
@@ -29,6 +30,7 @@ pub const SOURCES: &[(&str, &str)] = sources![
     "node/agent/index.ts",
     "node/agent/inputs.ts",
     "node/agent/session.ts",
+    "node/find.ts",
     "node/frames.ts",
     "node/growing.ts",
     "node/index.ts",
@@ -38,6 +40,7 @@ pub const SOURCES: &[(&str, &str)] = sources![
     "node/toolserver/index.ts",
     "node/toolserver/run.ts",
     "node/toolserver/runs.ts",
+    "node/trust.ts",
     "node/values.ts",
     "node/websocket.ts",
     "node/worker/channel.ts",
@@ -53,6 +56,7 @@ pub const SOURCES: &[(&str, &str)] = sources![
     "schema.ts",
     "scope.ts",
     "serve.ts",
+    "steps.ts",
     "task.ts",
     "tool.ts",
     "transport.ts",
@@ -62,32 +66,15 @@ pub const SOURCES: &[(&str, &str)] = sources![
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
 
+    use super::super::super::tests::assert_brought_along;
     use super::super::strip::strip;
     use super::*;
 
-    fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in folder.read_dir().expect("the package's sources") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                files(&path, found);
-            } else if path.extension().is_some_and(|end| end == "ts") {
-                found.push(path);
-            }
-        }
-    }
-
     #[test]
     fn k034_every_source_of_the_package_is_brought_along_and_has_types_that_can_be_taken_out() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../sdks/typescript/src");
-        let mut found = Vec::new();
-        files(&folder, &mut found);
-        let found = found.iter().map(|path| path.strip_prefix(&folder).expect("below"));
-        let found: BTreeSet<&str> = found.map(|path| path.to_str().expect("text")).collect();
-        let embedded: BTreeSet<&str> = SOURCES.iter().map(|(path, _)| *path).collect();
-        assert_eq!(embedded, found);
+        assert_brought_along(SOURCES, "typescript", "ts");
         for (path, text) in SOURCES {
             strip(Path::new(path), text).expect(path);
         }

@@ -13,9 +13,10 @@ use super::super::settings::WorkerSettings;
 use super::unpack;
 use crate::Failure;
 
-/// What the interpreter does: it takes modules of ours from the private folder only.
-const BOOT: &str = "import sys; sys.path[0], sys.pycache_prefix = sys.argv[1:3]; \
-                    from wharf_sdk.describe import leave, main; leave(main(sys.argv[3:]))";
+/// What the interpreter does: it takes modules of ours from the private folder only, and writes no
+/// compiled ones.
+const BOOT: &str = "import sys; sys.path[0] = sys.argv[1]; sys.dont_write_bytecode = True; \
+                    from wharf_sdk.describe import leave, main; leave(main(sys.argv[2:]))";
 /// The longest description.
 const BYTES_MAX: u64 = 1 << 20;
 
@@ -33,7 +34,6 @@ pub async fn describe(
     let mut child = Command::new(python)
         .args(["-E", "-c", BOOT])
         .arg(folder.path().join("runtime"))
-        .arg(folder.path().join("cache"))
         .arg(file)
         .env_clear()
         .envs(settings.variables())

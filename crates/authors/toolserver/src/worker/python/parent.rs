@@ -20,10 +20,10 @@ use super::super::settings::WorkerSettings;
 use super::super::ways::{ServerEnds, send_with, socket, ways};
 use crate::Failure;
 
-/// What the interpreter does first: it takes modules of ours from the private folder only, and keeps
-/// compiled ones there.
-const BOOT: &str = "import sys; sys.path[0], sys.pycache_prefix = sys.argv[1:3]; \
-                    from wharf_sdk._worker.parent import main; main(*sys.argv[3:])";
+/// What the interpreter does first: it takes modules of ours from the private folder only, and
+/// writes no compiled ones, neither there nor beside a handler.
+const BOOT: &str = "import sys; sys.path[0] = sys.argv[1]; sys.dont_write_bytecode = True; \
+                    from wharf_sdk._worker.parent import main; main(*sys.argv[2:])";
 /// One order to fork.
 const FORK: &[u8] = b"r";
 /// The longest greeting.
@@ -158,7 +158,6 @@ async fn start(recipe: &Recipe, mode: Mode) -> Result<UnixStream, ParentError> {
     let mut child = Command::new(&recipe.python)
         .args(["-E", "-c", BOOT])
         .arg(recipe.folder.path().join("runtime"))
-        .arg(recipe.folder.path().join("cache"))
         .arg(mode.word())
         .arg(&recipe.file)
         .env_clear()

@@ -50,6 +50,7 @@ pub const SOURCES: &[(&str, &str)] = sources![
     "wharf_sdk/records.py",
     "wharf_sdk/request.py",
     "wharf_sdk/schema.py",
+    "wharf_sdk/steps.py",
     "wharf_sdk/trial.py",
     "wharf_sdk/vendor.py",
     "wharf_sdk/wharf_agent.py",
@@ -58,30 +59,11 @@ pub const SOURCES: &[(&str, &str)] = sources![
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-    use std::path::{Path, PathBuf};
-
+    use super::super::super::tests::assert_brought_along;
     use super::*;
-
-    fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in folder.read_dir().expect("the package's sources") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                files(&path, found);
-            } else if path.extension().is_some_and(|end| end == "py") {
-                found.push(path);
-            }
-        }
-    }
 
     #[test]
     fn every_source_of_the_package_is_embedded() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../sdks/python/src");
-        let mut found = Vec::new();
-        files(&folder, &mut found);
-        let found = found.iter().map(|path| path.strip_prefix(&folder).expect("below"));
-        let found: BTreeSet<&str> = found.map(|path| path.to_str().expect("text")).collect();
-        let embedded: BTreeSet<&str> = SOURCES.iter().map(|(path, _)| *path).collect();
-        assert_eq!(embedded, found);
+        assert_brought_along(SOURCES, "python", "py");
     }
 }

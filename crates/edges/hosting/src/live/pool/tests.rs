@@ -2,8 +2,11 @@
 
 use wharf_domain::{Caller, RunSpec};
 use wharf_engine::EffectId;
-use wharf_vocab::{AccountId, CommitNo, Digest, Durability, Epoch, Mode, RunId, RunKey};
+use wharf_vocab::{
+    AccountId, Code, CommitNo, Digest, Durability, Epoch, Mode, RunId, RunKey, Timestamp,
+};
 
+use super::admission::WAITING_MAX;
 use super::*;
 
 fn launch(name: &str) -> LaunchId {

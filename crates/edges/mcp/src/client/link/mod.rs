@@ -4,6 +4,7 @@
 //! moves bytes holds the [`LinkEnd`]. Nothing here knows what messages mean, but for the id of the
 //! request that each stream of HTTP belongs to. When either end is dropped the other one ends.
 
+pub(crate) mod address;
 pub(crate) mod dial;
 pub(crate) mod http;
 pub(crate) mod old_sse;

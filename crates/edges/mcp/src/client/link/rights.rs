@@ -10,7 +10,8 @@ use reqwest::{Response, StatusCode};
 use wharf_ports::vault::Secret;
 use wharf_vocab::{Code, Executed, Fault, ProviderId, SecretName};
 
-use super::dial::{DialFailure, DialRequest, SecretHeaders, UpstreamAddress, UpstreamDial};
+use super::address::UpstreamAddress;
+use super::dial::{DialFailure, DialRequest, SecretHeaders, UpstreamDial};
 
 /// How often one request may be sent because of rights.
 const TRIES_MAX: usize = 4;

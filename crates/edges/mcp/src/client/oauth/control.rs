@@ -1,6 +1,7 @@
 //! Logins as edges that face people steer them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use wharf_domain::provider::McpDetails;
@@ -10,6 +11,9 @@ use wharf_ports::providers::Steering;
 use wharf_vocab::{Fault, ProviderId, SecretName, StreamId};
 
 use super::super::{McpServers, details_of, unknown};
+
+/// How long whoever logged in waits for the server to be there.
+const DIALED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Lets people log in to MCP servers.
 pub(crate) struct LoginsOfServers(Arc<McpServers>);
@@ -22,6 +26,15 @@ impl LoginsOfServers {
     fn details(&self, id: &ProviderId) -> Result<McpDetails, Fault> {
         let provider = self.0.handle().providers().get(id).map_err(|_| unknown(id))?;
         details_of(&provider).cloned()
+    }
+
+    /// Lets a server that was away be dialed with its new login, so that whoever logged in and looks
+    /// at it next sees what came of that.
+    async fn try_out(&self, id: &ProviderId) {
+        let Some(reader) = self.0.reader(id) else { return };
+        if tokio::time::timeout(DIALED_WITHIN, reader.dial_again()).await.is_err() {
+            tracing::info!(provider = %id, "the server takes long to answer after a login");
+        }
     }
 
     /// Writes down that a secret came or went; what it holds is nobody's business.
@@ -63,6 +76,7 @@ impl LoginControl for LoginsOfServers {
             let (end, kept) = self.0.logins.end(&id, caller.grant.clone(), answer).await?;
             if let Some(name) = kept {
                 self.audit(&caller, AuditEvent::SECRET_SET, &name, &id).await?;
+                self.try_out(&id).await;
             }
             Ok(end)
         }

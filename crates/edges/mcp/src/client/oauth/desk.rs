@@ -11,7 +11,8 @@ use wharf_domain::provider::{McpDetails, McpLogin, McpServing};
 use wharf_ports::logins::{LoginAnswer, LoginBegun, LoginEnd, LoginWay};
 use wharf_vocab::{Code, Fault, GrantId, ProviderId, SecretName};
 
-use super::super::link::dial::{UpstreamAddress, UpstreamDial};
+use super::super::link::address::UpstreamAddress;
+use super::super::link::dial::UpstreamDial;
 use super::super::link::rights::{SecretRights, UpstreamRights};
 use super::LoginFailure;
 use super::challenge::{Challenge, scopes};

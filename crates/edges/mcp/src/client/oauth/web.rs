@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 use url::Url;
 use url::form_urlencoded::Serializer;
 
-use super::super::link::dial::{
-    DialRequest, SecretHeaders, UpstreamAddress, UpstreamDial, read_body,
-};
+use super::super::link::address::UpstreamAddress;
+use super::super::link::dial::{DialRequest, SecretHeaders, UpstreamDial, read_body};
 use super::super::link::rights::RightsRefusal;
 use super::LoginFailure;
 use super::challenge::Challenge;

@@ -217,7 +217,7 @@ mod tests {
     use super::super::super::upstream::{
         CallKey, CallOrder, CallSender, UpstreamEnd, UpstreamOrder, UpstreamParts,
     };
-    use super::super::RefreshOrder;
+    use super::super::StationOrder;
     use super::*;
 
     /// A server that a test answers for.
@@ -225,7 +225,7 @@ mod tests {
         end: UpstreamEnd,
         news: McpNews,
         provider: ProviderId,
-        refreshes: mpsc::Receiver<RefreshOrder>,
+        refreshes: mpsc::Receiver<StationOrder>,
         keeping: tokio::task::JoinHandle<()>,
     }
 
@@ -309,8 +309,9 @@ mod tests {
             tell.take().expect("open").end(CallEnd::Lost);
             tell = Some(server.asked().await.3);
             waited.push(at.elapsed());
-            let read = server.refreshes.recv().await.expect("what was missed is read");
-            read.send(()).expect("waited for");
+            let order = server.refreshes.recv().await.expect("what was missed is read");
+            let StationOrder::Read(done) = order else { panic!("nothing is dialed") };
+            done.send(()).expect("waited for");
         }
         assert!(waited.iter().all(|pause| *pause <= LISTEN_PAUSE_MAX), "{waited:?}");
         assert!(waited[7] > LISTEN_PAUSE * 8, "{waited:?}");

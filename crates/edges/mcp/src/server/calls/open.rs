@@ -141,7 +141,7 @@ pub(super) async fn stored(cx: &McpContext, correlation: &str) -> Option<RunKey>
             limit: LOOKED_AT_MAX,
             ..RunQuery::default()
         };
-        let Ok(page) = cx.shared.handle.runs().list(query).await else { continue };
+        let Ok(page) = cx.shared.handle.run_lists().list(query).await else { continue };
         let is_meant = |run: &&RunSummary| {
             run.correlation_id.as_deref() == Some(correlation) && run.parent.is_none()
         };

@@ -18,9 +18,8 @@ use tokio::time::Instant;
 use wharf_vocab::{Code, Fault};
 
 use super::jwt::{SignatureKind, UnverifiedJwt};
-use crate::client::link::dial::{
-    DialRequest, SecretHeaders, UpstreamAddress, UpstreamDial, read_body,
-};
+use crate::client::link::address::UpstreamAddress;
+use crate::client::link::dial::{DialRequest, SecretHeaders, UpstreamDial, read_body};
 
 /// How long keys are taken as they are.
 const FRESH: Duration = Duration::from_secs(600);

@@ -60,7 +60,7 @@ pub(super) async fn of_grant(cx: &McpContext) -> BoxStream<'static, McpNotificat
             ..RunQuery::default()
         };
         // What cannot be read now the client asks for anyway.
-        let found = cx.shared.handle.runs().list(query).await.unwrap_or_default();
+        let found = cx.shared.handle.run_lists().list(query).await.unwrap_or_default();
         for summary in found.runs {
             all.add(&summary.key).await;
         }
@@ -124,7 +124,7 @@ impl TaskNews {
     async fn of(cx: &McpContext, run: &RunKey, told: Option<TaskState>) -> Option<Self> {
         let handle = &cx.shared.handle;
         let (asks, again) = (handle.asks().news(), cx.shared.wrong_answers.news());
-        let watch = Box::pin(handle.runs().watch(run, Seq(0))).await.ok()?;
+        let watch = Box::pin(handle.run_events().watch(run, Seq(0))).await.ok()?;
         let (cx, run) = (cx.clone(), run.clone());
         Some(Self { cx, run, watch, asks, again, told, is_over: false })
     }

@@ -6,7 +6,7 @@ use wharf_vocab::limits::{
 };
 use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object, RunStatus, Timestamp};
 
-use super::{Draft, RunEffect, cost, is_last_word, propose, room};
+use super::{Draft, RunEffect, cost, is_last_word, propose, room, steps};
 use crate::run::{
     AttemptError, AttemptFailed, AttemptNoted, AttemptReport, NoteKey, Publishing, Run, RunEntry,
 };
@@ -99,7 +99,7 @@ fn canceled(draft: &mut Draft<'_, '_>, error: Fault, cost: Micro) {
     draft.end(outcome, cost);
 }
 
-fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Micro) {
+pub(super) fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Micro) {
     let acted = draft.run.acted_with(executed);
     if let Some(cancel) = draft.run.cancel.clone() {
         // Losing the provider while it was told to stop is what was wanted.
@@ -123,7 +123,8 @@ fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Mic
     if room::never_began(&draft.run, &error, executed, cost) {
         return room::not_taken(draft, error);
     }
-    let retry_at = draft.cx.now.plus_ms(backoff(draft.run.attempt, draft.cx.fresh.random()));
+    let tries = steps::failures(&draft.run).unwrap_or(draft.run.attempt);
+    let retry_at = draft.cx.now.plus_ms(backoff(tries, draft.cx.fresh.random()));
     if !may_retry(&draft.run, &error, executed, retry_at) {
         return draft.end(Outcome::Failed { error: error.executed(acted) }, cost);
     }
@@ -145,9 +146,12 @@ fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Mic
 }
 
 /// Another attempt is safe if the tool does not act, or the provider still knows the key then, or
-/// the attempt provably never started.
+/// the attempt provably never started. One of a durable tool is what its author has declared it for.
 fn may_retry(run: &Run, error: &Fault, executed: Executed, retry_at: Timestamp) -> bool {
     let spec = &run.spec;
+    if let Some(failures) = steps::failures(run) {
+        return steps::may_go_on(error, failures);
+    }
     let keyed = spec.idempotency_key.is_some() && knows_key(run, error, retry_at);
     // Waiting for an approval is no try that went wrong.
     error.retryable

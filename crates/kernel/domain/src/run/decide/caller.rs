@@ -6,7 +6,7 @@ use wharf_vocab::limits::CANCEL_GRACE_MS;
 use wharf_vocab::{Code, Fault, RunKey};
 
 use super::{Cx, Decision, Draft, budget_exceeded};
-use crate::run::{CancelRequested, Created, Run, RunEntry, RunSpec};
+use crate::run::{CancelRequested, Created, Phase, Run, RunEntry, RunSpec};
 use crate::{Actor, AuditEvent, Funds, LedgerOp, Outcome};
 
 impl Run {
@@ -25,6 +25,7 @@ impl Run {
         }
         draft.push(RunEntry::Created(created));
         draft.proceed();
+        super::flow::go_on(&mut draft, Some(&Default::default()));
         draft.done()
     }
 
@@ -36,6 +37,9 @@ impl Run {
 
 /// Somebody wants the run to stop.
 pub(super) fn cancel(draft: &mut Draft<'_, '_>, by: &Actor, reason: &str) {
+    if draft.run.phase() == Phase::Flowing {
+        return super::flow::cancel(draft, by, reason);
+    }
     if draft.run.active.is_none() {
         let error = Fault::new(Code::ToolCanceled, reason)
             .with("by", by.as_str())

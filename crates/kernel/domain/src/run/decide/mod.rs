@@ -5,6 +5,7 @@ mod ask;
 mod attempt;
 mod caller;
 mod cost;
+mod flow;
 mod gate;
 mod propose;
 mod record;
@@ -12,13 +13,15 @@ mod recovered;
 mod resolve;
 mod room;
 mod settle;
+mod steps;
 mod tick;
 
 use wharf_vocab::limits::{CANCEL_GRACE_MS, PROVIDER_WAIT_MS};
 use wharf_vocab::{
-    AskId, AttemptId, Code, Executed, Fault, Micro, Object, RunKey, ShardId, Timestamp,
+    AskId, AttemptId, Code, Executed, Fault, Micro, Object, Place, RunKey, ShardId, Timestamp,
 };
 
+use super::flow::{FlowInput, FlowWork};
 use super::{
     AskRaised, AskResolved, AttemptError, AttemptReport, AttemptStarted, ChildrenAllowed, Ended,
     Held, Phase, ProviderAwaited, Run, RunEntry, RunInput, Verdict, legal,
@@ -43,6 +46,8 @@ pub struct Cx<'a> {
     pub provider: &'a Availability,
     /// Whether others wait for room at the provider already.
     pub full: bool,
+    /// Where the next attempt is handed to the provider, if places are told apart.
+    pub place: Option<&'a Place>,
     /// Set when the same input is offered again because the store found too little money.
     pub refused: Option<&'a Funds>,
     /// Unique text and chance.
@@ -134,11 +139,14 @@ pub enum RunEffect {
         /// Who gave it.
         by: CallerRef,
     },
+    /// Do something for a step of the flow.
+    Flow(FlowWork),
 }
 
 impl Run {
     /// Decides about an input. An error leaves everything as it was and goes to whoever sent it.
     pub fn decide(&self, cx: &mut Cx<'_>, input: &RunInput) -> Result<Decision, Fault> {
+        let before = flow::wanted(self);
         let mut draft = Draft::of(self.clone(), cx);
         if let Some(report) = cost::too_late_to_end(self, input) {
             cost::reported(&mut draft, &report);
@@ -174,7 +182,12 @@ impl Run {
             RunInput::Cancel { by, reason } => caller::cancel(&mut draft, by, reason),
             RunInput::Tick => tick::decide(&mut draft),
             RunInput::Recovered => recovered::decide(&mut draft),
+            RunInput::Flow(input) => flow::happened(&mut draft, input),
+            RunInput::Signal(signal) => flow::signal(&mut draft, signal)?,
+            RunInput::Step(input) => steps::happened(&mut draft, input)?,
         }
+        let again = matches!(input, RunInput::Recovered | RunInput::Flow(FlowInput::Recheck));
+        flow::go_on(&mut draft, if again { None } else { Some(&before) });
         Ok(draft.done())
     }
 }
@@ -254,7 +267,13 @@ impl<'a, 'b> Draft<'a, 'b> {
         }
     }
 
-    fn done(self) -> Decision {
+    fn done(mut self) -> Decision {
+        // An attempt that ends in the same decision hears nothing of its asks any more.
+        let active = self.run.active.as_ref().map(|attempt| &attempt.id);
+        self.effects.retain(|effect| match effect {
+            RunEffect::Answer { attempt_id, .. } => Some(attempt_id) == active,
+            _ => true,
+        });
         let decided = !self.entries.is_empty();
         debug_assert!(!decided || self.run.fits_its_phase(), "a broken run: {:?}", self.run);
         Decision {
@@ -279,10 +298,14 @@ impl<'a, 'b> Draft<'a, 'b> {
         if let Some(gate) = gate::due(&self.run) {
             return self.raise_gate(gate);
         }
+        if self.run.flow.is_some() {
+            return flow::begin(self);
+        }
         match self.cx.provider {
             Availability::Up if self.cx.full => room::wait(self),
             Availability::Up => self.start_attempt(),
-            Availability::Coming => self.await_provider(),
+            Availability::Coming | Availability::Away { .. } => self.await_provider(),
+            _ if self.is_worth_waiting() => self.await_provider(),
             Availability::Unhealthy => {
                 let message = "The tool's provider is not healthy.";
                 self.fail(Fault::new(Code::ToolAgentUnhealthy, message), Executed::No);
@@ -300,6 +323,12 @@ impl<'a, 'b> Draft<'a, 'b> {
         }
     }
 
+    /// What has begun and can go on is not given up since its provider is away for a while.
+    fn is_worth_waiting(&self) -> bool {
+        let run = &self.run;
+        run.spec.durable && run.attempt > 0 && run.awaits_room().is_none()
+    }
+
     fn await_provider(&mut self) {
         if self.run.pause.is_none() {
             let wait = self.run.spec.timeout_ms.min(PROVIDER_WAIT_MS);
@@ -314,11 +343,7 @@ impl<'a, 'b> Draft<'a, 'b> {
             let error = budget_exceeded(funds).executed(self.run.acted);
             return self.end(Outcome::Refused { error }, 0);
         }
-        let text = self.cx.fresh.unique();
-        let Ok(attempt_id) = AttemptId::new(&text) else {
-            let error = Fault::new(Code::CoreInternal, "The core could not name an attempt.");
-            return self.fail(error, Executed::No);
-        };
+        let attempt_id = AttemptId::in_shard(self.cx.shard, &self.cx.fresh.unique());
         let spec = &self.run.spec;
         let account = spec.account.clone();
         let amount = self.run.next_hold();
@@ -345,6 +370,7 @@ impl<'a, 'b> Draft<'a, 'b> {
             attempt,
             attempt_id: attempt_id.clone(),
             hold,
+            place: self.cx.place.cloned(),
         }));
         self.effects.push(RunEffect::Dispatch { attempt_id, reattach: false });
     }

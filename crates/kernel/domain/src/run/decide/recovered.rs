@@ -6,6 +6,10 @@ use super::{Draft, RunEffect, attempt, room};
 use crate::run::{AttemptError, AttemptReport, Pause};
 
 pub(super) fn decide(draft: &mut Draft<'_, '_>) {
+    // What a flow wants outside is asked for once more by whoever calls this.
+    if draft.run.flow.is_some() {
+        return;
+    }
     if draft.run.publishing.is_some() {
         return attempt::put_in_place(draft);
     }

@@ -47,7 +47,7 @@ pub(super) fn turn(draft: &mut Draft<'_, '_>) {
     }
     match draft.cx.provider {
         Availability::Up => draft.start_attempt(),
-        Availability::Coming | Availability::Unhealthy => queue(draft),
+        Availability::Coming | Availability::Away { .. } | Availability::Unhealthy => queue(draft),
         Availability::Down { .. } => draft.proceed(),
     }
 }

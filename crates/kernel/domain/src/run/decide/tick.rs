@@ -2,15 +2,18 @@
 
 use wharf_vocab::{Code, Executed, Fault};
 
-use super::{Draft, resolve, room};
+use super::{Draft, attempt, resolve, room};
 use crate::run::{Pause, Timer};
 use crate::{Actor, Outcome, Resolution};
 
 pub(super) fn decide(draft: &mut Draft<'_, '_>) {
-    if draft.run.cancel.is_some() {
+    if draft.run.cancel.is_some() && draft.run.flow.is_none() {
         return cancel_deadline(draft);
     }
     expire_asks(draft);
+    if draft.run.flow.is_some() {
+        return super::flow::tick(draft);
+    }
     if draft.run.is_over() {
         return;
     }
@@ -21,7 +24,12 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>) {
         {
             draft.cancel_active("it ran too long");
             let message = format!("The attempt ran longer than {} ms.", draft.run.spec.timeout_ms);
-            draft.fail(Fault::new(Code::ToolTimeout, message), Executed::Maybe);
+            let late = Fault::new(Code::ToolTimeout, message);
+            if draft.run.spec.durable {
+                attempt::failed(draft, late, Executed::Maybe, 0);
+            } else {
+                draft.fail(late, Executed::Maybe);
+            }
         }
         return;
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::Value;
-use wharf_vocab::{Code, Fault};
+use wharf_vocab::{Code, Fault, StepName};
 use wharf_wire::agent_v1::{
     AgentNotice, AnswerStatus, CallId, CallStatus, ErrorObject, InvokeId, InvokeResult,
     InvokeStream, MessageId, NoticeLevel, QuestionAnswer, QuestionAsk, QuestionId, ToolInvoke,
@@ -27,6 +27,7 @@ const ABANDONED_MAX: usize = 1_024;
 pub(super) struct WaitingRequests {
     invokes: BTreeMap<InvokeId, WaitingInvoke>,
     questions: BTreeMap<QuestionId, WaitingQuestion>,
+    pub(super) locals: BTreeMap<(CallId, StepName), MessageId>,
     abandoned: VecDeque<Abandoned>,
 }
 
@@ -42,15 +43,17 @@ struct WaitingQuestion {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Abandoned {
+pub(super) enum Abandoned {
     Invoke(InvokeId),
     Question(QuestionId),
+    Local(CallId, StepName),
 }
 
 impl WaitingRequests {
     pub(super) fn clear(&mut self) {
         self.invokes.clear();
         self.questions.clear();
+        self.locals.clear();
         self.abandoned.clear();
     }
 
@@ -60,6 +63,8 @@ impl WaitingRequests {
         self.abandoned.extend(invokes.map(|(id, _)| Abandoned::Invoke(id)));
         let questions = self.questions.extract_if(.., |_, waiting| waiting.call_id == *call_id);
         self.abandoned.extend(questions.map(|(id, _)| Abandoned::Question(id)));
+        let locals = self.locals.extract_if(.., |(call, _), _| call == call_id);
+        self.abandoned.extend(locals.map(|((call, step), _)| Abandoned::Local(call, step)));
         let too_many = self.abandoned.len().saturating_sub(ABANDONED_MAX);
         self.abandoned.drain(..too_many);
     }
@@ -68,7 +73,8 @@ impl WaitingRequests {
 impl AgentSession {
     /// Calls a tool through the core, on behalf of a call that is open.
     pub fn invoke(&mut self, now: Moment, request: InvokeRequest) -> Result<(), SendError> {
-        self.check_granted(|granted| granted.invoke)?;
+        let is_step = request.step.is_some();
+        self.check_granted(|granted| granted.invoke && (granted.steps || !is_step))?;
         let echo = self.calls.echo(&request.parent_call_id).ok_or(SendError::NotOpen)?.clone();
         if self.waiting.invokes.contains_key(&request.invoke_id) {
             return Err(SendError::InUse);
@@ -80,6 +86,7 @@ impl AgentSession {
             timeout_ms: request.timeout_ms,
             idempotency_key: request.idempotency_key,
             parent_call_id: Some(request.parent_call_id.clone()),
+            step: request.step,
         });
         let message_id = self.send(now, draft.echo(&echo))?;
         let waiting = WaitingInvoke { message_id, call_id: request.parent_call_id, last_seq: 0 };
@@ -126,7 +133,10 @@ impl AgentSession {
         self.send(now, Draft::new(notice).echo(&echo)).map(drop)
     }
 
-    fn check_granted(&self, wanted: impl Fn(Additions) -> bool) -> Result<(), SendError> {
+    pub(super) fn check_granted(
+        &self,
+        wanted: impl Fn(Additions) -> bool,
+    ) -> Result<(), SendError> {
         match &self.phase {
             AgentEndPhase::Live(peer) if wanted(peer.granted) => Ok(()),
             AgentEndPhase::Live(_) => Err(SendError::NotGranted),
@@ -184,7 +194,7 @@ impl AgentSession {
     }
 
     /// The last word about something that the agent does not wait for.
-    fn nobody_waits(&mut self, now: Moment, what: &Abandoned) {
+    pub(super) fn nobody_waits(&mut self, now: Moment, what: &Abandoned) {
         match self.waiting.abandoned.iter().position(|abandoned| abandoned == what) {
             Some(place) => drop(self.waiting.abandoned.remove(place)),
             None => self.violation(now, Breach::UnknownCall, None),
@@ -206,6 +216,7 @@ impl AgentSession {
             let answer = QuestionAnswer { ask_id, status, value: None, text };
             self.tell(AgentEvent::Answered(Box::new(answer)));
         }
+        self.keep_in_vain(message_id, fault);
     }
 }
 

@@ -1,6 +1,7 @@
 //! What an agent's session tells its owner, and what its owner tells it.
 
-use wharf_vocab::{Fault, Object};
+use serde_json::Value;
+use wharf_vocab::{Fault, Object, StepName};
 use wharf_wire::agent_v1::{
     Actor, CallContext, CallId, Caller, Chunk, CoreGoodbye, Echo, InvokeId, MessageId,
     QuestionAnswer, Server, SessionId,
@@ -65,6 +66,8 @@ pub enum AgentEvent {
     InvokeEnded(Box<InvokeEnded>),
     /// A question was answered.
     Answered(Box<QuestionAnswer>),
+    /// What became of a value of a call's local code.
+    StepKept(Box<KeptValue>),
     /// The core wants to end: finish or stop what is under way.
     Goodbye(CoreGoodbye),
     /// The core reports that something it was sent was wrong.
@@ -112,6 +115,17 @@ pub struct InvokeEnded {
     pub outcome: CallOutcome,
 }
 
+/// What became of a value of a call's local code.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeptValue {
+    /// The call.
+    pub call_id: CallId,
+    /// The name.
+    pub step: StepName,
+    /// The value that counts, nothing if none is kept yet, or why none can be.
+    pub value: Result<Option<Value>, Fault>,
+}
+
 /// A call that the agent wants to make through the core.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InvokeRequest {
@@ -127,6 +141,8 @@ pub struct InvokeRequest {
     pub timeout_ms: Option<u64>,
     /// The key under which it is executed once.
     pub idempotency_key: Option<String>,
+    /// Which step of the call's durable code it is, if it is one.
+    pub step: Option<StepName>,
 }
 
 /// What became of a report.

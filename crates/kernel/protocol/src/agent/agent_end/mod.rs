@@ -11,6 +11,7 @@ mod config;
 mod event;
 mod handshake;
 mod receive;
+mod steps;
 mod tools;
 
 use std::collections::VecDeque;
@@ -31,7 +32,9 @@ use handshake::AgentEndPhase;
 use tools::OfferedTools;
 
 pub use config::{AgentConfig, AgentLimits, IdempotencyOffer};
-pub use event::{AgentClose, AgentEvent, CallReceived, InvokeEnded, InvokeRequest, ReportResult};
+pub use event::{
+    AgentClose, AgentEvent, CallReceived, InvokeEnded, InvokeRequest, KeptValue, ReportResult,
+};
 
 /// The agent's end of a connection to a core.
 pub struct AgentSession {

@@ -64,6 +64,7 @@ impl AgentSession {
             CoreMessage::InvokeStream(stream) => self.on_invoke_stream(now, stream),
             CoreMessage::InvokeResult(result) => self.on_invoke_result(now, error, result),
             CoreMessage::QuestionAnswer(answer) => self.on_answer(now, answer),
+            CoreMessage::StepKept(kept) => self.on_kept(now, error, kept),
             CoreMessage::Error(_) => {
                 let fault = error.as_ref().map_or_else(unspecified, fault_of);
                 self.on_peer_error(in_reply_to, fault);

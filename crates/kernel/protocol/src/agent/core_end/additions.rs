@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use wharf_vocab::{Code, Fault};
+use wharf_vocab::{Code, Fault, StepName};
 use wharf_wire::agent_v1::{
     AgentNotice, AnswerStatus, CallId, CallStatus, Chunk, Header, InvokeId, InvokeResult,
     InvokeStream, MessageId, QuestionAnswer, QuestionAsk, QuestionId, ToolInvoke, ToolInvokeCancel,
@@ -25,6 +25,7 @@ const NOTICE_WINDOW_MS: u64 = 60_000;
 pub(super) struct OpenRequests {
     invokes: BTreeMap<InvokeId, OpenInvoke>,
     questions: BTreeMap<QuestionId, OpenQuestion>,
+    pub(super) locals: BTreeMap<(CallId, StepName), Origin>,
     /// When the window began in which notices are counted, and how many came.
     notices: (u64, u32),
 }
@@ -32,6 +33,8 @@ pub(super) struct OpenRequests {
 struct OpenInvoke {
     origin: Origin,
     last_seq: u64,
+    /// The call whose running time stands still for it, since it is a step of its code.
+    step_of: Option<CallId>,
 }
 
 struct OpenQuestion {
@@ -43,6 +46,7 @@ impl OpenRequests {
     pub(super) fn clear(&mut self) {
         self.invokes.clear();
         self.questions.clear();
+        self.locals.clear();
     }
 }
 
@@ -74,6 +78,9 @@ impl CoreSession {
     ) -> Result<(), SendError> {
         let open = self.open.invokes.remove(invoke_id).ok_or(SendError::NotOpen)?;
         self.send_invoke_result(now, invoke_id, &open.origin, outcome);
+        if let Some(call) = open.step_of.and_then(|call_id| self.calls.get_mut(&call_id)) {
+            call.resume_step(now);
+        }
         Ok(())
     }
 
@@ -118,7 +125,8 @@ impl CoreSession {
     }
 
     pub(super) fn on_invoke(&mut self, now: Moment, origin: Origin, invoke: ToolInvoke) {
-        if !self.granted(|granted| granted.invoke) {
+        let is_step = invoke.step.is_some();
+        if !self.granted(|granted| granted.invoke && (granted.steps || !is_step)) {
             return self.refuse_addition(now, origin.id, Breach::Unexpected);
         }
         let invoke_id = invoke.invoke_id;
@@ -145,7 +153,11 @@ impl CoreSession {
             }
         };
         let echo = origin.echo.clone();
-        let open = OpenInvoke { origin, last_seq: 0 };
+        let step_of = is_step.then(|| parent_call_id.clone());
+        if let Some(call) = step_of.as_ref().and_then(|call_id| self.calls.get_mut(call_id)) {
+            call.wait_for_step(now);
+        }
+        let open = OpenInvoke { origin, last_seq: 0, step_of };
         self.open.invokes.insert(invoke_id.clone(), open);
         self.tell(CoreEvent::Invoke(Box::new(InvokeReceived {
             invoke_id,
@@ -154,6 +166,7 @@ impl CoreSession {
             input: invoke.input,
             timeout_ms: invoke.timeout_ms,
             idempotency_key: invoke.idempotency_key,
+            step: invoke.step,
             echo,
         })));
     }
@@ -243,11 +256,11 @@ impl CoreSession {
         }
     }
 
-    fn granted(&self, wanted: impl Fn(Additions) -> bool) -> bool {
+    pub(super) fn granted(&self, wanted: impl Fn(Additions) -> bool) -> bool {
         matches!(&self.phase, CoreEndPhase::Live(peer) if wanted(peer.granted))
     }
 
-    fn refuse_addition(&mut self, now: Moment, id: MessageId, breach: Breach) {
+    pub(super) fn refuse_addition(&mut self, now: Moment, id: MessageId, breach: Breach) {
         let header = Header { id: Some(id), ..Header::default() };
         self.answer_error(now, Some(&header), &Fault::new(breach.code(), breach.message()));
         self.violation(now, breach, None);

@@ -30,6 +30,8 @@ pub(super) struct OpenCall {
     cancel_deadline_ms: Option<u64>,
     /// Questions the call waits for.
     questions: usize,
+    /// Steps of its code that it waits for.
+    steps: usize,
     pub(super) stream: StreamState,
     pub(super) output_bytes_max: u64,
     pub(super) stream_bytes_max: u64,
@@ -123,6 +125,16 @@ impl OpenCall {
     /// A question was asked: the running time stands still.
     pub(super) fn wait(&mut self, now: Moment) {
         self.questions += 1;
+        self.pause(now);
+    }
+
+    /// A step was asked for: the running time stands still.
+    pub(super) fn wait_for_step(&mut self, now: Moment) {
+        self.steps += 1;
+        self.pause(now);
+    }
+
+    fn pause(&mut self, now: Moment) {
         if let Timeout::At(at) = self.timeout {
             self.timeout = Timeout::Paused { left_ms: at.saturating_sub(now.ms) };
         }
@@ -131,7 +143,18 @@ impl OpenCall {
     /// A question was answered: after the last one the running time goes on.
     pub(super) fn resume(&mut self, now: Moment) {
         self.questions = self.questions.saturating_sub(1);
-        if let (0, Timeout::Paused { left_ms }) = (self.questions, self.timeout) {
+        self.unpause(now);
+    }
+
+    /// A step is over: after the last one the running time goes on.
+    pub(super) fn resume_step(&mut self, now: Moment) {
+        self.steps = self.steps.saturating_sub(1);
+        self.unpause(now);
+    }
+
+    fn unpause(&mut self, now: Moment) {
+        let waits_for = self.questions + self.steps;
+        if let (0, Timeout::Paused { left_ms }) = (waits_for, self.timeout) {
             self.timeout = Timeout::At(now.ms.saturating_add(left_ms));
         }
     }
@@ -170,6 +193,7 @@ impl CoreSession {
                 .map_or(Timeout::Never, |ms| Timeout::At(now.ms.saturating_add(ms))),
             cancel_deadline_ms: None,
             questions: 0,
+            steps: 0,
             stream: StreamState::default(),
             output_bytes_max: request.output_bytes_max.unwrap_or(self.limits().output_bytes_max),
             stream_bytes_max: request

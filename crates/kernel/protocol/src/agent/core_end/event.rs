@@ -1,9 +1,9 @@
 //! What a core's session tells its owner, and what its owner tells it.
 
-use wharf_vocab::{Code, Fault, Micro, Object};
+use wharf_vocab::{Code, Fault, Micro, Object, StepName};
 use wharf_wire::agent_v1::{
     Actor, AgentNotice, CallContext, CallId, Caller, Chunk, Echo, HealthStatus, IdempotencyPromise,
-    InvokeId, MessageId, QuestionAsk, QuestionId, Sdk, SessionToken, ToolDefinition,
+    InvokeId, MessageId, QuestionAsk, QuestionId, Sdk, SessionToken, StepLocal, ToolDefinition,
 };
 
 use crate::agent::outcome::CallEnd;
@@ -110,6 +110,8 @@ pub enum CoreEvent {
         /// The agent's id for the question.
         ask_id: QuestionId,
     },
+    /// The agent asks for a value of a call's local code, or keeps one; answer with `step_kept`.
+    StepLocal(Box<StepLocal>),
     /// The agent tells something.
     Notice(AgentNotice),
     /// The agent reports that something it was sent was wrong.
@@ -162,15 +164,17 @@ pub struct Additions {
     pub ask: bool,
     /// The agent may send notices.
     pub notify: bool,
+    /// The calls that the agent makes may be steps of durable code, and it may keep values.
+    pub steps: bool,
 }
 
 impl Additions {
     /// All of them.
-    pub const ALL: Self = Self { invoke: true, ask: true, notify: true };
+    pub const ALL: Self = Self { invoke: true, ask: true, notify: true, steps: true };
 
     pub(in crate::agent) fn declared(capabilities: &[String]) -> Self {
         let has = |name: &str| capabilities.iter().any(|capability| capability == name);
-        Self { invoke: has("invoke"), ask: has("ask"), notify: has("notify") }
+        Self { invoke: has("invoke"), ask: has("ask"), notify: has("notify"), steps: has("steps") }
     }
 
     pub(super) fn and(self, other: Self) -> Self {
@@ -178,15 +182,18 @@ impl Additions {
             invoke: self.invoke && other.invoke,
             ask: self.ask && other.ask,
             notify: self.notify && other.notify,
+            steps: self.steps && other.steps,
         }
     }
 
     pub(super) fn names(self) -> Vec<String> {
-        [("invoke", self.invoke), ("ask", self.ask), ("notify", self.notify)]
-            .into_iter()
-            .filter(|(_, granted)| *granted)
-            .map(|(name, _)| name.to_owned())
-            .collect()
+        let all = [
+            ("invoke", self.invoke),
+            ("ask", self.ask),
+            ("notify", self.notify),
+            ("steps", self.steps),
+        ];
+        all.into_iter().filter(|(_, granted)| *granted).map(|(name, _)| name.to_owned()).collect()
     }
 }
 
@@ -292,6 +299,8 @@ pub struct InvokeReceived {
     pub timeout_ms: Option<u64>,
     /// The key under which it is executed once.
     pub idempotency_key: Option<String>,
+    /// Which step of its call's durable code it is, if it is one.
+    pub step: Option<StepName>,
     /// What it belongs to, as the agent says.
     pub echo: Echo,
 }

@@ -15,6 +15,7 @@ mod receive;
 mod register;
 mod result;
 mod schema;
+mod steps;
 mod stream;
 
 use std::collections::VecDeque;

@@ -66,6 +66,7 @@ impl CoreSession {
             AgentMessage::ToolInvoke(invoke) => self.on_invoke(now, origin, invoke),
             AgentMessage::ToolInvokeCancel(cancel) => self.on_invoke_cancel(now, origin, cancel),
             AgentMessage::QuestionAsk(ask) => self.on_question(now, origin, ask),
+            AgentMessage::StepLocal(local) => self.on_step_local(now, origin, local),
             AgentMessage::Notice(notice) => self.on_notice(now, origin, notice),
             AgentMessage::Error(_) => {
                 let fault = error.as_ref().map_or_else(unspecified, fault_of);

@@ -7,6 +7,7 @@ use wharf_wire::mcp_v1::{
 
 use super::McpClientSession;
 use crate::Moment;
+use crate::mcp::core::{McpEnd, McpReader};
 use crate::mcp::oversize::answered_by;
 use crate::mcp::table::{McpKnown, McpServedRequest};
 use crate::mcp::{McpAnswer, McpCancel, McpClientEvent};
@@ -16,8 +17,12 @@ const STRAY_BYTES_MAX: usize = 1024;
 /// How deeply a list of tools may be nested, which is as deep as JSON is read at all.
 const LIST_NESTING_MAX: usize = 120;
 
-impl McpClientSession {
-    pub(super) fn take_bytes(&mut self, now: Moment, bytes: &[u8]) {
+impl McpReader for McpClientSession {
+    fn core(&mut self) -> &mut McpEnd {
+        &mut self.core
+    }
+
+    fn take_bytes(&mut self, now: Moment, bytes: &[u8]) {
         self.heard_ms = now.ms;
         self.misses = 0;
         match McpMessage::read(bytes) {
@@ -39,6 +44,16 @@ impl McpClientSession {
         }
     }
 
+    fn too_long(&mut self, now: Moment, answers: Option<McpId>) {
+        self.heard_ms = now.ms;
+        match answers.filter(|id| self.core.calls.end(id).is_some()) {
+            Some(id) => self.ended(now, id, McpAnswer::Violation("the answer is too large")),
+            None => self.core.violation(now),
+        }
+    }
+}
+
+impl McpClientSession {
     /// A message that is nested too deeply ends the call that it answers, unless that lists tools;
     /// `false` if it answers none.
     fn too_deep(&mut self, now: Moment, bytes: &[u8]) -> bool {
@@ -54,15 +69,6 @@ impl McpClientSession {
         self.ended(now, id, McpAnswer::Violation("the answer is nested too deeply"));
         self.core.violation(now);
         true
-    }
-
-    /// A message that is too large to be read ends the call that it answers.
-    pub(super) fn too_long(&mut self, now: Moment, answers: Option<McpId>) {
-        self.heard_ms = now.ms;
-        match answers.filter(|id| self.core.calls.end(id).is_some()) {
-            Some(id) => self.ended(now, id, McpAnswer::Violation("the answer is too large")),
-            None => self.core.violation(now),
-        }
     }
 
     fn take(&mut self, now: Moment, message: McpMessage) {

@@ -8,11 +8,16 @@ use wharf_wire::mcp_v1::{
 
 use super::{McpLegacyClient, McpServerSession};
 use crate::Moment;
+use crate::mcp::core::{McpEnd, McpReader};
 use crate::mcp::table::{McpKnown, McpServedRequest};
 use crate::mcp::{McpAnswer, McpCaller, McpCancel, McpServerEvent};
 
-impl McpServerSession {
-    pub(super) fn take_bytes(&mut self, now: Moment, bytes: &[u8]) {
+impl McpReader for McpServerSession {
+    fn core(&mut self) -> &mut McpEnd {
+        &mut self.core
+    }
+
+    fn take_bytes(&mut self, now: Moment, bytes: &[u8]) {
         match McpMessage::read(bytes) {
             Ok(message) => self.take(now, message, None),
             Err(unreadable) => {
@@ -28,8 +33,7 @@ impl McpServerSession {
         }
     }
 
-    /// A message that is too large to be read.
-    pub(super) fn too_long(&mut self, now: Moment, answers: Option<McpId>) {
+    fn too_long(&mut self, now: Moment, answers: Option<McpId>) {
         match answers.filter(|id| self.core.calls.end(id).is_some()) {
             Some(id) => self.answered(id, McpAnswer::Violation("the answer is too large")),
             None => {
@@ -39,7 +43,9 @@ impl McpServerSession {
         }
         self.core.violation(now);
     }
+}
 
+impl McpServerSession {
     /// Takes a message that was read elsewhere; over HTTP with the version that a header names.
     pub fn take(&mut self, now: Moment, message: McpMessage, version_header: Option<&str>) {
         match message {

@@ -80,6 +80,8 @@ pub struct Book {
     ended: VecDeque<RunNo>,
     retained_bytes: usize,
     last_no: u64,
+    /// Whether it was said that a run reported no cost.
+    costless_told: bool,
 }
 
 impl Book {
@@ -95,6 +97,7 @@ impl Book {
             ended: VecDeque::new(),
             retained_bytes: 0,
             last_no: 0,
+            costless_told: false,
         }
     }
 
@@ -223,7 +226,8 @@ impl Book {
         let record = self.runs.get_mut(&run).filter(|record| !record.is_ended())?;
         let before = record.speech.len();
         let is_canceled = ending.is_canceled();
-        let (response, warnings) = ending.judged(&self.limits, record.speech.cost_micro());
+        let reported = record.speech.cost_micro();
+        let (response, warnings) = ending.judged(&self.limits, reported, &mut self.costless_told);
         let status = response.control.status;
         for warning in warnings {
             record.speech.warn(now, warning);

@@ -37,8 +37,14 @@ impl Ending {
     }
 
     /// The final response and the warnings that go before it. What was reported before the end
-    /// counts, whatever the end says.
-    pub(super) fn judged(self, limits: &Limits, reported: Micro) -> (Response, Vec<String>) {
+    /// counts, whatever the end says. That a handler reports no cost is said once: of one that
+    /// costs nothing it would be said of every run.
+    pub(super) fn judged(
+        self,
+        limits: &Limits,
+        reported: Micro,
+        costless_told: &mut bool,
+    ) -> (Response, Vec<String>) {
         let mut warnings = Vec::new();
         let mut result = self.result;
         if result.is_ok() {
@@ -48,7 +54,8 @@ impl Ending {
         }
         let at_end: Micro = match self.cost.as_ref().filter(|cost| !cost.is_null()) {
             None => {
-                if result.is_ok() && reported == 0 {
+                let is_costless = result.is_ok() && reported == 0;
+                if is_costless && !std::mem::replace(costless_told, true) {
                     warnings.push("The handler reported no cost; it counts as 0.".to_owned());
                 }
                 0
@@ -139,24 +146,28 @@ mod tests {
     #[test]
     fn t011_a_wrong_cost_fails_a_run_that_went_well() {
         let (response, warnings) =
-            ending(Ok(Object::new()), Some(json!(-1))).judged(&Limits::default(), 0);
+            ending(Ok(Object::new()), Some(json!(-1))).judged(&Limits::default(), 0, &mut false);
         assert_eq!(response.error.expect("failed").code, code::COST);
         assert_eq!(response.control.cost_micro, Some(json!(0)));
         assert!(warnings.is_empty());
         let lost = failure(code::WORKER, "Gone.");
         let (response, warnings) =
-            ending(Err(lost), Some(json!(0.5))).judged(&Limits::default(), 0);
+            ending(Err(lost), Some(json!(0.5))).judged(&Limits::default(), 0, &mut false);
         assert_eq!(response.error.expect("failed").code, code::WORKER);
         assert_eq!((response.control.cost_micro, warnings.len()), (Some(json!(0)), 1));
     }
 
     #[test]
-    fn t011_no_cost_counts_as_nothing_and_is_said() {
-        let (response, warnings) = ending(Ok(Object::new()), None).judged(&Limits::default(), 0);
-        assert_eq!(response.control.cost_micro, Some(json!(0)));
-        assert_eq!(warnings.len(), 1);
+    fn t011_no_cost_counts_as_nothing_and_is_said_once() {
+        let mut told = false;
+        for expect in [1, 0, 0] {
+            let costless = ending(Ok(Object::new()), None);
+            let (response, warnings) = costless.judged(&Limits::default(), 0, &mut told);
+            assert_eq!(response.control.cost_micro, Some(json!(0)));
+            assert_eq!(warnings.len(), expect, "said once");
+        }
         let (response, _) =
-            ending(Ok(Object::new()), Some(json!(3.0))).judged(&Limits::default(), 0);
+            ending(Ok(Object::new()), Some(json!(3.0))).judged(&Limits::default(), 0, &mut false);
         assert_eq!(response.control.cost_micro, Some(json!(3)));
     }
 
@@ -170,7 +181,8 @@ mod tests {
             (Err(failure(code::WORKER, "Gone.")), None, 40),
             (Err(failure(code::CANCELED, "Stopped.")), Some(json!(41)), 41),
         ] {
-            let (response, warnings) = ending(result, said).judged(&Limits::default(), 40);
+            let (response, warnings) =
+                ending(result, said).judged(&Limits::default(), 40, &mut false);
             assert_eq!(response.control.cost_micro, Some(json!(expect)));
             assert!(warnings.is_empty(), "{warnings:?}");
         }
@@ -194,7 +206,7 @@ mod tests {
     fn t020_outputs_over_the_limit_fail_the_run() {
         let limits = Limits { output_bytes_max: 100, ..Limits::default() };
         let outputs = json!({"a": "x".repeat(101)}).as_object().expect("an object").clone();
-        let (response, _) = ending(Ok(outputs), Some(json!(7))).judged(&limits, 0);
+        let (response, _) = ending(Ok(outputs), Some(json!(7))).judged(&limits, 0, &mut false);
         assert_eq!(response.error.expect("failed").code, code::LIMIT);
         assert_eq!(response.control.cost_micro, Some(json!(7)));
         assert!(response.outputs.is_empty());

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_with_macros::skip_serializing_none;
-use wharf_vocab::Object;
+use wharf_vocab::{Object, StepName};
 
 use super::CallStatus;
 use super::stream::{Channel, Chunk, ChunkData};
@@ -25,6 +25,8 @@ pub struct ToolInvoke {
     pub idempotency_key: Option<String>,
     /// The call on whose behalf the agent calls. Without one the agent has no right to call.
     pub parent_call_id: Option<CallId>,
+    /// With the capability `steps`: the step of the call's durable code that this is.
+    pub step: Option<StepName>,
 }
 
 /// `agent.tool.invoke_cancel`: stop a call that the agent made.

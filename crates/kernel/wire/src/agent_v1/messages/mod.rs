@@ -4,6 +4,7 @@ mod call;
 mod invoke;
 mod question;
 mod session;
+mod step;
 mod stream;
 mod tools;
 
@@ -15,6 +16,7 @@ pub use session::{
     IdempotencyKept, IdempotencyPromise, Ping, Pong, ProtocolOffer, Sdk, Server, SessionToken,
     Welcome, WelcomeReply,
 };
+pub use step::{StepKept, StepLocal};
 pub use stream::{Chunk, TextChannel, ToolStream};
 pub use tools::{
     RejectedTool, ToolDefinition, ToolEntry, ToolsRegister, ToolsRegistered, ToolsUnregister,

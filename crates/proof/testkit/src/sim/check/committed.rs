@@ -124,6 +124,27 @@ impl Checker {
         });
     }
 
+    /// That an attempt never started is true once it is written down.
+    fn written_as_never(&mut self, key: &RunKey) {
+        let Some(tale) = self.model.runs.get(key) else { return };
+        let Some(before) = tale.states.iter().rev().nth(1) else { return };
+        let Some(ended) = before.active.as_ref().map(|active| active.id.clone()) else { return };
+        let still = tale.run.active.as_ref().is_some_and(|active| active.id == ended);
+        let said = tale.run.outcome.as_ref().and_then(|outcome| outcome.error());
+        let said = said.is_some_and(|error| {
+            error.details.get("executed").is_some_and(|executed| executed == "no")
+        });
+        let failed = tale.run.last_failure.as_ref();
+        let said = said || failed.is_some_and(|(_, executed)| *executed == Executed::No);
+        if !still && said && self.doubted.contains(&ended) {
+            let begun = self.begun.contains(&ended);
+            self.require(!begun, "what was said never to have started never starts", || {
+                ended.to_string()
+            });
+            self.never.insert(ended);
+        }
+    }
+
     fn entries_fit(
         &mut self,
         key: &RunKey,
@@ -154,7 +175,18 @@ impl Checker {
                 (None, _) => {}
             }
             note(entry, seen);
+            let flows = run.as_ref().is_some_and(|run| run.flow.is_some());
+            if flows && matches!(entry, RunEntry::CancelRequested(_)) {
+                seen.note(Thing::Closing);
+            }
+            if let RunEntry::Flow(entry) = entry {
+                self.flow_fits(key, entry, seen);
+            }
+            if let RunEntry::Ended(_) = entry {
+                self.flow_ends_alone(key);
+            }
         }
+        self.written_as_never(key);
         for (before, entry) in steps {
             self.files_fit(&before, entry);
         }
@@ -261,6 +293,7 @@ fn batch_of_run(key: &RunKey, entries: &[Entry], batch: &Batch) -> Vec<Broken> {
     };
     for entry in runs() {
         if let RunEntry::Created(created) = entry
+            && created.spec.step.is_none()
             && let Some(name) = &created.spec.idempotency_key
             && !batch.claims.iter().any(|claim| claim.key == *name)
         {

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wharf_domain::Run;
+use wharf_engine::link::Link;
 use wharf_engine::shard::Shard;
 use wharf_journal::audit::{Anchors, AuditRow, GENESIS, Sealer, verify};
 use wharf_memory::MemoryState;
-use wharf_vocab::{AccountId, AttemptId, Durability, Micro, RunKey, ShardId};
+use wharf_vocab::{AccountId, Durability, Micro, RunKey, ShardId};
 
 use super::super::Sim;
 use super::super::node::read_run;
@@ -20,13 +21,44 @@ impl Sim {
             for (id, shard) in &node.memory.shards {
                 if self.check.epoch_of(*id) == Some(shard.epoch()) {
                     self.check.remembers(*id, shard, deep);
-                    self.check.handed_over(shard, &node.memory.dispatched);
                 }
             }
         }
         if deep {
+            self.worked_on();
             self.check.holds_fit();
             self.check.audit_fits(&self.store.state);
+        }
+    }
+}
+
+impl Sim {
+    /// An attempt that cannot be taken up again is under way only if the life of the core where
+    /// it was to be handed over has it, or what tells of it is on its way: nobody would work on
+    /// any other. What only waits for its files needs nobody.
+    fn worked_on(&mut self) {
+        let mut lost = BTreeSet::new();
+        for node in self.nodes.iter().filter(|node| node.up) {
+            let current = |shard: &&Shard| self.check.epoch_of(shard.id()) == Some(shard.epoch());
+            for view in node.memory.shards.values().filter(current).flat_map(Shard::runs) {
+                let run = view.run.filter(|run| !run.spec.reattach && run.publishing.is_none());
+                let Some((run, place)) = run.zip(view.at).filter(|_| !view.busy) else { continue };
+                let Some(active) = &run.active else { continue };
+                let Some(at) = self.number_of(&place.node) else { continue };
+                let there = &self.nodes[at];
+                let quiet = node.memory.links.get(&at).is_none_or(Link::is_quiet);
+                let told = node.memory.queue.iter().any(|(shard, _)| *shard == run.key.shard());
+                if !there.up || there.memory.place != *place || !quiet || told {
+                    continue;
+                }
+                let asked = node.memory.asking.contains_key(&active.id);
+                if !asked && !there.memory.book.knows(&run.key, &active.id) {
+                    lost.insert(format!("{} {} at {place}", run.key, active.id));
+                }
+            }
+        }
+        if let Some(seen) = lost.pop_first() {
+            self.check.broken("what is under way was handed to a provider", seen);
         }
     }
 }
@@ -56,20 +88,6 @@ impl Checker {
         // Shards keep their runs in no order; the same life must give the same words.
         if let Some(seen) = wrong.pop_first() {
             self.broken("a core remembers what was committed", seen);
-        }
-    }
-
-    /// An attempt that cannot be taken up again is under way only if this life of the core handed
-    /// it over: nobody would work on any other. What only waits for its files needs nobody.
-    fn handed_over(&mut self, shard: &Shard, dispatched: &BTreeSet<AttemptId>) {
-        let idle = shard.runs().filter(|view| !view.busy).filter_map(|view| view.run);
-        let worked_on = idle.filter(|run| !run.spec.reattach && run.publishing.is_none());
-        let lost = worked_on.filter_map(|run| {
-            let attempt = run.active.as_ref()?;
-            (!dispatched.contains(&attempt.id)).then(|| format!("{} {}", run.key, attempt.id))
-        });
-        if let Some(seen) = lost.min() {
-            self.broken("what is under way was handed to a provider", seen);
         }
     }
 
@@ -188,7 +206,8 @@ impl Checker {
         let called_off =
             |run: &Run| run.cancel.is_some() || run.status() == wharf_vocab::RunStatus::Canceled;
         let open = self.model.open.iter().filter_map(|key| self.model.runs.get(key));
-        open.filter(|tale| !called_off(&tale.run))
+        // A flow that is canceled still undoes what it did.
+        open.filter(|tale| !called_off(&tale.run) && tale.run.spec.step.is_none())
             .filter(|tale| {
                 let parent = tale.run.spec.parent.as_ref();
                 let parent = parent.and_then(|parent| self.model.runs.get(parent));

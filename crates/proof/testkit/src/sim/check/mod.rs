@@ -7,6 +7,7 @@ mod brief;
 mod committed;
 mod cores;
 mod files;
+mod flows;
 mod model;
 mod money;
 mod shown;
@@ -43,8 +44,18 @@ pub(super) struct Checker {
     /// How many texts an attempt wrote under a lease that its core took, and how many of them
     /// were committed.
     wrote: BTreeMap<AttemptId, Wrote>,
+    /// Attempts that some provider has begun with.
+    begun: BTreeSet<AttemptId>,
+    /// Attempts of which somebody said that they never begin, and those of them of which that was
+    /// written down.
+    doubted: BTreeSet<AttemptId>,
+    never: BTreeSet<AttemptId>,
+    /// Attempts that were lost with their place.
+    gone: BTreeSet<AttemptId>,
     /// Files that were put in their places.
     placed: BTreeSet<(RunKey, Move)>,
+    /// Steps of flows that were started, and those that are over.
+    steps: BTreeMap<(RunKey, String, u32), bool>,
     /// How far the audit was read, and where each chain stood.
     audit_read: u64,
     chains: BTreeMap<ShardId, (u64, [u8; 32])>,
@@ -122,6 +133,11 @@ impl Checker {
         let parents: BTreeSet<_> =
             parents.filter(|parent| self.model.open.contains(parent)).collect();
         parents.into_iter().collect()
+    }
+
+    /// How far the commits of a shard are.
+    pub(super) fn last_of(&self, shard: ShardId) -> Option<CommitNo> {
+        self.model.shards.get(&shard).map(|shard| shard.last)
     }
 
     /// Somebody took a lease.

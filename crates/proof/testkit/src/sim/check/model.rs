@@ -76,6 +76,12 @@ impl Model {
             StreamId::Provider(_)
             | StreamId::Seat(_)
             | StreamId::Grant(_)
+            | StreamId::Schedule(_)
+            | StreamId::Receiver(_)
+            | StreamId::Trigger(_)
+            | StreamId::Firing(_)
+            | StreamId::Notification(_)
+            | StreamId::Flow(_)
             | StreamId::Notice(_) => Ok(()),
         }
     }

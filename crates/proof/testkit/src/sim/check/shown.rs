@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wharf_domain::{Ask, Audience, Caller, Resolution, Run, RunSpec, World};
 use wharf_engine::shard::{AnyRecord, ClaimValue, Reply};
 use wharf_ports::{Batch, Claim, Dispatch};
-use wharf_vocab::{AttemptId, Digest, Durability, Epoch, Fault, RunKey, Seq};
+use wharf_vocab::{AttemptId, Digest, Durability, Epoch, Fault, RunKey, Seq, Timestamp};
 
 use super::Checker;
 use super::committed::{is_allowed, is_guarded};
@@ -98,6 +98,43 @@ impl Checker {
         });
     }
 
+    /// A core hands an attempt over; its leases last until then, as the store has it.
+    pub(in super::super) fn hands_over(
+        &mut self,
+        attempt: &AttemptId,
+        now: Timestamp,
+        leased_until: Timestamp,
+    ) {
+        self.require(now < leased_until, "nothing starts under leases that are over", || {
+            format!("{attempt} at {now:?}, and leases until {leased_until:?}")
+        });
+    }
+
+    /// A provider begins with an attempt.
+    pub(in super::super) fn begins(&mut self, attempt: &AttemptId) {
+        let first = self.begun.insert(attempt.clone());
+        self.require(first, "an attempt starts at most once over all cores", || {
+            attempt.to_string()
+        });
+        let denied = self.never.contains(attempt);
+        self.require(!denied, "what was said never to have started never starts", || {
+            attempt.to_string()
+        });
+    }
+
+    /// Somebody says that an attempt has never started and never will. Whether anybody hears it
+    /// is another matter.
+    pub(in super::super) fn never_starts(&mut self, attempt: &AttemptId) {
+        self.doubted.insert(attempt.clone());
+        let begun = self.begun.contains(attempt);
+        self.require(!begun, "what has started is not said never to have", || attempt.to_string());
+    }
+
+    /// An attempt whose provider cannot be attached to is lost with the place where it was.
+    pub(in super::super) fn declared_gone(&mut self, attempt: &AttemptId) {
+        self.gone.insert(attempt.clone());
+    }
+
     /// A provider is told how its ask ended.
     pub(in super::super) fn answer_given(
         &mut self,
@@ -118,6 +155,10 @@ impl Checker {
 
     /// An attempt acts on the world.
     pub(in super::super) fn acted(&mut self, key: &RunKey, attempt: &AttemptId, spec: &RunSpec) {
+        let gone = self.gone.contains(attempt);
+        self.require(!gone, "what was lost with its place does not act any more", || {
+            format!("{key} {attempt}")
+        });
         let acted = self.acted.entry(key.clone()).or_default();
         acted.insert(attempt.clone());
         let keyed = spec.idempotent && spec.idempotency_key.is_some();

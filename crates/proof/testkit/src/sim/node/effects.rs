@@ -4,10 +4,11 @@ use wharf_domain::Availability;
 use wharf_domain::run::{AttemptError, AttemptReport, Run, RunInput};
 use wharf_engine::shard::{AnyRecord, Effect, Input};
 use wharf_ports::Dispatch;
-use wharf_vocab::{Code, Executed, Fault, RunKey, RunStatus, Seq, ShardId};
+use wharf_vocab::{Code, Executed, Fault, Place, RunKey, RunStatus, Seq, ShardId};
 
 use super::super::Sim;
-use super::super::event::{Chore, Event, Order, Parcel};
+use super::super::bus::Message;
+use super::super::event::{Chore, Event};
 use super::super::exercised::Thing;
 use super::super::stage;
 use super::read_run;
@@ -20,8 +21,8 @@ impl Sim {
         match effect {
             Effect::Reply { ticket, result } => {
                 let waiting = self.nodes[node].memory.answers.remove(&ticket);
-                if let Some((_, call)) = waiting {
-                    self.answered(call, &result);
+                if let Some((_, origin)) = waiting {
+                    self.answer(node, origin, result);
                 }
             }
             Effect::Publish { batch, run } => {
@@ -31,7 +32,14 @@ impl Sim {
             }
             Effect::RecordChanged(AnyRecord::World(world)) => self.check.world_shown(&world),
             Effect::RecordChanged(_) => {}
-            Effect::Dispatch(dispatch) => self.dispatch(node, shard, dispatch),
+            Effect::Dispatch { dispatch, place } => self.dispatch(node, shard, *dispatch, place),
+            Effect::AttemptOver { place, key, attempt_id } => match self.elsewhere(node, &place) {
+                Some(to) => {
+                    let over = Message::Over { key, attempt: attempt_id, stop: false };
+                    self.say(node, to, over);
+                }
+                None => self.over_here(node, &key, &attempt_id, false),
+            },
             Effect::Queue(turn) => {
                 self.seen.note(Thing::NoRoom);
                 self.nodes[node].memory.turns.push(turn);
@@ -39,26 +47,34 @@ impl Sim {
             Effect::LeaveQueue { provider, run } => {
                 self.nodes[node].memory.turns.remove(&provider, &run);
             }
-            Effect::CancelAttempt { provider, attempt_id, .. } => {
-                if let Some(provider) = stage::tool_of(&provider) {
-                    // Whether or not it stops, its place can be had by another.
-                    self.providers[provider].leave(node, &attempt_id);
-                    self.order(provider, node, Order::Cancel(attempt_id));
+            Effect::CancelAttempt { provider, place, attempt_id: attempt, .. } => {
+                let Some(provider) = stage::tool_of(&provider) else { return };
+                match self.elsewhere(node, &place) {
+                    Some(to) => self.say(node, to, Message::Cancel { provider, attempt }),
+                    None => self.cancel_here(node, provider, attempt),
                 }
             }
-            Effect::Answer { provider, attempt_id, key, resolution } => {
+            Effect::Answer { provider, place, attempt_id: attempt, key, resolution } => {
                 self.seen.note(Thing::Answer);
-                self.check.answer_given(&attempt_id, &key, &resolution);
-                if let Some(provider) = stage::tool_of(&provider) {
-                    self.order(provider, node, Order::Answer(attempt_id, key, resolution));
+                self.check.answer_given(&attempt, &key, &resolution);
+                let Some(provider) = stage::tool_of(&provider) else { return };
+                match self.elsewhere(node, &place) {
+                    Some(to) => {
+                        self.say(node, to, Message::Told { provider, attempt, key, resolution });
+                    }
+                    None => self.answer_here(node, provider, attempt, key, resolution),
                 }
             }
             Effect::PutInPlace { run, attempt_id, moves, .. } => {
                 self.chore(node, Chore::PutInPlace { run, attempt_id, moves: moves.into() });
             }
-            Effect::Send { to, input } => self.send(node, to, *input),
+            Effect::Send { to, input } => self.send_or_lose(node, to, *input),
+            Effect::Flow { run, work } => self.chore(node, Chore::Flow(run, Box::new(work))),
             Effect::AskAfterParent { parent, child } => {
                 self.chore(node, Chore::AskAfterParent { parent, child });
+            }
+            Effect::Adopt { place, key, attempt_id, epoch } => {
+                self.ask_place(node, (shard, epoch), place, key, attempt_id);
             }
             Effect::LookUp { key, epoch } => self.chore(node, Chore::LookUp(key, epoch)),
             Effect::FindEnded { key, cost } => {
@@ -73,46 +89,48 @@ impl Sim {
         }
     }
 
-    fn send(&mut self, node: usize, to: ShardId, input: Input) {
-        if self.takes(node, to, &input) {
-            return self.nodes[node].memory.queue.push_back((to, input));
-        }
-        let parcel = Parcel::Input { shard: to, input: Box::new(input), call: None };
-        let life = self.nodes[node].life;
-        // It goes out by way of this core's own door, which knows who steps the shard.
-        self.agenda.after(0, Event::ToNode { node, life, parcel });
+    pub(in super::super) fn send(&mut self, node: usize, to: ShardId, input: Input) {
+        self.route(node, to, input, None, 0);
     }
 
-    fn dispatch(&mut self, node: usize, shard: ShardId, dispatch: Dispatch) {
-        let owner = self.owns(node, shard);
+    /// Which other core a place belongs to.
+    fn elsewhere(&self, node: usize, place: &Option<Place>) -> Option<usize> {
+        let other = place.as_ref().filter(|place| place.node != self.nodes[node].id)?;
+        self.number_of(&other.node)
+    }
+
+    /// An attempt goes to its place, here or at another core.
+    fn dispatch(&mut self, node: usize, shard: ShardId, dispatch: Dispatch, place: Option<Place>) {
+        let provider = dispatch.spec.provider();
         if dispatch.reattach {
             self.seen.note(Thing::Reattach);
-            let provider = dispatch.spec.provider();
-            let known = self.nodes[node].memory.catalog.get(&provider);
-            if known.is_none_or(|(_, availability)| *availability != Availability::Up) {
+            let known = self.nodes[node].memory.providers.availability(&provider);
+            if known != Availability::Up {
                 let rule = "an attempt is taken up again once its provider is there";
                 self.check.broken(rule, format!("{} is {known:?}", dispatch.run));
             }
         }
-        self.check.dispatched(&dispatch, owner, &mut self.nodes[node].memory.dispatched);
         let (key, attempt_id) = (dispatch.run.clone(), dispatch.attempt_id.clone());
-        let (reattach, provider) = (dispatch.reattach, dispatch.spec.provider());
         let turns = &mut self.nodes[node].memory.turns;
-        let passes = reattach || turns.may_pass(&provider, &key);
+        let passes = dispatch.reattach || turns.may_pass(&provider, &key);
         turns.remove(&provider, &key);
-        let handed_over = if passes {
-            self.hand_to_provider(node, dispatch)
-        } else {
-            Err(Fault::new(Code::ToolBusy, "Others wait already."))
-        };
-        if let Err(fault) = handed_over {
+        if !passes {
             self.seen.note(Thing::DispatchFailed);
-            let executed = if reattach { Executed::Maybe } else { Executed::No };
-            let result = Err(AttemptError::Failed(fault, executed));
+            self.check.never_starts(&attempt_id);
+            let fault = Fault::new(Code::ToolBusy, "Others wait already.");
+            let result = Err(AttemptError::Failed(fault, Executed::No));
             let report = AttemptReport::new(result, 0);
             let input = RunInput::AttemptEnded { attempt_id, report };
             let input = Input::Run { key, input, ticket: None };
-            self.nodes[node].memory.queue.push_back((shard, input));
+            return self.nodes[node].memory.queue.push_back((shard, input));
+        }
+        let place = place.unwrap_or_else(|| self.nodes[node].memory.place.clone());
+        match self.elsewhere(node, &Some(place.clone())) {
+            Some(to) => {
+                let dispatch = Box::new(dispatch);
+                self.say(node, to, Message::Deliver { dispatch, place });
+            }
+            None => self.take(node, dispatch, &place, true),
         }
     }
 
@@ -157,6 +175,7 @@ impl Sim {
                 let to = stream.shard();
                 self.send(node, to, Input::RecordLookedUp { stream, epoch, found });
             }
+            Chore::Flow(run, work) => self.work_for_flow(node, &run, *work),
             Chore::PutInPlace { run, attempt_id, mut moves } => {
                 if let Some(one) = moves.pop_front() {
                     self.check.put_in_place(&run, &attempt_id, &one, &mut self.seen);
@@ -171,7 +190,7 @@ impl Sim {
         self.work(node);
     }
 
-    fn find(&self, key: &RunKey) -> Option<(Box<Run>, Seq)> {
+    pub(in super::super) fn find(&self, key: &RunKey) -> Option<(Box<Run>, Seq)> {
         let stored = self.store.state.load(&key.stream())?;
         Some((Box::new(read_run(&stored)?), stored.seq))
     }
@@ -179,7 +198,10 @@ impl Sim {
     fn was_called_off(&self, run: &RunKey) -> bool {
         let stored = self.store.state.load(&run.stream());
         let run = stored.as_ref().and_then(read_run);
-        run.is_some_and(|run| run.cancel.is_some() || run.status() == RunStatus::Canceled)
+        run.is_some_and(|run| {
+            let over = run.is_over() && run.steps.is_some();
+            run.cancel.is_some() || run.status() == RunStatus::Canceled || over
+        })
     }
 }
 

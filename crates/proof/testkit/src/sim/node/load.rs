@@ -6,12 +6,14 @@ use wharf_domain::{Entry, Run};
 use wharf_engine::shard::{AnyRecord, Shard, StoredShard};
 use wharf_ports::{History, Lease};
 use wharf_vocab::limits::LEASE_MS;
-use wharf_vocab::{AttemptId, Code, Fault, RunKey, ShardId, StreamKind};
+use wharf_vocab::{ShardId, StreamKind};
 
 use super::super::Sim;
-use super::super::event::{Event, Parcel};
+use super::super::bus::Message;
+use super::super::event::Event;
 use super::super::exercised::Thing;
 use super::super::faults::CrashPoint;
+use super::busy;
 
 /// How long a core waits before it tries again to load.
 const LOAD_AGAIN_MS: u64 = 250;
@@ -21,28 +23,6 @@ impl Sim {
     pub(in super::super) fn owns(&self, node: usize, shard: ShardId) -> bool {
         let epoch = self.nodes[node].memory.shards.get(&shard).map(Shard::epoch);
         epoch.is_some() && epoch == self.check.epoch_of(shard)
-    }
-
-    /// Prolongs the core's leases and takes what is free.
-    pub(in super::super) fn keep_leases(&mut self, node: usize) {
-        let cut = self.is_cut(node);
-        if self.store.readable(&mut self.chance, cut) {
-            let now = self.agenda.now();
-            let id = self.nodes[node].id.clone();
-            self.store.state.renew(&id, LEASE_MS, now);
-        }
-        let life = self.nodes[node].life;
-        self.agenda.after(LEASE_MS / 3, Event::Leases { node, life });
-        if self.healing || self.chance.percent(60) {
-            let memory = &self.nodes[node].memory;
-            let free = |shard: &ShardId| {
-                !memory.shards.contains_key(shard) && !memory.loading.contains(shard)
-            };
-            let wanted: Vec<_> = self.shards.iter().copied().filter(free).collect();
-            if !wanted.is_empty() {
-                self.load(node, &wanted);
-            }
-        }
     }
 
     /// Loads shards anew whose memory turned out to be wrong; whoever waits for them must ask
@@ -58,16 +38,15 @@ impl Sim {
         memory.turns.forget(&shards.iter().copied().collect::<Vec<_>>());
         memory.batches.retain(|batch| !shards.contains(&batch.shard));
         let mut unanswered = Vec::new();
-        memory.answers.retain(|_, (shard, call)| {
+        memory.answers.retain(|_, (shard, origin)| {
             let gone = shards.contains(shard);
             if gone {
-                unanswered.push(*call);
+                unanswered.push(*origin);
             }
             !gone
         });
-        for call in unanswered {
-            let fault = Fault::new(Code::CoreBusy, "The core had to start over; try again.");
-            self.answered(call, &Err(fault));
+        for origin in unanswered {
+            self.answer(node, origin, Err(busy("The core had to start over; try again.")));
         }
         self.seen.note(Thing::Reload);
         self.trace(|| format!("node {node} reloads {shards:?}"));
@@ -89,7 +68,7 @@ impl Sim {
         let shards = shards.as_slice();
         self.nodes[node].memory.loading.extend(shards.iter().copied());
         let cut = self.is_cut(node);
-        if !self.store.readable(&mut self.chance, cut) {
+        if !self.is_safe(node) || !self.store.readable(&mut self.chance, cut) {
             return self.load_later(node, shards);
         }
         let (id, now) = (self.nodes[node].id.clone(), self.agenda.now());
@@ -117,7 +96,7 @@ impl Sim {
     }
 
     /// Builds the shards of these leases and does what is outstanding in them.
-    fn take_over(&mut self, node: usize, leases: &[Lease]) {
+    pub(super) fn take_over(&mut self, node: usize, leases: &[Lease]) {
         let held: Vec<_> = leases.iter().map(|lease| lease.shard).collect();
         let mut restored = self.read(&held);
         let now = self.clock_of(node);
@@ -129,12 +108,11 @@ impl Sim {
             shard.restore(restored.remove(&lease.shard).unwrap_or_default());
             let left = self.nodes[node].memory.left.remove(&lease.shard).unwrap_or_default();
             outs.push((lease.shard, shard.take_left(now, left)));
-            let living = |_: &RunKey, attempt: &AttemptId| {
-                self.providers.iter().any(|provider| provider.has(node, attempt))
-            };
-            outs.push((lease.shard, shard.outstanding(now, living)));
+            outs.push((lease.shard, shard.outstanding(now)));
             self.trace(|| format!("node {node} holds shard {} epoch {}", lease.shard, lease.epoch));
             self.nodes[node].memory.shards.insert(lease.shard, shard);
+            let id = self.nodes[node].id.clone();
+            self.nodes[node].memory.owners.hear(lease.shard, &id, lease.epoch);
             if self.owners.insert(lease.shard, node).is_some_and(|before| before != node) {
                 self.seen.note(Thing::Takeover);
             }
@@ -142,30 +120,12 @@ impl Sim {
         if !leases.is_empty() && self.dies_at(node, CrashPoint::AfterLoad) {
             return;
         }
+        let held: Vec<_> = leases.iter().map(|lease| (lease.shard, lease.epoch)).collect();
+        for to in (0..self.nodes.len()).filter(|to| *to != node && !held.is_empty()) {
+            self.say(node, to, Message::Holds(held.clone()));
+        }
         for (shard, out) in outs {
-            self.nodes[node].memory.batches.extend(out.batches);
-            for effect in out.effects {
-                self.perform(node, shard, effect);
-            }
-        }
-        for shard in held {
-            for other in 0..self.nodes.len() {
-                if other == node {
-                    self.announce(node, shard);
-                } else {
-                    self.send_to(other, Parcel::Loaded { shard });
-                }
-            }
-        }
-    }
-
-    /// Children in this core whose parents live in a shard that was loaded make themselves known.
-    pub(super) fn announce(&mut self, node: usize, loaded: ShardId) {
-        let shards = self.nodes[node].memory.shards.values();
-        let others = shards.filter(|shard| shard.id() != loaded);
-        let news: Vec<_> = others.flat_map(|shard| shard.children_of(loaded)).collect();
-        for effect in news {
-            self.perform(node, loaded, effect);
+            self.follow(node, shard, out);
         }
     }
 
@@ -182,17 +142,20 @@ impl Sim {
                 restored.entry(stream.shard()).or_default().runs.push((run, stored.seq));
             }
         }
+        for (parent, child) in state.open_children(shards) {
+            restored.entry(parent.shard()).or_default().children.push((parent, child));
+        }
         for (shard, hold) in state.holds(shards) {
             restored.entry(shard).or_default().holds.push(hold);
         }
         restored
     }
 
-    /// Shards that nobody steps.
+    /// Shards that nobody steps under the newest lease.
     pub(in super::super) fn unowned(&self) -> BTreeSet<ShardId> {
         let mut unowned: BTreeSet<_> = self.shards.iter().copied().collect();
-        for node in self.nodes.iter().filter(|node| node.up) {
-            unowned.retain(|shard| !node.memory.shards.contains_key(shard));
+        for node in (0..self.nodes.len()).filter(|node| self.nodes[*node].up) {
+            unowned.retain(|shard| !self.owns(node, *shard));
         }
         unowned
     }

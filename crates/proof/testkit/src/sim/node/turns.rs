@@ -1,12 +1,10 @@
 //! Runs that wait for room, as the engine's shell lets them wait.
 
-use wharf_domain::Availability;
 use wharf_domain::run::RunInput;
 use wharf_engine::shard::Input;
 
 use super::super::Sim;
 use super::super::exercised::Thing;
-use super::super::provider::ROOM;
 use super::super::stage;
 
 impl Sim {
@@ -14,15 +12,12 @@ impl Sim {
     pub(super) fn call_turns(&mut self, node: usize) {
         self.note_full(node);
         let now = self.clock_of(node);
-        let providers = &self.providers;
-        let memory = &mut self.nodes[node].memory;
-        let catalog = &memory.catalog;
-        let called = memory.turns.call(now, |turn, called| {
-            let provider = turn.spec.provider();
-            let up = catalog.get(&provider).is_some_and(|(_, it)| *it == Availability::Up);
-            let at = stage::tool_of(&provider).map(|tool| providers[tool].under_way(node));
-            up && at.is_some_and(|at| at + called < ROOM)
+        let mut turns = std::mem::take(&mut self.nodes[node].memory.turns);
+        let called = turns.call(now, |turn, called| {
+            let provider = stage::tool_of(&turn.spec.provider());
+            provider.is_some_and(|provider| self.has_room(node, provider, called))
         });
+        self.nodes[node].memory.turns = turns;
         for key in called {
             self.seen.note(Thing::Turn);
             let shard = key.shard();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_engine::shard::{Effect, Input, Shard, Ticket};
+use wharf_engine::shard::{Effect, Input};
 use wharf_ports::{Batch, CommitError, StoreErrorKind};
 use wharf_vocab::ShardId;
 
@@ -10,78 +10,44 @@ use super::super::Sim;
 use super::super::event::{Event, Parcel, Settled};
 use super::super::exercised::Thing;
 use super::super::faults::CrashPoint;
-use super::super::stage;
 use super::super::store::{Fate, failure};
-
-/// How long something waits before it is sent on to a shard that nobody steps at the moment.
-const NOBODY_HOME_MS: u64 = 700;
+use super::{CallAt, busy};
 
 impl Sim {
     pub(in super::super) fn deliver(&mut self, node: usize, parcel: Parcel) {
         match parcel {
             Parcel::Input { shard, input, call } => {
                 self.edge_sees(node, &input);
-                if !self.takes(node, shard, &input) {
-                    return self.forward(node, shard, input, call);
+                self.note_end(node, &input);
+                if let Some(call) = call
+                    && !self.is_safe(node)
+                {
+                    self.seen.note(Thing::NotSafe);
+                    return self.answered(call, &Err(busy("The core has not heard for long.")));
                 }
-                let mut input = *input;
-                let memory = &mut self.nodes[node].memory;
-                if let Some(call) = call {
-                    memory.last_ticket += 1;
-                    let ticket = Ticket(memory.last_ticket);
-                    input.set_ticket(ticket);
-                    memory.answers.insert(ticket, (shard, call));
-                }
-                memory.queue.push_back((shard, input));
+                let life = self.nodes[node].life;
+                let origin = call.map(|call| CallAt { node, life, call });
+                self.route(node, shard, *input, origin, 0);
+            }
+            Parcel::Parked { shard, input, origin, tries } => {
+                self.unpark(node, shard, *input, origin, tries);
             }
             Parcel::Provider { provider, version, availability } => {
-                let id = stage::TOOLS[provider].provider();
-                let memory = &mut self.nodes[node].memory;
-                if memory.catalog.get(&id).is_some_and(|(known, _)| *known > version) {
-                    return;
-                }
-                memory.catalog.insert(id.clone(), (version, availability.clone()));
-                if memory.providers.set(&id, availability) {
-                    let concerned = memory.shards.values().filter(|it| it.has_runs_of(&id));
-                    let input = |shard: &Shard| (shard.id(), Input::ProviderChanged(id.clone()));
-                    memory.queue.extend(concerned.map(input));
-                }
+                self.own_news(node, provider, version, availability);
             }
-            Parcel::Loaded { shard } => self.announce(node, shard),
         }
         self.work(node);
     }
 
-    /// Whether the core takes an input for a shard. It may be wrong about what it holds: then the
-    /// store refuses what follows. News of children lead to no commit, so nobody would notice,
-    /// and the lease is looked up first.
-    pub(super) fn takes(&self, node: usize, shard: ShardId, input: &Input) -> bool {
-        match input {
-            Input::Child { .. } => self.owns(node, shard),
-            _ => self.nodes[node].memory.shards.contains_key(&shard),
-        }
-    }
-
-    /// The shard is stepped elsewhere, or nowhere at the moment.
-    fn forward(&mut self, node: usize, shard: ShardId, input: Box<Input>, call: Option<u64>) {
-        let steps = |&other: &usize| {
-            other != node && self.nodes[other].up && self.takes(other, shard, &input)
-        };
-        let other = (0..self.nodes.len()).find(steps);
-        let parcel = Parcel::Input { shard, input, call };
-        match other {
-            Some(other) => self.send_to(other, parcel),
-            None => {
-                let life = self.nodes[node].life;
-                self.agenda.after(NOBODY_HOME_MS, Event::ToNode { node, life, parcel });
-            }
-        }
-    }
-
     pub(in super::super) fn wake(&mut self, node: usize) {
         let now = self.clock_of(node);
+        let safe = self.is_safe(node);
         let memory = &mut self.nodes[node].memory;
         memory.wake_at = None;
+        if !safe {
+            // It looks again once it may act.
+            return;
+        }
         let due = memory
             .shards
             .iter()
@@ -110,6 +76,16 @@ impl Sim {
 
     /// Steps until nothing is left to step, then hands over what is to be committed.
     pub(in super::super) fn work(&mut self, node: usize) {
+        if !self.nodes[node].up {
+            return;
+        }
+        if !self.is_safe(node) {
+            // What waits is done when the core knows again that nobody else does it.
+            if !self.nodes[node].memory.queue.is_empty() {
+                self.seen.note(Thing::HeldBack);
+            }
+            return;
+        }
         loop {
             while let Some((shard, input)) = self.nodes[node].memory.queue.pop_front() {
                 if !self.step(node, shard, input) {
@@ -129,7 +105,10 @@ impl Sim {
             }
         }
         self.hand_over(node);
-        self.schedule_wake(node);
+        if self.nodes[node].up {
+            self.tell_news(node);
+            self.schedule_wake(node);
+        }
     }
 
     /// One step of a shard and what follows; `false` if the core died over it.
@@ -189,25 +168,6 @@ impl Sim {
         true
     }
 
-    /// An input for a shard that the core has lost meanwhile.
-    fn gone(&mut self, node: usize, shard: ShardId, input: Input) {
-        let ticket = match &input {
-            Input::Create(create) => create.ticket,
-            Input::Run { ticket, .. } | Input::Record { ticket, .. } => *ticket,
-            Input::Committed(_)
-            | Input::Refused(..)
-            | Input::Failed(..)
-            | Input::ProviderChanged(_)
-            | Input::Tick => return,
-            _ => None,
-        };
-        match ticket {
-            // Its answer went when the shard went.
-            Some(_) => {}
-            None => self.forward(node, shard, Box::new(input), None),
-        }
-    }
-
     fn hand_over(&mut self, node: usize) {
         if self.nodes[node].memory.batches.is_empty() {
             return;
@@ -259,7 +219,9 @@ impl Sim {
         let result = self.store.state.commit_one(batch);
         match &result {
             Ok(()) => self.check.committed(batch, &self.store.state, &mut self.seen),
-            Err(CommitError::Refused(refusal)) => self.seen.note(refusal),
+            Err(CommitError::Refused(refusal)) => {
+                Thing::refused(refusal).into_iter().for_each(|thing| self.seen.note(thing));
+            }
             Err(CommitError::Failed(_)) => {}
         }
         if fate == Fate::Hidden {

@@ -16,6 +16,7 @@ use wharf_ports::Dispatch;
 use wharf_vocab::{AttemptId, Code, Executed, Fault, RunKey};
 
 use super::Sim;
+use super::chance::Chance;
 use super::event::{Event, Order, Parcel};
 use super::exercised::Thing;
 use super::node::not_connected;
@@ -38,6 +39,8 @@ pub(super) struct Provider {
 /// A core's connection to a provider.
 #[derive(Debug, Clone, Default)]
 struct Link {
+    /// Whether the provider is at this core at all.
+    hosted: bool,
     up: bool,
     /// Which process is at the other end; a later one knows nothing of an earlier one's orders.
     process: u64,
@@ -95,7 +98,16 @@ impl Provider {
     }
 
     pub(super) fn new(nodes: usize) -> Self {
-        Self { links: vec![Link::default(); nodes], works: BTreeMap::new(), version: 0 }
+        let link = Link { hosted: true, ..Link::default() };
+        Self { links: vec![link; nodes], works: BTreeMap::new(), version: 0 }
+    }
+
+    /// Chooses the cores that have the provider, one at least.
+    pub(super) fn settle(&mut self, chance: &mut Chance) {
+        let sure = chance.index(self.links.len());
+        for (node, link) in self.links.iter_mut().enumerate() {
+            link.hosted = node == sure || chance.percent(60);
+        }
     }
 }
 
@@ -108,8 +120,8 @@ impl Sim {
     ) -> Result<(), Fault> {
         let provider =
             super::stage::tool_of(&dispatch.spec.provider()).ok_or_else(not_connected)?;
-        let known = self.nodes[node].memory.catalog.get(&dispatch.spec.provider());
-        let connected = known.is_some_and(|(_, availability)| *availability == Availability::Up);
+        let known = self.nodes[node].memory.news.get(&(provider, node));
+        let connected = known.is_some_and(|news| news.availability == Availability::Up);
         let link = &mut self.providers[provider].links[node];
         if !link.up || !connected {
             return Err(not_connected());
@@ -153,6 +165,9 @@ impl Sim {
 
     fn take_attempt(&mut self, provider: usize, from: usize, dispatch: &Dispatch) {
         let attempt = dispatch.attempt_id.clone();
+        if self.outlives_its_core(provider, from) {
+            return;
+        }
         if let Some(work) = self.providers[provider].works.get_mut(&attempt) {
             work.home = from;
             if let Some(report) = work.ended.clone() {
@@ -163,6 +178,7 @@ impl Sim {
             }
             return;
         }
+        self.check.begins(&attempt);
         let script = self.write_script(provider, dispatch);
         let work = Work {
             key: dispatch.run.clone(),
@@ -234,6 +250,9 @@ impl Sim {
                 link.attempts.remove(attempt_id);
                 link.stopping.remove(attempt_id);
             }
+            for provider in 0..self.providers.len() {
+                self.tell_room(node, provider);
+            }
         }
     }
 
@@ -264,7 +283,7 @@ impl Sim {
     }
 
     pub(super) fn set_link(&mut self, provider: usize, node: usize, availability: Availability) {
-        if !self.nodes[node].up {
+        if !self.nodes[node].up || !self.providers[provider].links[node].hosted {
             return;
         }
         let changed = &mut self.providers[provider];
@@ -273,6 +292,29 @@ impl Sim {
         let version = changed.version;
         self.trace(|| format!("{} is {availability:?} for node {node}", TOOLS[provider].name));
         self.send_to(node, Parcel::Provider { provider, version, availability });
+    }
+
+    /// A provider is at this core no more.
+    #[cfg(test)]
+    pub(super) fn unhost(&mut self, provider: usize, node: usize) {
+        self.set_link(provider, node, Availability::down("it is elsewhere"));
+        self.providers[provider].links[node].hosted = false;
+    }
+
+    /// A provider comes or goes at all cores, and no word of it reaches them.
+    #[cfg(test)]
+    pub(super) fn be_there(&mut self, provider: usize, up: bool) {
+        for link in &mut self.providers[provider].links {
+            link.up = up;
+        }
+    }
+
+    /// A provider is at all cores again.
+    #[cfg(test)]
+    pub(super) fn host_everywhere(&mut self, provider: usize) {
+        for link in &mut self.providers[provider].links {
+            link.hosted = true;
+        }
     }
 
     pub(super) fn heal_providers(&mut self) {
@@ -286,7 +328,7 @@ impl Sim {
     /// A provider goes away, falls ill or dies.
     pub(super) fn trouble_a_provider(&mut self, node: usize) {
         let provider = self.chance.index(self.providers.len());
-        if !self.nodes[node].up {
+        if !self.nodes[node].up || !self.providers[provider].links[node].hosted {
             return;
         }
         let availability = match self.chance.between(0, 3) {
@@ -315,6 +357,9 @@ impl Sim {
         died.works.retain(|_, work| work.home != node);
         for ((attempt_id, key), begun) in attempts.into_iter().zip(begun) {
             let executed = if begun { Executed::Maybe } else { Executed::No };
+            if !begun {
+                self.check.never_starts(&attempt_id);
+            }
             let fault = Fault::new(Code::ToolAgentLost, "The provider's process died.");
             let result = Err(AttemptError::Failed(fault, executed));
             let report = AttemptReport::new(result, 0);

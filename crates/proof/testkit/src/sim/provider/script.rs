@@ -247,6 +247,12 @@ impl Sim {
     /// The provider goes on with an attempt.
     pub(in super::super) fn go_on(&mut self, provider: usize, attempt: &AttemptId) {
         let lies = TOOLS[provider].lies;
+        let home = self.providers[provider].works.get(attempt).map(|work| work.home);
+        if home.is_some_and(|home| self.outlives_its_core(provider, home)) {
+            self.seen.note(Thing::EndedByItself);
+            self.providers[provider].works.remove(attempt);
+            return;
+        }
         let Some(work) = self.providers[provider].works.get_mut(attempt) else { return };
         if work.waiting.is_some() {
             if std::mem::take(&mut work.raise_again) {

@@ -1,8 +1,10 @@
 //! Named scenarios: crash points one by one, and lives that once went wrong.
 
+mod cores;
 mod crash_points;
 mod doubt;
 mod families;
+mod flows;
 mod publishing;
 mod recovery;
 
@@ -10,8 +12,10 @@ use wharf_domain::{Caller, Resolution, Run};
 use wharf_engine::shard::Reply;
 use wharf_vocab::{Durability, Fault, RunKey, RunStatus, ShardId, WorldId};
 
+use super::NODES;
 use super::Sim;
 use super::callers::Call;
+use super::chance::Chance;
 use super::event::Event;
 use super::provider::Plan;
 use super::stage::{self, Parent, Request, TOOLS};
@@ -24,7 +28,7 @@ struct Scene {
 
 impl Scene {
     fn new(plan: Plan) -> Self {
-        let mut sim = Sim::new(1, true);
+        let mut sim = Sim::new(Chance::new(1), NODES, true);
         sim.plan = Some(plan);
         sim.begin();
         let mut scene = Self { sim, inputs: 0 };
@@ -45,6 +49,8 @@ impl Scene {
             idempotency_key: None,
             caller: stage::callers()[2].clone(),
             parent: None,
+            flow: None,
+            step: None,
         }
     }
 

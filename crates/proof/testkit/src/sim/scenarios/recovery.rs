@@ -1,7 +1,7 @@
 //! Restarts, takeovers and a full disk.
 
 use serde_json::json;
-use wharf_domain::{Availability, Resolution};
+use wharf_domain::Resolution;
 use wharf_vocab::limits::LEASE_MS;
 use wharf_vocab::{Code, RunStatus};
 
@@ -76,6 +76,34 @@ fn an_answer_given_just_before_a_crash_reaches_the_asker_after_it() {
 }
 
 #[test]
+fn an_attempt_that_its_provider_does_not_take_up_again_waits_for_it() {
+    let mut scene = Scene::new(Plan::Ask);
+    let key = scene.start("asker");
+    scene.until(|scene| scene.status(&key) == Some(RunStatus::Waiting));
+    scene.until(|scene| scene.sim.calls.waiting().is_none());
+    let provider = stage::TOOLS.iter().position(|tool| tool.name == "asker").expect("there");
+    let node = scene.owner(key.shard());
+    scene.sim.arm(node, CrashPoint::Idle);
+    // It is known as up and is not there, as between its end and the word of it.
+    for _ in 0..20_000 {
+        if scene.sim.seen.count(Thing::Detached) > 0 {
+            break;
+        }
+        scene.sim.be_there(provider, false);
+        scene.step();
+    }
+    assert!(scene.sim.seen.count(Thing::Detached) > 0, "it was offered");
+    assert_eq!(scene.status(&key), Some(RunStatus::Waiting), "and goes on waiting");
+    scene.sim.be_there(provider, true);
+    let before = scene.sim.seen.count(Thing::Reattach);
+    scene.until(|scene| scene.sim.seen.count(Thing::Reattach) > before);
+    scene.decide(&key, Resolution::Answered { value: json!("green") });
+    scene.rest();
+    let run = scene.run(&key).expect("known");
+    assert_eq!((run.status(), run.attempt), (RunStatus::Succeeded, 1));
+}
+
+#[test]
 fn two_cores_fight_for_a_shard_and_only_the_newer_lease_writes() {
     let mut scene = Scene::new(Plan::Hang);
     let key = scene.start("plain");
@@ -85,19 +113,18 @@ fn two_cores_fight_for_a_shard_and_only_the_newer_lease_writes() {
         (0..scene.sim.nodes.len()).any(|node| node != old && scene.sim.owns(node, shard))
     });
     let new = scene.owner(shard);
-    scene.until(|scene| scene.sim.nodes[old].frozen_until <= scene.sim.agenda.now());
-    assert!(scene.sim.nodes[old].memory.shards.contains_key(&shard), "it believes to hold it");
-
-    // The old owner is asked for something and tries to write; the new one goes on.
+    // The old owner is asked for something when it comes to itself; the new one goes on.
     let (late, request) = (scene.fresh_where(|other| other == shard), scene.request("plain"));
     scene.sim.create(Some(old), &late, &request);
+    assert!(scene.sim.nodes[old].frozen_until > scene.sim.agenda.now(), "it learns of nothing yet");
+    assert!(scene.sim.nodes[old].memory.shards.contains_key(&shard), "it believes to hold it");
     let stale = |call: &Call| matches!(call, Call::Create { key, .. } if *key == late);
     scene.until(|scene| scene.answer(stale).is_some());
-    let fault = scene.answer(stale).expect("answered").as_ref().expect_err("fenced");
+    let fault = scene.answer(stale).expect("answered").as_ref().expect_err("not heard for long");
     assert!(fault.is(Code::CoreBusy) && fault.retryable, "{fault}");
+    scene.until(|scene| scene.sim.seen.count(Thing::Lapsed) > 0);
     scene.rest();
     assert!(scene.run(&late).is_none(), "nothing of it was written");
-    assert!(scene.sim.seen.count(Thing::RefusedFenced) > 0);
     assert!(scene.owner(shard) == new && scene.sim.seen.count(Thing::Takeover) > 0);
     let run = scene.run(&key).expect("accepted");
     // What the old owner dispatched may have acted, so it is not done again.
@@ -131,15 +158,18 @@ fn an_attempt_that_can_be_taken_up_again_waits_for_its_provider_after_a_restart(
     let key = scene.start("remote");
     let provider = stage::TOOLS.iter().position(|tool| tool.name == "remote").expect("there");
     let node = scene.owner(key.shard());
+    // No core reaches the provider any more, and all know it.
+    for node in 0..scene.sim.nodes.len() {
+        scene.sim.unhost(provider, node);
+    }
+    scene.pass(1_000);
     scene.sim.arm(node, CrashPoint::Idle);
     scene.until(|scene| scene.sim.nodes[node].up);
-    for node in 0..scene.sim.nodes.len() {
-        scene.sim.set_link(provider, node, Availability::Coming);
-    }
     scene.until(|scene| scene.sim.unowned().is_empty());
     scene.pass(1_000);
     assert_eq!(scene.status(&key), Some(RunStatus::Running), "it is not given up");
     assert_eq!(scene.sim.seen.count(Thing::Reattach), 0, "nobody is there to take it up");
+    scene.sim.host_everywhere(provider);
     scene.sim.heal_providers();
     scene.until(|scene| scene.sim.seen.count(Thing::Reattach) > 0);
     assert_eq!(scene.run(&key).expect("known").attempt, 1);

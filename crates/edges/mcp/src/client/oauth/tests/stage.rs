@@ -26,7 +26,8 @@ use wharf_vocab::{Code, Fault, GrantId, ProviderId, SecretName, Timestamp};
 
 use super::super::tokens::challenge_of;
 use super::super::{LoginDesk, LoginMeans};
-use crate::client::link::dial::{DialRequest, UpstreamAddress, UpstreamDial};
+use crate::client::link::address::UpstreamAddress;
+use crate::client::link::dial::{DialRequest, UpstreamDial};
 use crate::client::link::rights::{HttpFailure, SecretRights, UpstreamHttp};
 
 /// Where pages lead back to.

@@ -19,7 +19,8 @@ use wharf_ports::vault::Secret;
 use wharf_vocab::{ProviderId, SecretName};
 use wharf_wire::mcp_v1::McpMessage;
 
-use super::super::super::dial::{UpstreamAddress, UpstreamDial};
+use super::super::super::address::UpstreamAddress;
+use super::super::super::dial::UpstreamDial;
 use super::super::super::rights::{SecretRights, UpstreamHttp};
 use super::super::super::{LinkNews, LinkOrder, LinkSend, UpstreamLink, http, old_sse};
 

@@ -1,0 +1,2 @@
+DROP TABLE run_minutes_since;
+DROP TABLE run_minutes;
