@@ -288,9 +288,19 @@ impl PostgresServer {
     ///
     /// If it does not answer within a minute.
     pub fn kill_and_start_again(&self) {
-        // The first is the server itself, which then starts no more.
-        self.pids().into_iter().for_each(|pid| self.kill(pid));
+        // A server that stands still takes no connection that the list would lack.
+        if let Some(pid) = self.pid().and_then(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::STOP);
+        }
+        let pids = self.pids();
+        pids.iter().for_each(|pid| self.kill(*pid));
         self.stop();
+        // A new server refuses to start while one of the old processes still holds its memory.
+        let deadline = Instant::now() + PATIENCE;
+        while pids.iter().any(|pid| Path::new(&format!("/proc/{pid}")).exists()) {
+            assert!(Instant::now() < deadline, "a killed process of PostgreSQL stays: {pids:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
         self.start_again();
     }
 
