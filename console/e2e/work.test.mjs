@@ -390,7 +390,11 @@ test("c016_an_upload_that_broke_off_goes_on_in_another_tab", async () => {
   // The connection breaks at the second part, and the tab is closed.
   let stopped;
   const broken = new Promise((go) => (stopped = go));
-  await page.route("**/parts/2?**", () => stopped());
+  await page.route("**/parts/2?**", async (route) => {
+    // Left open, it would go on when the tab is closed.
+    await route.abort("connectionreset");
+    stopped();
+  });
   await give(page);
   await broken;
   const other = await page.context().newPage();
