@@ -17,11 +17,12 @@ import struct
 import sys
 import threading
 import time
-import urllib.request
+import unicodedata
 import uuid
+from contextlib import contextmanager
 from datetime import datetime, timezone
-from typing import Any, BinaryIO, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
-from typing import Union, cast
+from typing import Any, BinaryIO, Callable, Dict, Iterable, Iterator, List, Mapping
+from typing import Optional, Set, Tuple, Union, cast
 
 VERSION = 1
 FRAME_BYTES_MAX = 4 * 1024 * 1024
@@ -32,6 +33,9 @@ CALLS_REMEMBERED_MAX = 10_000
 KEYS_KEPT_SECONDS = 600
 KEYS_MAX = 100_000
 FETCH_SECONDS_MAX = 30
+STEP_NAME_BYTES_MAX = 128
+# Steps that `each` does at once. A core takes 256 from all calls of an agent together.
+AT_ONCE_MAX = 16
 CAPABILITIES = ("tools", "streaming", "cancellation", "invoke", "ask", "notify", "steps")
 ECHOED = ("request_id", "correlation_id", "causation_id", "traceparent")
 
@@ -212,6 +216,7 @@ class Call:
         self.canceled = threading.Event()
         self._seq, self._streaming = 0, threading.Lock()
         self._waiting: Dict[str, queue.Queue[News]] = {}
+        self._steps = Steps()
 
     def stream(self, channel: str, **data: Any) -> None:
         """Sends one piece of progress; stops the tool if the call was canceled meanwhile."""
@@ -266,7 +271,7 @@ class Call:
             raise Failed("tool.invalid_input", "`%s` must be a file." % name)
         try:
             if "://" in place:
-                return cast(BinaryIO, urllib.request.urlopen(place, timeout=FETCH_SECONDS_MAX))
+                return _fetch(place)
             return open(place, "rb")
         except OSError:  # Its text may hold the address, which nobody should see.
             raise Failed("storage.unavailable", "`%s` cannot be read." % name, True) from None
@@ -306,18 +311,29 @@ class Call:
         It needs an approved permission `tool:invoke:…`. `on_piece` is told what the tool streams:
         a channel and its data.
         """
+        more: Json = {} if timeout is None else {"timeout_ms": int(timeout * 1000)}
+        more.update({} if idempotency_key is None else {"idempotency_key": idempotency_key})
+        return self._invoke(tool_id, given, more, on_piece)
+
+    def _invoke(
+        self,
+        tool_id: str,
+        given: Mapping[str, Any],
+        more: Json,
+        on_piece: Optional[Callable[[str, Mapping[str, Any]], None]] = None,
+    ) -> Json:
         number = str(uuid.uuid4())
         payload: Json = {"invoke_id": number, "tool_id": tool_id, "input": dict(given)}
-        payload["parent_call_id"] = self.id
-        payload.update({} if timeout is None else {"timeout_ms": int(timeout * 1000)})
-        payload.update({} if idempotency_key is None else {"idempotency_key": idempotency_key})
+        payload.update(more, parent_call_id=self.id)
         news = self._ask("invoke", number, "agent.tool.invoke", payload)
         try:
             while True:
                 kind, said = news.get()
                 if kind == "canceled":
-                    cancel = {"invoke_id": number}
-                    self.session.connection.send("agent.tool.invoke_cancel", cancel)
+                    # A step is there for the next attempt, too; the end of the run ends it.
+                    if "step" not in more:
+                        cancel = {"invoke_id": number}
+                        self.session.connection.send("agent.tool.invoke_cancel", cancel)
                     raise Canceled()
                 if kind == "core.tool.invoke_result":
                     return _output_of(said)
@@ -345,6 +361,75 @@ class Call:
             raise Canceled()
         return dict(said)
 
+    def step(
+        self, name: str, tool_id: str, given: Optional[Mapping[str, Any]] = None, /, **more: Any
+    ) -> Json:
+        """Calls another tool as a step of a durable tool: what it gave is there again whenever the
+        call is repeated. A step is known by its name and by how often the name was used."""
+        with self._steps.under_way(name) as n:
+            return self.call_step(name, n, tool_id, dict(given or {}, **more))
+
+    def each(
+        self, name: str, tool_id: str, all_given: Iterable[Mapping[str, Any]], at_once: int = 0
+    ) -> List[Json]:
+        """Calls a tool with each of these inputs, several at once, and gives what came out in
+        their order. Of those that fail the first raises its error when all are over."""
+        all_inputs = [dict(given) for given in all_given]
+        with self._steps.under_way(name, len(all_inputs)) as first:
+
+            def work(n: int, inputs: Json) -> Callable[[], Json]:
+                return lambda: self.call_step(name, n, tool_id, inputs)
+
+            works = [work(first + place, inputs) for place, inputs in enumerate(all_inputs)]
+            return in_threads(works, at_once or AT_ONCE_MAX)
+
+    def local(self, name: str, work: Callable[[], Any]) -> Any:
+        """What `work` gives, as JSON: it runs until that is kept, and not when the call is repeated
+        afterwards. What it does may so be done twice, if it is cut off before."""
+        with self._steps.under_way(name) as n:
+            known, value = self.keep_value(name, n)
+            if known:
+                return value
+            value = work()
+            try:
+                json.dumps(value, allow_nan=False)
+            except (TypeError, ValueError):
+                raise Failed("tool.invalid_output", "What `%s` gave is not JSON." % name) from None
+            return self.keep_value(name, n, (value,))[1]
+
+    def now(self) -> datetime:
+        """The moment it was when the code came here first."""
+        now_ms = self.local("wharf.now", lambda: int(time.time() * 1000))
+        return datetime.fromtimestamp(now_ms / 1000, timezone.utc)
+
+    def call_step(self, name: str, n: int, tool_id: str, given: Mapping[str, Any]) -> Json:
+        """Has the core do a step, or find it, and waits for what it gives."""
+        self._check_steps()
+        return self._invoke(tool_id, given, {"step": {"name": name, "n": n}})
+
+    def keep_value(self, name: str, n: int, value: Tuple[Any, ...] = ()) -> Tuple[bool, Any]:
+        """Whether the core keeps a value under a name, and which; if none is, it keeps this one."""
+        step = {"name": name, "n": n}
+        number = json.dumps([self.id, step], sort_keys=True)
+        payload: Json = {"call_id": self.id, "step": step}
+        payload.update({"value": value[0]} if value else {})
+        self._check_steps()
+        news = self._ask("steps", number, "agent.step.local", payload)
+        try:
+            kind, said = news.get()
+        finally:
+            self._waiting.pop(number, None)
+        if kind == "canceled":
+            raise Canceled()
+        if isinstance(said.get("error"), dict):
+            code = safe_code(said["error"])
+            raise Failed(code if "." in code else "tool.failed", "It could not be kept.")
+        return "value" in said, said.get("value")
+
+    def _check_steps(self) -> None:
+        if "steps" not in self.session.granted:
+            raise Failed("permission.denied", "This core keeps no steps.")
+
     def _ask(self, right: str, number: str, kind: str, payload: Json) -> queue.Queue[News]:
         """Sends what will be answered; whoever waits is there before it is sent."""
         if right not in self.session.granted:
@@ -369,6 +454,45 @@ class Call:
         self.canceled.set()
         for news in list(self._waiting.values()):
             news.put(("canceled", {}))
+
+
+class Steps:
+    """The steps that one attempt has asked for. The number of a step is how often its name was
+    used until then, so that the same code finds the same steps again."""
+
+    def __init__(self) -> None:
+        self._used: Dict[str, int] = {}
+        self._open: Set[str] = set()
+        self._lock = threading.Lock()
+
+    def begin(self, name: str, count: int = 1) -> int:
+        """The number of the next step of this name, or of the first of several."""
+        fits = isinstance(name, str) and 0 < len(name.encode("utf-8")) <= STEP_NAME_BYTES_MAX
+        if not fits or any(unicodedata.category(letter) == "Cc" for letter in name):
+            text = "A step needs a name of at most %d bytes." % STEP_NAME_BYTES_MAX
+            raise Failed("request.invalid", text)
+        with self._lock:
+            if name in self._open:
+                text = "The step `%s` is under way: give this one another name, or use `each`."
+                raise Failed("step.in_use", text % name)
+            self._open.add(name)
+            first = self._used.get(name, 0) + 1
+            self._used[name] = first + count - 1
+        return first
+
+    def end(self, name: str) -> None:
+        """The steps of this name are over, so that it can be used again."""
+        with self._lock:
+            self._open.discard(name)
+
+    @contextmanager
+    def under_way(self, name: str, count: int = 1) -> Iterator[int]:
+        """Begins steps of this name, and ends them with the block."""
+        first = self.begin(name, count)
+        try:
+            yield first
+        finally:
+            self.end(name)
 
 
 class Once:
@@ -709,6 +833,34 @@ def serve(
         sys.exit(str(refused))
 
 
+def in_threads(works: List[Callable[[], Any]], at_once: int) -> List[Any]:
+    """Does all of this, so many at once; gives what came out in order, or raises the first error
+    in order."""
+    results: List[Any] = [None] * len(works)
+    errors: Dict[int, BaseException] = {}
+    places, lock = iter(range(len(works))), threading.Lock()
+
+    def run() -> None:
+        while True:
+            with lock:
+                place = next(places, None)
+            if place is None:
+                return
+            try:
+                results[place] = works[place]()
+            except BaseException as raised:
+                errors[place] = raised
+
+    threads = [threading.Thread(target=run, daemon=True) for _ in works[: max(at_once, 1)]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[min(errors)]
+    return results
+
+
 def failure(code: str, message: str, retryable: bool = False) -> Json:
     """The outcome of a call that fails."""
     return {"status": "failed", "error": Failed(code, message, retryable).error}
@@ -758,7 +910,16 @@ def _output_of(said: Mapping[str, Any]) -> Json:
     raise Failed(code if "." in code else "tool.failed", text)
 
 
+def _fetch(place: str) -> BinaryIO:
+    # Half of all imports, which few agents need.
+    import urllib.request
+
+    return cast(BinaryIO, urllib.request.urlopen(place, timeout=FETCH_SECONDS_MAX))
+
+
 def _upload(place: str, data: Union[bytes, BinaryIO]) -> None:
+    import urllib.request
+
     headers = {"Content-Type": "application/octet-stream"}
     if not isinstance(data, bytes):
         headers["Content-Length"] = str(os.fstat(data.fileno()).st_size)

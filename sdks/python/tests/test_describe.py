@@ -84,6 +84,7 @@ class Describe(unittest.TestCase):
                 "output_schema": None,
                 "stream": None,
                 "mock": False,
+                "durable": False,
             },
         )
         self.assertEqual((tell["name"], tell["stream"], tell["mock"]), ("tell", "response", True))

@@ -10,7 +10,7 @@ import unittest
 from datetime import datetime, timezone
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from wharf_sdk import Agent, Call, Fault, wharf_agent
+from wharf_sdk import Agent, Call, Context, Fault, _host, tool, wharf_agent
 from wharf_sdk.trial import Clock, try_durable
 
 Key = Tuple[str, int]
@@ -64,9 +64,15 @@ class FakeCore:
         """One attempt of a tool, with what it gave; a `Failed` is raised."""
         agent = Agent("dev.example.steps", "0.1.0")
         agent.tool(name="work", durable=True)(work)
+        return self.attempt_of(agent._tools["work"].work, given)
+
+    def attempt_of(
+        self, work: Callable[[wharf_agent.Call], Any], given: Optional[Dict[str, Any]] = None
+    ) -> Any:
+        """One attempt of a tool that builds on the single file alone."""
         payload = {"call_id": "c-1", "tool_id": "dev.example.steps/work", "input": given or {}}
         self.call = wharf_agent.Call(self, {"payload": payload})  # type: ignore[arg-type]
-        return agent._tools["work"].work(self.call)
+        return work(self.call)
 
 
 async def walk(url: str, cx: Call) -> Dict[str, Any]:
@@ -161,6 +167,102 @@ class Steps(unittest.TestCase):
             self.assertEqual(core.attempt(tolerant), {"code": "tool.not_found"})
         with self.assertRaises(wharf_agent.Failed):
             core.attempt(lambda call: call.each("all", "web/none", [{}, {}]))
+
+
+class SingleFile(unittest.TestCase):
+    """The runtime in one file has the same words, for plain functions."""
+
+    def test_f022_f023_a_repeated_tool_gets_what_it_got(self) -> None:
+        core = FakeCore()
+        first = core.attempt_of(lambda call: plain(call.input["url"], call), {"url": "u"})
+        executed = len(core.executed)
+        again = core.attempt_of(lambda call: plain(call.input["url"], call), {"url": "u"})
+        self.assertEqual((again, len(core.executed)), (first, executed))
+        self.assertEqual([one["n"] for one in first["many"]], list(range(40)))
+        self.assertEqual((first["loop"], first["when"].tzinfo), ([0, 1, 2], timezone.utc))
+
+    def test_f022_both_say_the_same_on_the_wire(self) -> None:
+        def loop(cx: Call) -> Dict[str, Any]:
+            cx.each("each", "web/fetch", [{"n": 1}], at_once=1)
+            return {"n": [cx.step("one", "web/fetch", {"a-b": 1}, n=n) for n in range(2)]}
+
+        said = []
+        for core in (FakeCore(), FakeCore()):
+            core.attempt(loop) if not said else core.attempt_of(loop)  # type: ignore[arg-type]
+            said.append([dict(payload, invoke_id="") for _, payload in core.sent])
+        self.assertEqual(said[0], said[1])
+        self.assertEqual(len(said[0]), 3)
+
+    def test_f023_f024_what_is_wrong_fails_the_call_with_its_code(self) -> None:
+        def nested(call: wharf_agent.Call) -> Any:
+            return call.local("a", lambda: call.local("a", lambda: 1))
+
+        wrong: List[Tuple[Callable[[wharf_agent.Call], Any], str]] = [
+            (lambda call: call.step("", "web/fetch"), "request.invalid"),
+            (nested, "step.in_use"),
+            (lambda call: call.local("a", lambda: {1, 2}), "tool.invalid_output"),
+            (lambda call: call.each("a", "web/none", [{}, {}]), "tool.not_found"),
+        ]
+        for work, code in wrong:
+            with self.assertRaises(wharf_agent.Failed) as caught:
+                FakeCore().attempt_of(work)
+            self.assertEqual(caught.exception.error["code"], code)
+        with self.assertRaises(wharf_agent.Failed) as caught:
+            FakeCore(("invoke",)).attempt_of(lambda call: call.now())
+        self.assertEqual(caught.exception.error["code"], "permission.denied")
+
+
+class FakeServer(_host.DirectHost):
+    """Whoever starts the workers of a tool server, as far as steps go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: List[Dict[str, Any]] = []
+        self.kept: Dict[Key, Any] = {}
+
+    def step(self, message: Dict[str, Any]) -> Dict[str, Any]:
+        self.asked.append(message)
+        key = (message["step"]["name"], message["step"]["n"])
+        if message.get("tool") == "web/none":
+            raise Fault("tool.not_found", "none")
+        if "tool" in message:
+            return {"outputs": dict(message["inputs"])}
+        if "value" in message:
+            self.kept.setdefault(key, message["value"])
+        return {"value": self.kept[key]} if key in self.kept else {}
+
+
+class OnAToolServer(unittest.TestCase):
+    def setUp(self) -> None:
+        self.server, before = FakeServer(), _host.installed()
+        _host.install(self.server)
+        self.addCleanup(_host.install, before)
+
+    def run_once(self, work: Callable[..., Any]) -> Dict[str, Any]:
+        payload = {"run_id": "r", "mode": "real", "inputs": {"url": "u"}, "outputs": {}}
+        return tool(durable=True)(work)(payload)
+
+    def test_t048_f022_f023_runs_of_tool_servers_have_the_same_words(self) -> None:
+        for work in (walk, plain):
+            self.server.kept.clear()
+            first = self.run_once(work)
+            self.assertEqual(first["control"]["status"], "success", first)
+            self.assertEqual(self.run_once(work)["outputs"], first["outputs"])
+            self.assertEqual(first["outputs"]["page"], {"url": "u"})
+        fetch = {"step": {"name": "fetch", "n": 1}, "tool": "web/fetch", "inputs": {"url": "u"}}
+        self.assertEqual(self.server.asked[0], fetch)
+
+    def test_t048_what_goes_wrong_has_its_code(self) -> None:
+        def none(url: str, cx: Context) -> None:
+            cx.step("a", "web/none")
+
+        self.assertEqual(self.run_once(none)["error"]["code"], "tool.not_found")
+        _host.install(_host.DirectHost())
+        self.assertEqual(self.run_once(none)["error"]["code"], "tool.unavailable")
+
+    def test_f026_a_handler_says_that_it_is_durable(self) -> None:
+        self.assertTrue(tool(durable=True)(plain).durable)
+        self.assertFalse(tool(plain).durable)
 
 
 class Trying(unittest.TestCase):

@@ -5,9 +5,15 @@ import { Caller } from "./caller.js";
 import { Fault } from "./fault.js";
 import type { Schema, Taken } from "./schema.js";
 import type { Scope } from "./scope.js";
-import type { StepKeeper } from "./steps.js";
+import { AT_ONCE, inTurns, type StepKeeper } from "./steps.js";
 import type { Level, Task } from "./task.js";
 import { unknownTool, WIRE, type AnyTool, type InputOf, type OutputOf, type ProgressOf } from "./tool.js";
+
+/** How `each` goes about its steps. */
+export interface EachOptions {
+  /** How many go on at the same time. */
+  atOnce?: number;
+}
 
 /**
  * The context of one call.
@@ -107,20 +113,34 @@ export class Cx<P = unknown> extends Caller {
   }
 
   /**
-   * Calls a tool of the core as a step of a `durable` tool of an agent: what it gave is there again
-   * whenever the call is repeated, and one that was under way goes on.
+   * Calls a tool of the core as a step of a `durable` tool of an agent or a tool server: what it gave
+   * is there again whenever the call is repeated, and one that was under way goes on.
    *
    * A step is known by its name and by how often the name was used, so the code has to ask for the
-   * same steps each time. Steps may go on at the same time, under different names.
+   * same steps each time. Steps may go on at the same time, under different names; see `each` for
+   * those of one name.
    */
   step<T extends AnyTool>(name: string, tool: T, input: InputOf<T>): Promise<OutputOf<T>>;
   step(name: string, tool: string, input: unknown): Promise<unknown>;
   async step(name: string, tool: AnyTool | string, input: unknown): Promise<unknown> {
     const steps = this.#steps();
-    const wire = (typeof tool === "string" ? unknownTool(tool) : tool)[WIRE];
-    const { type, payload } = wire.request(input);
-    const content = await steps.names.during(name, (n) => steps.call(name, n, type, payload ?? {}));
-    return wire.read({ status: "accepted", content });
+    const work = stepOf(steps, name, tool, input);
+    return steps.names.during(name, work);
+  }
+
+  /**
+   * Calls a tool with each of these inputs as a step, sixteen at once unless `atOnce` says another
+   * number, and gives what came out in their order. Of those that fail the first one's fault is
+   * thrown when all are over.
+   */
+  each<T extends AnyTool>(name: string, tool: T, inputs: Iterable<InputOf<T>>, options?: EachOptions): Promise<OutputOf<T>[]>;
+  each(name: string, tool: string, inputs: Iterable<unknown>, options?: EachOptions): Promise<unknown[]>;
+  async each(name: string, tool: AnyTool | string, inputs: Iterable<unknown>, options: EachOptions = {}): Promise<unknown[]> {
+    const steps = this.#steps();
+    const works = Array.from(inputs, (input) => stepOf(steps, name, tool, input));
+    const all = (first: number): Promise<unknown[]> =>
+      inTurns(works.map((work, place) => () => work(first + place)), options.atOnce ?? AT_ONCE);
+    return steps.names.during(name, all, works.length);
   }
 
   /**
@@ -143,7 +163,7 @@ export class Cx<P = unknown> extends Caller {
 
   #steps(): StepKeeper {
     const steps = this.#task.host?.steps;
-    if (!steps) throw new Fault("tool.unavailable", "Only durable tools of agents have steps.");
+    if (!steps) throw new Fault("tool.unavailable", "Only tools of agents and of tool servers have steps, and only durable ones.");
     return steps;
   }
 
@@ -157,4 +177,11 @@ export class Cx<P = unknown> extends Caller {
   call(tool: AnyTool | string, input: unknown, options?: CallOptions<any>): Call<any, any> {
     return this.scope.start(tool, input, options, this.#task);
   }
+}
+
+/** A step that is asked for once its number is known. */
+function stepOf(steps: StepKeeper, name: string, tool: AnyTool | string, input: unknown): (n: number) => Promise<unknown> {
+  const wire = (typeof tool === "string" ? unknownTool(tool) : tool)[WIRE];
+  const { type, payload } = wire.request(input);
+  return async (n) => wire.read({ status: "accepted", content: await steps.call(name, n, type, payload ?? {}) });
 }

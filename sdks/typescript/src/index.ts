@@ -3,7 +3,7 @@
 export { agent, type Agent, type AgentInstance, type AgentOptions, type Implementations, type ToolCalls } from "./agent.js";
 export { elicit, notify, sample, type Elicited, type ElicitInput, type NotifyInput, type Sampled, type SampleInput } from "./builtins.js";
 export { Call, type CallOptions } from "./call.js";
-export { Cx } from "./context.js";
+export { Cx, type EachOptions } from "./context.js";
 export { connect, connectOperative, type ConnectOptions, type CoreOptions, type Operative, type OperativeOptions, type OperativeState } from "./core.js";
 export { tryDurable, type DurableTrial, type DurableTrialOptions } from "./durable-trial.js";
 export { Fault, type FaultMessage, type FaultOptions } from "./fault.js";

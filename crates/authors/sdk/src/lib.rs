@@ -60,6 +60,7 @@ mod schema;
 #[cfg(feature = "toolserver")]
 pub mod toolserver;
 pub mod transport;
+pub mod trial;
 
 pub use active::Active;
 pub use agent::{Activation, Agent};
@@ -72,7 +73,7 @@ pub use calls::scope::{Place, Scope, Within};
 pub use calls::tool::{
     Data, Function, Implemented, Named, Open, TakesImplementation, Terms, Tool, ToolFn, boxed,
 };
-pub use cx::{CallBuilder, Cx, RunningCall, directive_required};
+pub use cx::{CallBuilder, Cx, Each, RunningCall, directive_required};
 pub use error::Error;
 pub use host::file::{self, File};
 pub use process::AgentProcess;

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use wharf_vocab::{Micro, Object};
 use wharf_wire::run_v1::{LogLevel, Mode, Phase};
 
+use crate::steps::RunSteps;
 use crate::transfer::RunFiles;
 
 /// Executes runs. One value serves all runs of a server, side by side.
@@ -47,6 +48,8 @@ pub struct Call {
     pub outputs: Object,
     /// The files of the run: fetches references, writes outputs.
     pub files: Arc<RunFiles>,
+    /// The steps of the run's code, where whoever started the run does them.
+    pub steps: Option<RunSteps>,
     /// Set when the run is to stop.
     pub cancel: CancellationToken,
 }

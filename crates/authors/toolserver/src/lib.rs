@@ -7,7 +7,9 @@
 
 mod handler;
 pub mod server;
+mod steps;
 pub mod transfer;
 pub mod worker;
 
 pub use handler::{Call, Done, Failure, Handler, Report, Reporter};
+pub use steps::RunSteps;

@@ -54,6 +54,8 @@ struct ToolDescription {
     output_schema: Option<Value>,
     #[serde(default)]
     mock: bool,
+    #[serde(default)]
+    durable: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -156,8 +158,8 @@ fn checked(tool: ToolDescription) -> Result<DescribedTool, Fault> {
             return Err(Fault::new(Code::ToolSchemaInvalid, message));
         }
     }
-    let ToolDescription { name, description, input_schema, output_schema, mock } = tool;
-    Ok(DescribedTool { name, description, input_schema, output_schema, mock })
+    let ToolDescription { name, description, input_schema, output_schema, mock, durable } = tool;
+    Ok(DescribedTool { name, description, input_schema, output_schema, mock, durable })
 }
 
 #[cfg(test)]
@@ -167,10 +169,10 @@ mod tests {
     #[test]
     fn a_description_is_read_with_what_it_leaves_out() {
         let text = r#"{"describe": 1, "tools": [{"name": "shout", "input_schema": {"type": "object"},
-            "output_schema": null, "stream": null, "mock": true}]}"#;
+            "output_schema": null, "stream": null, "mock": true, "durable": true}]}"#;
         let mut read: Description = serde_json::from_str(text).expect("reads");
         let tool = checked(read.tools.remove(0)).expect("fits");
-        assert_eq!((tool.name.as_deref(), tool.mock), (Some("shout"), true));
+        assert_eq!((tool.name.as_deref(), tool.mock, tool.durable), (Some("shout"), true, true));
         let text = r#"{"describe": 1, "error": {"message": "SyntaxError in h.py, line 1: x."}}"#;
         let read: Description = serde_json::from_str(text).expect("reads");
         let fault = unfit(&read.error.expect("an error"));

@@ -57,6 +57,7 @@ const KNOWN: &[&str] = &[
     "side_effects",
     "requires_directive",
     "mock",
+    "durable",
     "retain",
     "secrets",
     "token_secret",
@@ -71,7 +72,9 @@ const KNOWN: &[&str] = &[
 /// All there may be in `resources`.
 const RESOURCES: &[&str] = &["memory", "disk", "cpu_time", "cpu", "processes", "open_files"];
 /// What is for a process of this core only.
-const OF_A_PROCESS: &[&str] = &["secrets", "permissions", "sandbox", "isolation", "resources"];
+const OF_A_PROCESS: &[&str] = &["secrets", "sandbox", "isolation", "resources"];
+/// The only permission of a server elsewhere: to call tools.
+const OF_ALL: &str = "tool:invoke:";
 
 /// Reads the manifest in a folder, and the schemas it names, without asking its handler. It blocks,
 /// but only on plain files.
@@ -106,6 +109,8 @@ pub(crate) struct DescribedTool {
     pub(crate) input_schema: Option<Value>,
     pub(crate) output_schema: Option<Value>,
     pub(crate) mock: bool,
+    /// Whether its code finds its steps again.
+    pub(crate) durable: bool,
 }
 
 impl DescribedTool {
@@ -121,6 +126,7 @@ impl DescribedTool {
             input_schema: Some(server.tool.input_schema.clone()),
             output_schema: server.tool.output_schema.clone(),
             mock: server.tool.mock,
+            durable: server.tool.durable,
         }
     }
 }
@@ -231,6 +237,11 @@ impl ManifestSource {
         let environment = environment::read(&fields, &how, &self.folder, &mut read)?;
         if !how.is_launched() {
             fields.none_of(OF_A_PROCESS, "it is for servers that this core starts")?;
+            let asked = fields.permissions(ITEM_BYTES_MAX)?.unwrap_or_default();
+            if asked.iter().any(|permission| !permission.starts_with(OF_ALL)) {
+                let why = format!("a server elsewhere may ask for {OF_ALL}… and nothing else");
+                return Err(fields.wrong("permissions", &why));
+            }
         }
         let source = match (&self.bytes, self.has_reference()) {
             (None, _) => ToolSource::File,
@@ -387,15 +398,21 @@ fn tool(
     let input = or_described(input, described.and_then(|tool| tool.input_schema.as_ref()));
     let output = schema::read(fields, "output_schema", folder, read)?;
     let output = or_described(output, described.and_then(|tool| tool.output_schema.as_ref()));
-    let mock = fields.flag("mock")?;
-    let said = described.filter(|tool| tool.mock).map(|_| Value::Bool(true));
-    let mock = or_described(mock.map(Value::Bool), said.as_ref()) == Some(Value::Bool(true));
+    let yes = Value::Bool(true);
+    let mut flag = |name: &str, says: fn(&DescribedTool) -> bool| {
+        let said = described.filter(|tool| says(tool)).map(|_| &yes);
+        Ok::<_, Fault>(
+            or_described(fields.flag(name)?.map(Value::Bool), said).as_ref() == Some(&yes),
+        )
+    };
+    let mock = flag("mock", |tool| tool.mock)?;
+    let durable = flag("durable", |tool| tool.durable)?;
     let input = input.unwrap_or_else(|| serde_json::json!({"type": "object"}));
     let mut def = ToolDef::new(reference, description, input);
     def.output_schema = output;
     def.side_effects = fields.flag("side_effects")?;
     def.requires_directive = fields.flag("requires_directive")?.unwrap_or(false);
-    def.mock = mock;
+    (def.mock, def.durable) = (mock, durable);
     def.retain = fields.word("retain", "full or digest", Retain::parse)?.unwrap_or_default();
     def.timeout_ms = timeout_ms(fields)?;
     def.max_cost_micro = fields.whole("max_cost_micro", 0, "a whole number, 0 or more")?;

@@ -62,6 +62,24 @@ fn f004_expressions_give_what_the_language_says() {
 }
 
 #[test]
+fn f004_every_row_of_the_page_gives_what_it_says() {
+    let page = include_str!("../../../../docs/expressions.md");
+    let (_, inputs) = page.split_once("```json file inputs.json\n").expect("the inputs");
+    let (inputs, _) = inputs.split_once("```").expect("their end");
+    let inputs: Value = serde_json::from_str(inputs).expect("JSON");
+    let mut checked = 0;
+    for row in page.lines().filter(|line| line.starts_with("| `") && line.ends_with("` |")) {
+        let row = row.trim_matches(['|', ' ']).replace("\\|", "|");
+        let Some((text, gives)) = row.split_once("` | `") else { continue };
+        let (text, gives) = (text.trim_matches('`'), gives.trim_matches('`'));
+        let expected: Value = serde_json::from_str(gives).expect("JSON");
+        assert_eq!(evaluate_on(text, &inputs), Ok(expected), "{text}");
+        checked += 1;
+    }
+    assert!(checked > 45, "{checked} rows");
+}
+
+#[test]
 fn f004_maps_go_by_key() {
     let text = "inputs.object.map(k, k)";
     assert_eq!(evaluate(text), Ok(json!(["a", "b", "with-dash"])));

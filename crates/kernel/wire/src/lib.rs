@@ -6,6 +6,7 @@
 pub mod agent_v1;
 pub mod mcp_v1;
 pub mod operator_v1;
+mod present;
 pub mod rest_v1;
 pub mod run_v1;
 pub mod strict;

@@ -13,6 +13,7 @@ mod core;
 mod cpu;
 mod fence;
 mod files;
+mod flows;
 mod http;
 mod idle;
 mod lists;
@@ -25,6 +26,7 @@ mod process;
 mod raw;
 mod report;
 mod rounds;
+mod schedules;
 mod sdk;
 mod served_files;
 mod stores;
@@ -146,8 +148,8 @@ its ratio and the interval that holds the true one with a confidence of 95 %.
 
   --quick            little of everything, once
   --only PART        one part alone: raw, calls, http, agents, fence, books, watch, changes, lists,
-                     idle, toolserver, operators, mcp, sdk, files, process, stores; may be said several
-                     times
+                     idle, toolserver, operators, mcp, sdk, files, process, stores, flows, schedules;
+                     may be said several times
   --rounds N         so many rounds of each part that is short enough; 10, or 1 with --quick
   --pin CORES        use these processors only: 0 or 0,1
   --json FILE        where the figures go; target/bench.json

@@ -2,8 +2,8 @@
 
 use crate::report::Report;
 use crate::{
-    Scale, agents, bombs, books, calls, changes, fence, files, http, idle, lists, mcp, operators,
-    process, raw, sdk, served_files, stores, toolserver, watch,
+    Scale, agents, bombs, books, calls, changes, fence, files, flows, http, idle, lists, mcp,
+    operators, process, raw, schedules, sdk, served_files, stores, toolserver, watch,
 };
 
 /// A part of the benchmark.
@@ -17,7 +17,7 @@ const fn part(name: &'static str, in_rounds: bool) -> Part {
     Part { name, in_rounds }
 }
 
-pub(crate) const PARTS: [Part; 17] = [
+pub(crate) const PARTS: [Part; 19] = [
     part("raw", true),
     part("calls", true),
     part("http", true),
@@ -35,6 +35,8 @@ pub(crate) const PARTS: [Part; 17] = [
     part("files", true),
     part("process", false),
     part("stores", true),
+    part("flows", true),
+    part("schedules", false),
 ];
 
 /// Measures one part here and now.
@@ -74,6 +76,8 @@ async fn with_runtime(part: &str, scale: Scale, report: &mut Report) -> anyhow::
         "operators" => operators::measure(scale, report).await,
         "mcp" => mcp::measure(scale, report).await,
         "stores" => stores::measure(scale, report).await,
+        "flows" => flows::measure(scale, report).await,
+        "schedules" => schedules::measure(scale, report).await,
         other => anyhow::bail!("there is no part {other}"),
     }
 }

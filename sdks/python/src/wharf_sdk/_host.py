@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, BinaryIO, Iterable, Optional, cast
+from typing import Any, BinaryIO, Dict, Iterable, Optional, cast
 
 from . import _trace
 from .fault import Fault
@@ -46,6 +46,10 @@ class Host:
         error = sys.exc_info()[1]
         if error is not None:
             sys.stderr.write(_trace.text(error))
+
+    def step(self, message: Dict[str, Any]) -> Dict[str, Any]:
+        """Has a step of durable code done, and gives the answer."""
+        raise Fault("tool.unavailable", "Only durable tools that a core runs have steps.")
 
     def is_reference(self, key: str, value: Any) -> bool:
         """Whether an input refers to a file."""

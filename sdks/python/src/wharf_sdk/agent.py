@@ -42,7 +42,6 @@ from .fault import Canceled, Fault
 from .files import File, Written
 from .function import Function
 from .schema import Schema
-from .steps import DurableContext, Steps, call_step, keep_value
 
 __all__ = ["Agent", "Answer", "Call"]
 
@@ -62,7 +61,7 @@ class Answer:
     text: str = ""
 
 
-class Call(Context, DurableContext):
+class Call(Context):
     """A call of an agent's tool: a `Context` that can also ask people and call other tools. That
     of a durable tool can do steps."""
 
@@ -70,7 +69,7 @@ class Call(Context, DurableContext):
         self._files = DirectHost()
         super().__init__(raw.id, raw.mode, 1, raw.outputs, self._files)
         self.traceparent = raw.message.get("traceparent")
-        self._raw, self._steps = raw, Steps()
+        self._raw = raw
 
     @property
     def input(self) -> Dict[str, Any]:
@@ -173,11 +172,11 @@ class Call(Context, DurableContext):
 
     def _do(self, name: str, n: int, tool_id: str, given: Mapping[str, Any]) -> Dict[str, Any]:
         with _our_words():
-            return call_step(self._raw, name, n, tool_id, given)
+            return self._raw.call_step(name, n, tool_id, given)
 
     def _kept(self, name: str, n: int, value: Tuple[Any, ...] = ()) -> Tuple[bool, Any]:
         with _our_words():
-            return keep_value(self._raw, name, n, value)
+            return self._raw.keep_value(name, n, value)
 
     def _show(self, outputs: Mapping[str, Any]) -> None:
         with _our_words():

@@ -12,6 +12,7 @@ from ._host import Host
 from .encoding import to_json
 from .fault import Canceled, Fault
 from .files import File, Writer, Written
+from .steps import DurableContext
 
 LEVELS = ("debug", "info", "warn", "error")
 PIECE_BYTES = 1 << 20
@@ -23,7 +24,7 @@ STEP = 32
 Data = Union[str, bytes, Path, File, Iterable[bytes], Mapping[str, Any], Any]
 
 
-class Context:
+class Context(DurableContext):
     """One run, as its tool sees it. Ask for it with a parameter of this type."""
 
     run_id: str

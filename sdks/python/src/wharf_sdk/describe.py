@@ -23,7 +23,7 @@ def description(handler: Handler) -> Dict[str, Any]:
     """What a handler has to say of itself."""
     if handler.entry is not None:
         plain: Dict[str, Any] = {"name": None, "description": "", "input_schema": {}}
-        plain.update(output_schema=None, stream=None, mock=False)
+        plain.update(output_schema=None, stream=None, mock=False, durable=False)
         return {"describe": FORM, "tools": [plain]}
     return {"describe": FORM, "tools": [_one(tool) for tool in handler.tools.values()]}
 
@@ -36,6 +36,7 @@ def _one(tool: Tool) -> Dict[str, Any]:
         "output_schema": tool.output_schema(),
         "stream": tool.function.stream if tool.function.is_stream else None,
         "mock": tool.mock,
+        "durable": tool.durable,
     }
 
 

@@ -47,10 +47,11 @@ class Tool:
         *,
         name: Optional[str] = None,
         mock: bool = False,
+        durable: bool = False,
     ) -> None:
         self.function = Function(work, stream)
         self.function.name = name or self.function.name
-        self.mock = mock
+        self.mock, self.durable = mock, durable
         self.__name__, self.__doc__ = work.__name__, work.__doc__
         self.__module__, self.__wrapped__ = work.__module__, work
 
@@ -196,6 +197,17 @@ class ToolContext(Context):
             time.sleep(min(0.02, max(until - time.monotonic(), 0)))
         return self.canceled
 
+    def _do(self, name: str, n: int, tool_id: str, given: Mapping[str, Any]) -> Dict[str, Any]:
+        step = {"name": name, "n": n}
+        answer = self._host.step({"step": step, "tool": tool_id, "inputs": dict(given)})
+        return dict(answer.get("outputs") or {})
+
+    def _kept(self, name: str, n: int, value: Tuple[Any, ...] = ()) -> Tuple[bool, Any]:
+        message: Dict[str, Any] = {"step": {"name": name, "n": n}}
+        message.update({"value": value[0]} if value else {})
+        answer = self._host.step(message)
+        return "value" in answer, answer.get("value")
+
     def settle(self, outputs: Mapping[str, Any]) -> Dict[str, Any]:
         """Writes what the run wants as files, and gives what the Response says of each output."""
         settled: Dict[str, Any] = {}
@@ -230,7 +242,11 @@ class ToolContext(Context):
 def tool(work: Callable[..., Any]) -> Tool: ...
 @overload
 def tool(
-    *, stream: str = "text", name: Optional[str] = None, mock: bool = False
+    *,
+    stream: str = "text",
+    name: Optional[str] = None,
+    mock: bool = False,
+    durable: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     work: Optional[Callable[..., Any]] = None,
@@ -238,15 +254,17 @@ def tool(
     stream: str = "text",
     name: Optional[str] = None,
     mock: bool = False,
+    durable: bool = False,
 ) -> Union[Tool, Callable[[Callable[..., Any]], Tool]]:
     """Makes a tool of a function.
 
     `stream` names the output that yielded text belongs to, `name` the tool if its name is not
-    the function's, and `mock` says that it looks at `context.is_mock` and can pretend.
+    the function's, and `mock` says that it looks at `context.is_mock` and can pretend. `durable`
+    says that it does its work in steps, which are found again when the run is attempted anew.
     """
 
     def make(work: Callable[..., Any]) -> Tool:
-        made = Tool(work, stream, name=name, mock=mock)
+        made = Tool(work, stream, name=name, mock=mock, durable=durable)
         _expose(made, work)
         return made
 

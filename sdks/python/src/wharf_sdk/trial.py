@@ -25,7 +25,6 @@ from .encoding import to_json
 from .fault import Fault
 from .function import Function
 from .handler import Tool
-from .steps import DurableContext, Steps
 
 __all__ = ["Clock", "DurableTrial", "Trial", "try_durable", "try_tool"]
 
@@ -104,7 +103,7 @@ class Journal:
         return known
 
 
-class Tried(Context, DurableContext):
+class Tried(Context):
     """The run, as a tool that is tried sees it."""
 
     def __init__(
@@ -115,7 +114,7 @@ class Tried(Context, DurableContext):
         journal: Optional[Journal] = None,
         clock: Optional[Clock] = None,
     ) -> None:
-        self.files, self._steps = DirectHost(), Steps()
+        self.files = DirectHost()
         self._journal, self._clock = journal or Journal(), clock or Clock()
         super().__init__("trial", mode, 1, {}, self.files)
         self.steps: List[Tuple[float, str]] = []

@@ -82,6 +82,7 @@ test("f024_one_name_twice_at_once_is_refused", async () => {
     core.say(call);
     const { payload } = await core.hear("agent.tool.result");
     assert.equal(payload["error"].code, "step.in_use");
+    assert.match(payload["error"].message, /`each`/);
   });
 });
 
@@ -93,6 +94,61 @@ test("f029_a_durable_tool_is_killed_and_repeated_at_every_step", async () => {
   assert.equal(output.length, 4);
   assert.deepEqual([...steps].sort(), ["fetch#1", "fetch#2", "other#1", "roll#1"]);
   assert.ok(kills >= 8, String(kills));
+});
+
+/** A tool that does its steps with `each`, and one more of their name. */
+const Many = tool({
+  name: "many",
+  input: z.object({ urls: z.array(z.string()) }),
+  output: z.array(z.number()),
+  durable: true,
+  run: async ({ urls }, cx) => {
+    const pages = await cx.each("fetch", Fetch, urls.map((url) => ({ url })), { atOnce: 2 });
+    const last = await cx.step("fetch", Fetch, { url: "" });
+    return [...pages, last].map((page) => page.size);
+  },
+});
+
+test("f022_f024_each_does_so_many_at_once_and_keeps_their_order", async () => {
+  await withSession([Many], async (core) => {
+    const call = await example("core.tool.call");
+    Object.assign(call.payload, { call_id: "c-1", tool_id: "dev.example.agent/many", input: { urls: ["a", "b", "c"] } });
+    core.say(call);
+    const begun = async (): Promise<Record<string, any>> => (await core.hear("agent.tool.invoke")).payload;
+    const answer = async (asked: Record<string, any>, size: number): Promise<void> => {
+      const result = await example("core.tool.invoke_result");
+      core.say({ ...result, payload: { invoke_id: asked["invoke_id"], status: "succeeded", output: { size } } });
+    };
+    const [one, two] = [await begun(), await begun()];
+    // The third begins when one of them is over; its number does not depend on that.
+    await answer(two, 2);
+    const three = await begun();
+    await answer(three, 3);
+    await answer(one, 1);
+    const four = await begun();
+    await answer(four, 4);
+    assert.deepEqual([one, two, three, four].map((asked) => [asked["step"].n, asked["input"].url]), [[1, "a"], [2, "b"], [3, "c"], [4, ""]]);
+    const { payload } = await core.hear("agent.tool.result");
+    assert.deepEqual(payload["output"], { value: [1, 2, 3, 4] });
+  });
+});
+
+test("f022_f029_each_is_tried_like_other_steps_and_throws_its_first_fault", async () => {
+  const seen = new Set<string>();
+  const fetch = ({ url }: { url: string }): { size: number } => {
+    seen.add(url);
+    if (url === "none") throw new Fault("acme.none", "There is no such page.");
+    return { size: url.length };
+  };
+  const tools = { "web/fetch": fetch };
+  const { output, steps, kills } = await tryDurable(Many, { urls: ["a", "bb", "ccc"] }, { tools });
+  assert.deepEqual(output, [1, 2, 3, 0]);
+  assert.deepEqual([...steps], ["fetch#1", "fetch#2", "fetch#3", "fetch#4"]);
+  assert.ok(kills >= 8, String(kills));
+  const urls = ["a", "none", "b", "last"];
+  await assert.rejects(tryDurable(Many, { urls }, { tools }), (fault: Fault) => fault.code === "acme.none");
+  assert.ok(seen.has("last"), "the others are done all the same");
+  assert.equal((await tryDurable(Many, { urls: [] }, { tools })).output.length, 1);
 });
 
 test("f025_f029_code_that_changes_its_mind_is_found", async () => {

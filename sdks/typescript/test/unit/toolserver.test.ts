@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { tool } from "wharf-sdk";
+import { Fault, tool } from "wharf-sdk";
 import { serveTool, type ToolServer } from "wharf-sdk/toolserver";
 
 import { NodeWebSocket } from "../../src/node/websocket.js";
@@ -106,5 +106,49 @@ test("a_request_for_another_tool_is_refused_and_its_work_is_not_done", async () 
     assert.equal(done, 1);
     const silent = await ask(server, request("r2"));
     assert.deepEqual(silent[0], { kind: "Ack", control: { run_id: "r2" } });
+  });
+});
+
+test("t048_f022_f028_steps_go_to_whoever_watches_and_come_back", async () => {
+  const walk = async (_: unknown, cx: any): Promise<unknown> => {
+    const page = await cx.step("fetch", "web/fetch", { url: "u" });
+    const dice = await cx.local("dice", () => 4);
+    const failed = await cx.step("none", "web/none", {}).catch((fault: Fault) => fault.code);
+    return { size: page.size, dice, failed };
+  };
+  await served(walk, async (server) => {
+    const asked: Frame[] = [];
+    const answers: Frame[] = [{ outputs: { size: 7 } }, {}, { value: 9 }, { error: { code: "tool.not_found", message: "None." } }];
+    const durable = request("r1");
+    durable["control"].steps = true;
+    const frames = await ask(server, durable, (frame, socket) => {
+      if (frame["kind"] !== "Step") return;
+      const answer = { kind: "Stepped", control: { run_id: "r1" }, step: frame["step"], ...answers[asked.length] };
+      asked.push(frame);
+      // An answer to no open step changes nothing.
+      socket.send(JSON.stringify({ ...answer, step: { name: "other", n: 1 } }));
+      socket.send(JSON.stringify(answer));
+    });
+    assert.deepEqual(last(frames)["outputs"], { size: 7, dice: 9, failed: "tool.not_found" });
+    const [fetch, look, keep] = asked;
+    assert.deepEqual([fetch?.["tool"], fetch?.["inputs"], fetch?.["step"]], ["web/fetch", { url: "u" }, { name: "fetch", n: 1 }]);
+    assert.deepEqual(["value" in (look ?? {}), keep?.["value"], keep?.["control"].seq], [false, 4, undefined]);
+  });
+  // Whoever does no steps is not asked for any.
+  await served(walk, async (server) => {
+    assert.equal(last(await ask(server, request("r2")))["error"].code, "tool.unavailable");
+  });
+});
+
+test("t048_a_step_without_an_answer_is_said_to_the_next_connection", async () => {
+  await served((_, cx) => cx.local("dice", () => 4).then((dice: number) => ({ dice })), async (server) => {
+    const durable = request("r1");
+    durable["control"].steps = true;
+    const first = await ask(server, durable, (frame, socket) => frame["kind"] === "Step" && socket.close());
+    assert.ok(first.some((frame) => frame["kind"] === "Step"));
+    const frames = await ask(server, durable, (frame, socket) => {
+      if (frame["kind"] === "Step") socket.send(JSON.stringify({ kind: "Stepped", step: frame["step"], value: 8 }));
+    });
+    assert.deepEqual(last(frames)["outputs"], { dice: 8 });
   });
 });

@@ -93,8 +93,8 @@ async fn cancel(args: CancelArgs, context: &Context) -> Result<Exit> {
         };
         let answer = call.world(run.world.as_deref()).await?;
         let id = plain::line(&run.run_id);
-        // What nothing works on ends with the request.
-        let canceled = answer.status == wharf_vocab::RunStatus::Canceled;
+        // What nothing works on ends with the request; what ended so before is only over.
+        let canceled = answer.status == wharf_vocab::RunStatus::Canceled && !run.was_over;
         let over = answer.status.is_terminal() && !canceled;
         if over {
             exit = Exit::Failed;

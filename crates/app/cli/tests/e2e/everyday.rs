@@ -82,6 +82,10 @@ fn a_run_is_found_by_its_beginning_in_whichever_world_has_it() {
     let cancel = ["runs", "cancel", "nap", "--world", "lab", "--token", &runs];
     let stopping = home.run(&cancel).code(0);
     assert!(stopping.stderr.contains("canceling nap"), "{stopping:#?}");
+    let ended = home.run(&["runs", "watch", "nap", "--world", "lab"]);
+    assert_eq!(ended.json()["status"], "canceled");
+    let again = home.run(&["runs", "cancel", "nap", "--world", "lab"]).code(1);
+    assert!(again.stderr.contains("nap is over: canceled"), "{again:#?}");
     let over = home.run(&["runs", "cancel", "alpha-1"]).code(1);
     assert!(over.stderr.contains("alpha-1 is over: succeeded"), "{over:#?}");
     let over = home.run(&["runs", "cancel", "alpha-2", "--json"]).code(1).json();

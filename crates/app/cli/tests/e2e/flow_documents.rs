@@ -1,4 +1,4 @@
-//! `docs/flows.md`, command by command, and the example flows.
+//! `docs/flows.md` and `docs/expressions.md`, command by command, and the example flows.
 
 use serde_json::{Value, json};
 
@@ -30,6 +30,14 @@ fn f019_the_page_about_flows_tells_the_truth() {
     let _core = home.up();
     let (ran, checked) = page::follow(&home, "flows.md");
     assert!(ran > 10 && checked > 16, "{ran} blocks were run, {checked} lines were looked for");
+}
+
+#[test]
+fn f004_the_page_about_expressions_tells_the_truth() {
+    let home = TestHome::new();
+    let _core = home.up();
+    let (ran, checked) = page::follow(&home, "expressions.md");
+    assert!(ran > 2 && checked > 3, "{ran} blocks were run, {checked} lines were looked for");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::agents::{has_python, python_agent};
 use crate::page;
 use crate::support::{Api, Core, TestHome, wait_for};
+use crate::tool_servers;
 
 const WALKER: &str = "dev.example.walker";
 const COUNTER: &str = "dev.example.counter";
@@ -125,6 +126,63 @@ fn f022_f026_f041_an_agent_killed_between_all_its_steps_does_each_once() {
     assert!(first.contains("-"), "what the first attempt rolled: {first}");
     let lines = home.run(&["run", &format!("{COUNTER}/lines")]).code(0).json();
     assert_eq!(lines["outputs"]["lines"], json!(["0", "1", "2", "3", "4"]), "each once");
+    core.stop().code(0);
+}
+
+/// The same on a tool server: each run has a process of its own, of a server that the core starts.
+const STROLL: &str = r#"
+from wharf_sdk import Context, tool
+
+@tool(durable=True)
+def stroll(cx: Context) -> dict:
+    "Strolls."
+    first = cx.local("first", lambda: cx.attempt)
+    done = cx.each("add", "dev.example.counter/add", [{"n": n} for n in range(3)])
+    cx.local("pause-0", lambda: cx.pause(1.2))
+    done.append(cx.step("add", "dev.example.counter/add", n=3))
+    cx.local("pause-1", lambda: cx.pause(1.2))
+    done.append(cx.step("add", "dev.example.counter/add", n=4))
+    return {"first": first, "done": [one["n"] for one in done], "attempt": cx.attempt}
+"#;
+
+#[test]
+fn t048_f022_f028_f041_a_tool_server_killed_between_its_steps_does_each_once() {
+    if !has_python() {
+        return;
+    }
+    const TOOL: &str = "test/stroll@1";
+    let home = TestHome::new();
+    let mut core: Core = home.up();
+    let counter = python_agent(COUNTER, &[], COUNT);
+    start(&home, &counter, COUNTER);
+    let more = format!("free = true\npermissions = [\"tool:invoke:{COUNTER}/*\"]");
+    let folder = tool_servers::handler(TOOL, STROLL, &more);
+    tool_servers::add(&home, folder.path());
+    home.run(&["run", TOOL, "--run-id", "s1", "--detach"]).code(0);
+    wait_for("three steps to be over", || (finished(&Api::of(&core)) >= 3).then_some(()));
+    let pid = tool_servers::show(&home, TOOL)["server"]["pid"].as_i64().expect("it runs");
+    let pid = Pid::from_raw(i32::try_from(pid).expect("a number")).expect("a process");
+    kill_process(pid, Signal::KILL).expect("it is there");
+    wait_for("the next step to be over", || (finished(&Api::of(&core)) >= 4).then_some(()));
+    core.kill();
+    core = home.up();
+    let run = wait_for("its end", || {
+        let run = Api::of(&core).get("/v1/runs/s1?world=default");
+        run["ended_at"].is_string().then_some(run)
+    });
+    assert_eq!(run["status"], "succeeded", "{run}");
+    let outputs = &run["outputs"];
+    assert_eq!((&outputs["first"], &outputs["done"]), (&json!(1), &json!([0, 1, 2, 3, 4])));
+    assert!(outputs["attempt"].as_u64().expect("a number") >= 3, "{run}");
+    let lines = home.run(&["run", &format!("{COUNTER}/lines")]).code(0).json();
+    let mut lines: Vec<&str> = lines["outputs"]["lines"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["0", "1", "2", "3", "4"], "each once");
     core.stop().code(0);
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn add(home: &TestHome, folder: &Path) {
 }
 
 #[track_caller]
-fn show(home: &TestHome, tool: &str) -> Value {
+pub(crate) fn show(home: &TestHome, tool: &str) -> Value {
     home.run(&["tools", "show", tool, "--json"]).code(0).json()
 }
 

@@ -60,6 +60,16 @@ impl CoreTool {
         self.output.unpack(output)
     }
 
+    /// An input as an implementation takes it.
+    pub(crate) fn given(&self, input: Object) -> Value {
+        self.input.unpack(input)
+    }
+
+    /// An output as the core gives it on.
+    pub(crate) fn gives(&self, output: Value) -> Object {
+        self.output.pack(output)
+    }
+
     /// A piece of progress as whoever called it takes it. Some providers put values that are no
     /// objects under a key, others do not.
     pub(crate) fn progress(&self, chunk: Chunk) -> Value {

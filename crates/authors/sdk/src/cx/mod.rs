@@ -6,6 +6,7 @@ mod steps;
 
 pub use call::{CallBuilder, RunningCall};
 pub use served::directive_required;
+pub use steps::Each;
 
 use std::fmt;
 use std::future::poll_fn;

@@ -38,7 +38,7 @@ pub use served::{ServedTool, served, served_by_name};
 pub use steps::StepNames;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -109,6 +109,11 @@ pub trait Host: Send + Sync + 'static {
         _value: Option<Value>,
     ) -> BoxFuture<'_, Result<Option<Value>, Fault>> {
         done(Err(unavailable("keep a value")))
+    }
+
+    /// What `cx.now()` tells when the code comes there first.
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
     }
 
     /// The tool of the core that a definition without an implementation stands for. `at` is what

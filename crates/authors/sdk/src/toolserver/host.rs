@@ -9,13 +9,13 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use wharf_toolserver::transfer::Source;
 use wharf_toolserver::{Call, Failure, Report, Reporter};
-use wharf_vocab::{Fault, FaultCode, Micro, Mode, Object};
+use wharf_vocab::{Fault, FaultCode, Micro, Mode, Object, StepName};
 use wharf_wire::agent_v1::Chunk;
 use wharf_wire::run_v1::{LogLevel, Mode as RunMode, Phase, Written, code};
 
 use crate::builtin::{Level, Notice};
 use crate::host::file::{Content, File, Files, Reader};
-use crate::host::{CallInfo, Cancel, Host};
+use crate::host::{CallInfo, CallRequest, Cancel, Host, StepNames, canceled, unavailable};
 
 /// The largest file that is read into memory at once.
 const READ_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -24,14 +24,16 @@ const GRACE_MS: u64 = 60 * 60 * 1000;
 /// The name under which typed progress is shown.
 const PROGRESS: &str = "progress";
 
-/// One run. The run protocol has no way back to the core, so questions, completions and calls of
-/// other tools fail.
+/// One run. Over the run protocol durable code has its steps, and nothing else reaches the core:
+/// questions, completions and other calls of tools fail.
 pub(super) struct RunHost {
     call: Call,
     report: Reporter,
     cancel: Cancel,
     info: Arc<CallInfo>,
     cost: Mutex<Option<Micro>>,
+    /// The names of steps that were used, where steps are done.
+    steps: Option<StepNames>,
 }
 
 impl RunHost {
@@ -44,7 +46,8 @@ impl RunHost {
         let traceparent = call.traceparent.clone();
         let info = CallInfo { mode, call_id, attempt, traceparent, ..CallInfo::default() };
         let cancel = Cancel::new(call.cancel.clone(), GRACE_MS);
-        Self { call, report, cancel, info: Arc::new(info), cost: Mutex::default() }
+        let steps = call.steps.is_some().then(StepNames::default);
+        Self { call, report, cancel, info: Arc::new(info), cost: Mutex::default(), steps }
     }
 
     pub(super) fn call(&self) -> &Call {
@@ -54,6 +57,15 @@ impl RunHost {
     /// What was said of the cost.
     pub(super) fn cost(&self) -> Option<Micro> {
         *self.cost.lock()
+    }
+
+    /// Has a step done, unless the run is canceled meanwhile.
+    async fn step<T>(&self, done: impl Future<Output = Result<T, Failure>>) -> Result<T, Fault> {
+        let done = self.call.cancel.run_until_cancelled(done).await.ok_or_else(canceled)?;
+        done.map_err(|Failure { code, message }| match FaultCode::parse(&code) {
+            Some(FaultCode::Known(code)) => Fault::new(code, message),
+            _ => Fault::with_code(FaultCode::Provider(code), message, false),
+        })
     }
 
     /// Says what the run is doing and how far it is; only the latest counts.
@@ -110,6 +122,34 @@ impl Host for RunHost {
 
     fn files(&self) -> Option<&dyn Files> {
         Some(self)
+    }
+
+    /// Only steps of durable code are calls that the wire carries.
+    fn call(&self, request: CallRequest) -> BoxFuture<'_, Result<Object, Fault>> {
+        let CallRequest { tool, input, step, .. } = request;
+        Box::pin(async move {
+            match (&self.call.steps, step) {
+                (Some(steps), Some(step)) => self.step(steps.call(step, tool, input)).await,
+                _ => Err(unavailable(&format!("call {tool}"))),
+            }
+        })
+    }
+
+    fn steps(&self) -> Option<&StepNames> {
+        self.steps.as_ref()
+    }
+
+    fn keep(
+        &self,
+        step: StepName,
+        value: Option<Value>,
+    ) -> BoxFuture<'_, Result<Option<Value>, Fault>> {
+        Box::pin(async move {
+            match &self.call.steps {
+                Some(steps) => self.step(steps.keep(step, value)).await,
+                None => Err(unavailable("keep a value")),
+            }
+        })
     }
 
     fn notify(&self, notice: Notice) -> BoxFuture<'_, Result<(), Fault>> {

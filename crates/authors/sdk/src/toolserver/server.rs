@@ -41,9 +41,10 @@ impl ToolServer {
     /// `demo/search@1`.
     ///
     /// Typed progress is shown as the partial output `progress`, what the tool says it cost is the
-    /// run's cost, and text and messages are lines of the run's log. The run protocol has no way
-    /// back to the core: a tool that asks a question, wants a completion or calls a tool without
-    /// an implementation fails with `tool.unavailable`.
+    /// run's cost, and text and messages are lines of the run's log. A [durable](Tool::durable)
+    /// tool has its steps. The run protocol has no other way back to the core: a tool that asks a
+    /// question, wants a completion or calls a tool without an implementation fails with
+    /// `tool.unavailable`.
     ///
     /// ```
     /// use wharf_sdk::toolserver::ToolServer;

@@ -15,4 +15,5 @@ mod remote;
 mod scopes;
 mod support;
 mod trace;
+mod trial;
 mod volume;

@@ -33,9 +33,19 @@ async fn twice(_: (), cx: Cx) -> Result<(), Fault> {
     tokio::try_join!(both(), both()).map(drop)
 }
 
+const MANY: Tool<Vec<String>, Vec<usize>> =
+    Tool::new("many", "Takes many steps of one name.").durable(true);
+
+async fn many(urls: Vec<String>, cx: Cx) -> Result<Vec<usize>, Fault> {
+    let mut all = cx.each("fetch", &FETCH, urls).at_once(2).await?;
+    all.push(cx.step("fetch", &FETCH, "z".to_owned()).await?);
+    Ok(all)
+}
+
 fn joined() -> (Core, Running) {
     let listener = Listener::unix();
     let agent = AgentProcess::new("dev.test.steps", "1.0.0").tool(&WALK, walk).tool(&TWICE, twice);
+    let agent = agent.tool(&MANY, many);
     let running = start(agent, &listener);
     (Core::joined(&listener, CoreLimits::default()), running)
 }
@@ -96,6 +106,27 @@ fn f022_f023_f028_a_durable_tool_asks_for_the_same_steps_each_time() {
     assert_eq!(first, json!({"value": [1, 40, 2, 1]}));
     assert_eq!(attempt(&mut core, "c-2", &mut kept), first);
     assert_eq!(ROLLED.load(Ordering::Relaxed), 1, "what was kept does not run again");
+    core.assert_flawless();
+}
+
+#[test]
+fn f022_f024_each_does_so_many_at_once_and_keeps_their_order() {
+    let (mut core, _running) = joined();
+    core.call("c-1", "many", &json!({"value": ["a", "b", "c"]}));
+    let mut begun: Vec<InvokeReceived> = (0..2).map(|n| invoked(&mut core, "c-1", n)).collect();
+    let numbers = |begun: &[InvokeReceived]| -> Vec<String> {
+        begun.iter().filter_map(|one| one.step.as_ref()).map(ToString::to_string).collect()
+    };
+    assert_eq!(numbers(&begun), ["fetch#1", "fetch#2"]);
+    // The third begins when one of them is over, and not sooner.
+    answer(&mut core, &begun[1], json!({"value": 2}));
+    begun.push(invoked(&mut core, "c-1", 2));
+    answer(&mut core, &begun[2], json!({"value": 3}));
+    answer(&mut core, &begun[0], json!({"value": 1}));
+    begun.push(invoked(&mut core, "c-1", 3));
+    assert_eq!(numbers(&begun[2..]), ["fetch#3", "fetch#4"]);
+    answer(&mut core, &begun[3], json!({"value": 4}));
+    assert_eq!(core.output("c-1"), json!({"value": [1, 2, 3, 4]}));
     core.assert_flawless();
 }
 

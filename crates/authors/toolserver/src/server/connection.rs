@@ -83,7 +83,8 @@ impl Owner for RunConnection {
                 }
                 (ServerEvent::Unfit(unfit), _) => self.session.answer(now, &unfit),
                 (ServerEvent::Cancel, Some(seat)) => seat.cancel(),
-                (ServerEvent::Cancel, None) => {}
+                (ServerEvent::Stepped(stepped), Some(seat)) => seat.stepped(*stepped),
+                (ServerEvent::Cancel | ServerEvent::Stepped(_), None) => {}
             }
         }
         if self.session.is_closed() {

@@ -105,6 +105,7 @@ impl RunAttempt {
             inputs: request.inputs,
             outputs: request.outputs,
             files: Arc::clone(&files),
+            steps: request.control.steps.then(|| self.live.steps.clone()),
             cancel: stop.clone(),
         };
         let work = settled(self.hub.handler.run(call, reporter), Arc::clone(&files), required);

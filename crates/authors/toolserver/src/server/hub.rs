@@ -1,7 +1,7 @@
 //! What all connections and runs of a server share.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -13,12 +13,13 @@ use wharf_protocol::run::server::{
 };
 use wharf_socket::Clock;
 use wharf_vocab::Micro;
-use wharf_wire::run_v1::{Refusal, RunRequest, UnfitRequest};
+use wharf_wire::run_v1::{Refusal, RunRequest, SteppedMessage, UnfitRequest};
 
 use super::execution::execute;
 use super::metered::UNFINISHED_KIB_MAX;
 use super::{Options, Profile};
 use crate::Handler;
+use crate::steps::RunSteps;
 use crate::transfer::FileTransfer;
 
 /// What all connections and runs of a server share.
@@ -57,7 +58,6 @@ impl RunHubState {
 }
 
 /// A run that is waited for or executed.
-#[derive(Default)]
 pub(super) struct LiveRun {
     /// Set when it is to stop.
     pub(super) cancel: CancellationToken,
@@ -67,9 +67,17 @@ pub(super) struct LiveRun {
     request_bytes: usize,
     /// Told whenever it says something.
     said: Arc<Notify>,
+    /// The steps of its code.
+    pub(super) steps: RunSteps,
 }
 
 impl LiveRun {
+    fn new(run: &str, request_bytes: usize) -> Self {
+        let said = Arc::new(Notify::new());
+        let steps = RunSteps::new(run, Arc::clone(&said));
+        Self { cancel: CancellationToken::new(), why: OnceLock::new(), request_bytes, said, steps }
+    }
+
     fn stop(&self, why: &'static str) {
         let _ = self.why.set(why);
         self.cancel.cancel();
@@ -90,12 +98,27 @@ pub(super) struct RunSubscription {
     pub(super) said: Arc<Notify>,
     /// Set when the reader is too slow.
     pub(super) cut: CancellationToken,
+    /// The steps of the run's code, as far as the run goes on.
+    steps: Option<RunSteps>,
+    /// The last step that was asked for here.
+    asked: AtomicU64,
 }
 
 impl RunSubscription {
-    /// What comes next.
+    /// What comes next. Steps that the run's code asks for come when all else has been said.
     pub(super) fn next(&self) -> NextFrames {
-        self.hub.state.lock().book.next(self.watcher)
+        let next = self.hub.state.lock().book.next(self.watcher);
+        let (NextFrames::Wait, Some(steps)) = (&next, &self.steps) else { return next };
+        let (texts, last) = steps.behind(self.asked.load(Ordering::Relaxed));
+        self.asked.store(last, Ordering::Relaxed);
+        if texts.is_empty() { next } else { NextFrames::Frames(texts) }
+    }
+
+    /// What became of a step.
+    pub(super) fn stepped(&self, stepped: SteppedMessage) {
+        if let Some(steps) = &self.steps {
+            steps.answer(stepped);
+        }
     }
 
     /// Stops the run.
@@ -174,7 +197,7 @@ impl Hub {
                         live.stop("A newer attempt took over.");
                     }
                 }
-                let live = Arc::new(LiveRun { request_bytes, ..LiveRun::default() });
+                let live = Arc::new(LiveRun::new(&request.control.run_id, request_bytes));
                 state.request_bytes += request_bytes;
                 state.live.insert(run, Arc::clone(&live));
                 self.runs.spawn(execute(Arc::clone(self), run, live, request));
@@ -183,8 +206,11 @@ impl Hub {
         };
         let cut = CancellationToken::new();
         state.cuts.insert(watcher, cut.clone());
-        let said = state.live.get(&run).map(|live| Arc::clone(&live.said)).unwrap_or_default();
-        JoinResult::Seat(RunSubscription { hub: Arc::clone(self), run, watcher, said, cut })
+        let live = state.live.get(&run);
+        let said = live.map(|live| Arc::clone(&live.said)).unwrap_or_default();
+        let steps = live.map(|live| live.steps.clone());
+        let (hub, asked) = (Arc::clone(self), AtomicU64::new(0));
+        JoinResult::Seat(RunSubscription { hub, run, watcher, said, cut, steps, asked })
     }
 
     /// Why no further run is taken, if so.

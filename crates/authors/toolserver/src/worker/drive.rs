@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use wharf_protocol::run::judge_cost;
 use wharf_socket::sleep_until;
+use wharf_wire::run_v1::limits::STEPS_OPEN_MAX;
 use wharf_wire::run_v1::{self as wire, LogLevel, code, read_envelope};
 
 use super::ending::{self, CutReason, WorkerAnswer};
@@ -24,13 +25,15 @@ use super::log_traceback;
 use super::logs;
 use super::memory;
 use super::message::{FolderView, FromWorker, KILL, News, Payload, ProcessExit, STOP, ToWorker};
+use super::requests::{self, StepAsk, line};
 use super::settings::WorkerSettings;
 use super::ways::ServerEnds;
 use crate::transfer::Source;
 use crate::{Call, Done, Failure, Reporter};
 
-/// Requests of one worker that are served side by side; more wait unread.
-const REQUESTS_MAX: usize = 16;
+/// Requests of one worker that are served side by side; more wait unread. Of steps there are no
+/// more than a run may have, so that files never wait for one.
+const REQUESTS_MAX: usize = STEPS_OPEN_MAX + 16;
 /// Lines that may wait for a worker: every answer, the start and a cancel.
 const LINES_WAITING_MAX: usize = REQUESTS_MAX + 2;
 /// How long a worker may take to leave after its answer.
@@ -107,20 +110,13 @@ fn start(call: &Call, settings: &WorkerSettings) -> Vec<u8> {
             attempt: call.attempt,
             traceparent: call.traceparent.as_deref(),
             tracestate: call.tracestate.as_deref(),
+            steps: call.steps.is_some(),
         },
         refs: call.inputs.iter().filter(is_reference).map(|(key, _)| key.as_str()).collect(),
         folder: call.files.folder().ok(),
         line_bytes_max: settings.line_bytes_max,
         apart: FolderView::of(call, settings),
     })
-}
-
-fn line(message: &ToWorker<'_>) -> Vec<u8> {
-    // Strings and numbers from JSON always become JSON again; a path that is no text does not, and
-    // then the worker waits for an answer that the deadline of the run replaces.
-    let mut line = serde_json::to_vec(message).unwrap_or_default();
-    line.push(b'\n');
-    line
 }
 
 async fn write(mut channel: OwnedWriteHalf, mut lines: mpsc::Receiver<Vec<u8>>) {
@@ -268,10 +264,16 @@ impl WorkerRun<'_> {
                 }
             }
             FromWorker::Cost { cost } => self.spent(&cost).await,
-            FromWorker::Fetch { id, key } => self.requests.push(fetch(&self.call, id, key)),
+            FromWorker::Fetch { id, key } => {
+                self.requests.push(requests::fetch(&self.call, id, key))
+            }
             FromWorker::Put { id, key, path, value } => {
                 let source = path.map(Source::File).or(value.map(Source::Value));
-                self.requests.push(put(&self.call, id, key, source));
+                self.requests.push(requests::put(&self.call, id, key, source));
+            }
+            FromWorker::Step { id, step, tool, inputs, value } => {
+                let ask = StepAsk { step, tool, inputs, value };
+                self.requests.push(requests::step(&self.call, id, ask));
             }
             FromWorker::Done { result, cost } => match read_envelope(&result) {
                 Some(said) => {
@@ -377,45 +379,5 @@ async fn finished(future: Option<&mut BoxFuture<'static, ()>>) {
 async fn has_room(lines: &mpsc::Sender<Vec<u8>>, room: usize) {
     if lines.reserve_many(room).await.is_err() {
         pending().await
-    }
-}
-
-fn fetch(call: &Call, id: u64, key: String) -> BoxFuture<'static, Vec<u8>> {
-    let files = call.files.clone();
-    Box::pin(async move {
-        line(&match files.fetch(&key).await {
-            Ok(fetched) => ToWorker::Fetched { id, path: fetched.path, bytes: fetched.bytes },
-            Err(failure) => refused(id, failure),
-        })
-    })
-}
-
-fn put(call: &Call, id: u64, key: String, source: Option<Source>) -> BoxFuture<'static, Vec<u8>> {
-    let files = call.files.clone();
-    Box::pin(async move {
-        let Some(source) = source else {
-            let why = "A worker that puts an output must name a path or a value.";
-            return line(&refused(id, Failure::new(code::PROTOCOL, why)));
-        };
-        line(&match files.put(&key, source).await {
-            Ok(written) => ToWorker::Written { id, bytes: written.bytes, b3: written.b3 },
-            Err(failure) => refused(id, failure),
-        })
-    })
-}
-
-fn refused(id: u64, failure: Failure) -> ToWorker<'static> {
-    ToWorker::Refused { id, code: failure.code, message: failure.message }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn answers_say_what_they_answer() {
-        let text = line(&refused(3, Failure::new("ERR_X", "Because.")));
-        let expected = r#"{"kind":"refused","id":3,"code":"ERR_X","message":"Because."}"#;
-        assert_eq!(String::from_utf8_lossy(&text), format!("{expected}\n"));
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
-use wharf_vocab::Object;
+use wharf_vocab::{Object, StepName};
 use wharf_wire::run_v1::Mode;
 
 /// What a server tells a worker.
@@ -32,7 +32,15 @@ pub(super) enum ToWorker<'a> {
     Fetched { id: u64, path: PathBuf, bytes: u64 },
     /// The answer to a put.
     Written { id: u64, bytes: u64, b3: String },
-    /// The answer to either, if it cannot be done.
+    /// The answer to a step: what a tool gave, or the value that is kept if one is.
+    Stepped {
+        id: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        outputs: Option<Object>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        value: Option<Value>,
+    },
+    /// The answer to any of them, if it cannot be done.
     Refused { id: u64, code: String, message: String },
 }
 
@@ -59,6 +67,9 @@ pub(super) struct Payload<'a> {
     pub(super) traceparent: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tracestate: Option<&'a str>,
+    /// Whether steps of the handler's code are done.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) steps: bool,
 }
 
 /// What a worker tells its server.
@@ -77,6 +88,17 @@ pub(super) enum FromWorker {
         key: String,
         #[serde(default)]
         path: Option<PathBuf>,
+        #[serde(default, deserialize_with = "present")]
+        value: Option<Value>,
+    },
+    /// Do a step of the handler's code: call a tool, or keep a value and say which is kept.
+    Step {
+        id: u64,
+        step: StepName,
+        #[serde(default)]
+        tool: Option<String>,
+        #[serde(default)]
+        inputs: Object,
         #[serde(default, deserialize_with = "present")]
         value: Option<Value>,
     },

@@ -27,6 +27,7 @@ mod message;
 #[cfg(feature = "node")]
 mod node;
 mod python;
+mod requests;
 mod settings;
 mod ways;
 

@@ -12,6 +12,7 @@ mod handshake;
 mod kit;
 mod load;
 mod silence;
+mod steps;
 mod stop;
 mod streams;
 mod turns;

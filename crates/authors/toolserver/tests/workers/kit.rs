@@ -145,6 +145,7 @@ impl Tool {
             inputs,
             outputs,
             files: Arc::clone(&files),
+            steps: None,
             cancel: cancel.clone(),
         };
         let spent = report.follow_spent();

@@ -1,7 +1,6 @@
 //! What a session tells, and what the core makes of it.
 
 use tokio::time::Instant;
-use wharf_domain::permission::Permission;
 use wharf_domain::{AuditRecord, Caller, ProviderEvent, ProviderInput, Severity};
 use wharf_engine::{AttemptRef, Reach};
 use wharf_hosting::{ConnectionEnd, HostedKind as _, Inbox, ProcessPhase};
@@ -189,17 +188,9 @@ impl AgentConnection {
             return;
         };
         let handle = self.shared.handle.clone();
-        let given = handle
-            .providers()
-            .get(&peer.agent)
-            .map(|agent| agent.permissions())
-            .unwrap_or_default();
-        let tools = given.into_iter().filter_map(|permission| match permission {
-            Permission::Invoke(pattern) => Some(pattern),
-            _ => None,
-        });
+        let agent = handle.providers().get(&peer.agent);
         let attempt = AttemptRef::clone(&call.attempt);
-        let caller = attempt.caller(tools.collect());
+        let caller = attempt.caller(agent.map(|agent| agent.callable()).unwrap_or_default());
         self.invokes.start(handle, &self.shared.options.limits, attempt, caller, received);
     }
 

@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use wharf_domain::run::AttemptError;
-use wharf_engine::{Attempt, AttemptEnd};
+use wharf_engine::{Attempt, AttemptEnd, AttemptRef};
 use wharf_protocol::run::client::{RunClient, RunClientEvent};
 use wharf_protocol::{Incoming, Moment, Session as _};
 use wharf_socket::{Owner, Patience, PumpEnd, linger, pump, sleep_until, split_frames};
 use wharf_vocab::{Backoff, Executed, Fault};
+use wharf_wire::run_v1::SteppedMessage;
 
 use super::dial::{DialError, ServerSocket};
 use super::known::KnownProgress;
 use super::server::away;
+use super::steps::StepDesk;
 use super::to_wire::{self, ServerOrder};
 use super::{FileAccess, ServerEndpoint, ServerLink, StopSignal, from_wire};
 
@@ -41,6 +43,7 @@ pub(super) struct Drive<'a> {
     session: RunClient,
     order: ServerOrder,
     known: KnownProgress,
+    steps: StepDesk,
     /// The start of the server under which the attempt began.
     life: Option<u64>,
     /// When an attempt that is to stop is given up.
@@ -80,6 +83,8 @@ impl<'a> Drive<'a> {
         } else {
             (RunClient::new(config, order.request.clone()), KnownProgress::nothing())
         };
+        let tasks = settings.tasks.clone();
+        let steps = StepDesk::new(server.handle().clone(), AttemptRef::clone(attempt), tasks);
         Ok(Self {
             server,
             attempt,
@@ -87,6 +92,7 @@ impl<'a> Drive<'a> {
             session,
             order,
             known,
+            steps,
             life: None,
             stop_by: None,
             token: None,
@@ -244,6 +250,7 @@ impl<'a> Drive<'a> {
             match event {
                 RunClientEvent::Ended(ended) => end = Some(ended),
                 RunClientEvent::Cost(so_far) => cost = Some(so_far),
+                RunClientEvent::Step(step) => self.steps.ask(*step),
                 RunClientEvent::Accepted { acked: false } => self.server.note_no_ack(),
                 RunClientEvent::Dropped(why) => {
                     let run = &self.attempt.dispatch().run;
@@ -286,6 +293,8 @@ pub(super) enum DriveCommand {
     StopSignal(Duration),
     /// It had its time to stop.
     GiveUp,
+    /// A step that it asked for is done.
+    Stepped(SteppedMessage),
 }
 
 impl Owner for Drive<'_> {
@@ -323,12 +332,19 @@ impl Owner for Drive<'_> {
     }
 
     async fn next(&mut self) -> DriveCommand {
-        match self.stop_by {
-            None => DriveCommand::StopSignal(self.stop.wanted().await),
-            at => {
-                sleep_until(at).await;
-                DriveCommand::GiveUp
+        let stop = async {
+            match self.stop_by {
+                None => DriveCommand::StopSignal(self.stop.wanted().await),
+                at => {
+                    sleep_until(at).await;
+                    DriveCommand::GiveUp
+                }
             }
+        };
+        tokio::select! {
+            biased;
+            command = stop => command,
+            answer = self.steps.next() => DriveCommand::Stepped(answer),
         }
     }
 
@@ -336,6 +352,7 @@ impl Owner for Drive<'_> {
         match command {
             DriveCommand::StopSignal(grace) => self.stop_within(grace),
             DriveCommand::GiveUp => self.session.give_up("it did not stop in time"),
+            DriveCommand::Stepped(answer) => self.session.answer_step(answer),
         }
     }
 }

@@ -34,6 +34,7 @@ pub(super) fn progress(event: RunClientEvent) -> Vec<Progress> {
         RunClientEvent::Text(text) => vec![Progress::Text { channel: TEXT.to_owned(), text }],
         RunClientEvent::Gap { from, to } => vec![Progress::Gap { from, to }],
         RunClientEvent::Accepted { .. }
+        | RunClientEvent::Step(_)
         | RunClientEvent::Cost(_)
         | RunClientEvent::Dropped(_)
         | RunClientEvent::Ended(_) => Vec::new(),

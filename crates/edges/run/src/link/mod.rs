@@ -31,6 +31,7 @@ mod health;
 mod known;
 mod server;
 mod settings;
+mod steps;
 mod to_wire;
 
 pub use endpoint::{ServerAddress, ServerEndpoint};

@@ -57,9 +57,14 @@ pub(super) async fn order(
         // The list stands even when it is empty: then no text is taken for an address.
         refs: Some(data.refs()),
         world: Some(dispatch.run.world.as_str().to_owned()),
-        deadline_ms: dispatch.deadline.map(|deadline| deadline.ms_since(now).max(1)),
+        // The time of durable code stands still while it waits for a step; the core looks after it.
+        deadline_ms: dispatch
+            .deadline
+            .filter(|_| !spec.durable)
+            .map(|deadline| deadline.ms_since(now).max(1)),
         required: settings.required.clone(),
         tool: settings.tool.clone(),
+        steps: spec.durable,
         traceparent: dispatch.trace.traceparent.clone(),
         tracestate: dispatch.trace.tracestate.clone(),
         ..RequestControl::new(dispatch.run.run.as_str(), mode)

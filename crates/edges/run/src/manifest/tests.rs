@@ -382,6 +382,7 @@ fn described(name: Option<&str>, description: &str) -> DescribedTool {
         input_schema: Some(input_schema),
         output_schema: None,
         mock: false,
+        durable: false,
     }
 }
 

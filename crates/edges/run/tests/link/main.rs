@@ -13,5 +13,6 @@ mod reach;
 mod restart;
 mod secrets;
 mod stage;
+mod steps;
 mod stream;
 mod troupe;

@@ -44,13 +44,16 @@ pub(crate) struct Plan {
     pub(crate) doors: Arc<dyn EndpointSource>,
     pub(crate) settings: Settings,
     pub(crate) side_effects: Option<bool>,
+    /// Whether its tool has steps.
+    pub(crate) durable: bool,
     pub(crate) files: FileAccess,
 }
 
 impl Plan {
     pub(crate) fn new(doors: impl EndpointSource) -> Self {
         let settings = Settings { apart_max: Duration::from_secs(5), ..Settings::default() };
-        Self { doors: Arc::new(doors), settings, side_effects: None, files: FileAccess::Addresses }
+        let (doors, files) = (Arc::new(doors), FileAccess::Addresses);
+        Self { doors, settings, side_effects: None, durable: false, files }
     }
 
     pub(crate) fn with(mut self, adjust: impl FnOnce(&mut Settings)) -> Self {
@@ -95,6 +98,7 @@ impl Stage {
         let tool = ToolId::new(TOOL).expect("valid");
         let def = ToolDef {
             side_effects: plan.side_effects,
+            durable: plan.durable,
             reattach: true,
             mock: true,
             ..ToolDef::new(tool.clone(), "A tool for tests.", json!({"type": "object"}))

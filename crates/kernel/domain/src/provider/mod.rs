@@ -35,7 +35,7 @@ pub use server::{
 };
 pub use wish::{DefaultTerms, OwnerTerms, Wish, WishKind};
 
-use crate::permission::{Permission, permissions_hash};
+use crate::permission::{Permission, ToolPattern, permissions_hash};
 use crate::{CallerRef, ToolDef};
 
 /// Names that belong to the core. An agent under one of them could offer tools in the core's name.
@@ -241,6 +241,15 @@ impl Provider {
         let given = self.approval.as_ref().filter(|_| self.is_approved());
         let given = given.map_or(&[][..], |approval| &approval.permissions);
         given.iter().filter_map(|text| Permission::parse(text).ok()).collect()
+    }
+
+    /// The tools that the owner lets it call.
+    pub fn callable(&self) -> Vec<ToolPattern> {
+        let tools = self.permissions().into_iter().filter_map(|permission| match permission {
+            Permission::Invoke(pattern) => Some(pattern),
+            _ => None,
+        });
+        tools.collect()
     }
 
     /// Whether another offer of the same tools would take nothing on.

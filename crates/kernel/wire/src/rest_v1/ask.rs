@@ -1,6 +1,6 @@
 //! Asks: what runs wait for, and how they are decided.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_with_macros::skip_serializing_none;
 use utoipa::ToSchema;
@@ -137,7 +137,7 @@ pub struct AskFile {
 #[serde(deny_unknown_fields)]
 pub struct AnswerQuestion {
     /// The answer, which must match the question's schema. Null is an answer too.
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "crate::present::present")]
     pub value: Option<Value>,
     /// Why there is no answer.
     pub status: Option<NoAnswer>,
@@ -162,9 +162,4 @@ pub struct DecideApproval {
     pub args_digest: Option<String>,
     /// The hash of the definition that was looked at. If the ask is for another, nothing is decided.
     pub tool_hash: Option<String>,
-}
-
-/// Reads a field that is there, so that null counts as a value and only absence as none.
-fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(from).map(Some)
 }

@@ -5,8 +5,11 @@ use serde_json::Value;
 use wharf_vocab::Object;
 
 use super::limits::RUN_ID_BYTES_MAX;
+use super::step::stepped;
 use super::value::{Refusal, object, read, run_id};
-use super::{Cancel, Control, Mode, RequestControl, RunRequest, ToolName, close, code};
+use super::{
+    Cancel, Control, Mode, RequestControl, RunRequest, SteppedMessage, ToolName, close, code,
+};
 
 /// A first frame that names a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,6 +103,8 @@ fn request(
         )?,
         required: given(control, "required", keys, required)?.unwrap_or_default(),
         tool: given(control, "tool", tool_name, "The tool must be named by its ref.")?,
+        steps: given(control, "steps", Value::as_bool, "`steps` must be true or false.")?
+            .unwrap_or_default(),
         // A trace that cannot be read is none, and nothing that a run fails for.
         traceparent: text(control, "traceparent"),
         tracestate: text(control, "tracestate"),
@@ -149,6 +154,8 @@ pub(super) fn tool_name(value: &Value) -> Option<ToolName> {
 pub enum LaterFrame {
     /// Stop the run.
     Cancel(Cancel),
+    /// What became of a step.
+    Stepped(Box<SteppedMessage>),
     /// A kind that nobody here knows; it is ignored.
     Unknown,
 }
@@ -161,17 +168,25 @@ pub fn decode_later(text: &str, bytes_max: usize) -> Result<LaterFrame, Refusal>
     let frame = read(text)?;
     match frame.get("kind").and_then(Value::as_str) {
         Some("Request") => Err(Refusal::new(close::PROTOCOL, "one run per connection")),
-        Some("Cancel") => {
-            let run_id = match frame.get("control").and_then(|control| control.get("run_id")) {
-                None | Some(Value::Null) => None,
-                Some(named) => Some(
-                    run_id(named)
-                        .ok_or(Refusal::new(close::PROTOCOL, "control.run_id is not text"))?,
-                ),
-            };
-            Ok(LaterFrame::Cancel(Cancel { control: Control { run_id, ..Control::default() } }))
+        Some("Cancel") => Ok(LaterFrame::Cancel(Cancel { control: later_control(&frame)? })),
+        Some("Stepped") => {
+            let control = later_control(&frame)?;
+            let stepped = stepped(control, frame);
+            let stepped = stepped.map_err(|why| Refusal::new(close::PROTOCOL, why))?;
+            Ok(LaterFrame::Stepped(Box::new(stepped)))
         }
         Some(_) => Ok(LaterFrame::Unknown),
         None => Err(Refusal::new(close::PROTOCOL, "no kind")),
     }
+}
+
+/// Which run a frame behind the first names, if it names one.
+fn later_control(frame: &Object) -> Result<Control, Refusal> {
+    let run_id = match frame.get("control").and_then(|control| control.get("run_id")) {
+        None | Some(Value::Null) => None,
+        Some(named) => {
+            Some(run_id(named).ok_or(Refusal::new(close::PROTOCOL, "control.run_id is not text"))?)
+        }
+    };
+    Ok(Control { run_id, ..Control::default() })
 }

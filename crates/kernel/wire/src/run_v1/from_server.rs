@@ -8,10 +8,11 @@ use wharf_vocab::Object;
 use super::from_client::tool_name;
 use super::limits::PHASE_BYTES_MAX;
 use super::message::clean_text;
+use super::step::step;
 use super::value::{failure, object, read, run_id};
 use super::{
     Ack, Control, EventData, EventMessage, Failure, Log, LogData, LogLevel, Phase, Response,
-    ResponseControl, Status, TokenContent, TokenMessage, ToolName, Written,
+    ResponseControl, Status, StepMessage, TokenContent, TokenMessage, ToolName, Written,
 };
 
 /// A frame that a server sent.
@@ -25,6 +26,8 @@ pub enum FromServer {
     Event(EventMessage),
     /// A piece of text.
     Token(TokenMessage),
+    /// A step of the run's code is to be done.
+    Step(Box<StepMessage>),
     /// Partial or final outputs.
     Response(Response),
     /// A kind that nobody here knows; it is ignored.
@@ -65,6 +68,7 @@ impl FromServer {
             Self::Log(log) => Some(&log.control),
             Self::Event(event) => Some(&event.control),
             Self::Token(token) => Some(&token.control),
+            Self::Step(step) => Some(&step.control),
             Self::Response(_) | Self::Unknown => None,
         }
     }
@@ -91,7 +95,7 @@ pub fn decode_from_server(text: &str) -> Result<FromServer, InvalidFrame> {
         None => return bare(&frame).ok_or(InvalidFrame("no kind")),
         Some(_) => return Err(InvalidFrame("no kind")),
     };
-    if !matches!(kind.as_str(), "Ack" | "Log" | "Event" | "Token" | "Response") {
+    if !matches!(kind.as_str(), "Ack" | "Log" | "Event" | "Token" | "Step" | "Response") {
         return Ok(FromServer::Unknown);
     }
     let raw = object(frame.remove("control")).ok_or(InvalidFrame("control is not an object"))?;
@@ -117,6 +121,7 @@ pub fn decode_from_server(text: &str) -> Result<FromServer, InvalidFrame> {
             }
             _ => FromServer::Unknown,
         },
+        "Step" => FromServer::Step(Box::new(step(control, frame).map_err(InvalidFrame)?)),
         _ => FromServer::Response(response(control, &raw, frame)?),
     })
 }

@@ -9,6 +9,7 @@ use serde_with_macros::skip_serializing_none;
 use wharf_vocab::Object;
 
 use super::limits::PHASE_TEXT_BYTES_MAX;
+use super::{StepMessage, SteppedMessage};
 
 /// Any message, by its `kind`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,6 +19,8 @@ pub enum Frame {
     Request(RunRequest),
     /// Client to server, an addition: stop.
     Cancel(Cancel),
+    /// Client to server, an addition: what became of a step.
+    Stepped(SteppedMessage),
     /// Server to client: the run is known.
     Ack(Ack),
     /// Server to client: a line for people.
@@ -26,6 +29,8 @@ pub enum Frame {
     Event(EventMessage),
     /// Server to client, of the authors' software: a piece of text.
     Token(TokenMessage),
+    /// Server to client, an addition: do a step of the run's code.
+    Step(StepMessage),
     /// Server to client: partial or final outputs.
     Response(Response),
 }
@@ -45,9 +50,12 @@ pub fn encode_upstream(frame: &Frame) -> String {
         Frame::Ack(ack) => json!({"run_id": ack.control.run_id}),
         Frame::Event(event) => json!({"phase": event.data.phase}),
         Frame::Log(log) => json!({"msg": log.data.msg}),
-        Frame::Request(_) | Frame::Cancel(_) | Frame::Token(_) | Frame::Response(_) => {
-            return encode(frame);
-        }
+        Frame::Request(_)
+        | Frame::Cancel(_)
+        | Frame::Stepped(_)
+        | Frame::Token(_)
+        | Frame::Step(_)
+        | Frame::Response(_) => return encode(frame),
     };
     match serde_json::to_value(frame) {
         Ok(Value::Object(mut object)) => {
@@ -110,6 +118,10 @@ pub struct RequestControl {
     pub required: Vec<String>,
     /// An addition: the tool that the request is for. A server that serves another one refuses it.
     pub tool: Option<ToolName>,
+    /// An addition: whether whoever asks does the steps of the run's code, which are found again
+    /// when the run is attempted anew.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub steps: bool,
     /// An addition: the place of the attempt in its trace, as W3C Trace Context writes it.
     pub traceparent: Option<String>,
     /// An addition: what tracing systems add to that for each other.
@@ -149,6 +161,7 @@ impl RequestControl {
             deadline_ms: None,
             required: Vec::new(),
             tool: None,
+            steps: false,
             traceparent: None,
             tracestate: None,
         }

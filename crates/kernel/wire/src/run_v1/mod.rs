@@ -9,6 +9,7 @@
 mod from_client;
 mod from_server;
 mod message;
+mod step;
 mod value;
 
 pub use from_client::{FirstFrame, LaterFrame, UnfitRequest, decode_first, decode_later};
@@ -18,6 +19,7 @@ pub use message::{
     LogLevel, Mode, Phase, RequestControl, Response, ResponseControl, RunRequest, Status,
     TokenContent, TokenMessage, ToolName, Written, encode, encode_upstream,
 };
+pub use step::{StepMessage, SteppedMessage};
 pub use value::Refusal;
 
 pub use crate::ws::close;
@@ -39,6 +41,8 @@ pub mod limits {
     pub const PHASE_BYTES_MAX: usize = 64;
     /// Longest text that says what a run is doing; the rest is cut off.
     pub const PHASE_TEXT_BYTES_MAX: usize = 200;
+    /// Steps of one run's code that may have no answer at once.
+    pub const STEPS_OPEN_MAX: usize = 64;
     /// Deepest nesting of a frame.
     pub const NESTING_MAX: usize = crate::agent_v1::limits::NESTING_MAX;
 }

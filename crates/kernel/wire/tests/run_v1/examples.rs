@@ -38,11 +38,18 @@ fn read(name: &str, text: &str) -> Frame {
             other => panic!("{name}: {other:?}"),
         };
     }
+    if name.starts_with("stepped") {
+        return match decode_later(text, limits::FRAME_BYTES_MAX) {
+            Ok(LaterFrame::Stepped(stepped)) => Frame::Stepped(*stepped),
+            other => panic!("{name}: {other:?}"),
+        };
+    }
     match decode_from_server(text) {
         Ok(FromServer::Ack(ack)) => Frame::Ack(ack),
         Ok(FromServer::Log(log)) => Frame::Log(log),
         Ok(FromServer::Event(event)) => Frame::Event(event),
         Ok(FromServer::Token(token)) => Frame::Token(token),
+        Ok(FromServer::Step(step)) => Frame::Step(*step),
         Ok(FromServer::Response(response)) => Frame::Response(response),
         other => panic!("{name}: {other:?}"),
     }
@@ -125,7 +132,9 @@ fn t008_frames_of_the_authors_software_lose_nothing_that_counts() {
                 assert!(response.control.is_final, "{name}");
             }
             Frame::Request(request) => assert_eq!(request.control.run_id, "7"),
-            Frame::Cancel(_) => panic!("{name}: there is none"),
+            Frame::Cancel(_) | Frame::Step(_) | Frame::Stepped(_) => {
+                panic!("{name}: there is none")
+            }
         }
     }
 }

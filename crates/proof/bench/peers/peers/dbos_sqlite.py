@@ -33,7 +33,7 @@ class Dbos(Peer):
         return [
             calls("durable echo", 1, of("echo"), beside),
             calls("durable echo", 64, of("echo"), beside),
-            calls("three durable steps", 1, of("steps")),
+            calls("three durable steps", 1, of("steps"), wharf.three_steps()),
         ]
 
     def kill(self) -> None:

@@ -81,7 +81,8 @@ class Restate(Peer):
         return [
             calls("durable echo", 1, echo.measure, beside),
             calls("durable echo", 64, echo.measure, beside),
-            calls("three durable steps", 1, steps.measure),
+            calls("three durable steps", 1, steps.measure, wharf.three_steps()),
+            calls("three durable steps", 64, steps.measure, wharf.three_steps()),
         ]
 
     def flood(self, command: dict) -> None:

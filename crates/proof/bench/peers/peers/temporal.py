@@ -68,7 +68,7 @@ class Temporal(Peer):
         return [
             calls("durable echo", 1, of("echo"), beside),
             calls("durable echo", 64, of("echo"), beside),
-            calls("three durable steps", 1, of("steps")),
+            calls("three durable steps", 1, of("steps"), wharf.three_steps()),
         ]
 
     def flood(self, command: dict) -> None:

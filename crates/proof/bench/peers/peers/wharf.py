@@ -132,6 +132,11 @@ class Wharf(Peer):
         }
         return {name: all[name].measure for name in names}
 
+    def three_steps(self) -> dict[str, Measured]:
+        """Three values that durable code keeps, one after the other."""
+        steps = self.call(f"{PYTHON_AGENT}/steps", {"text": "@@"}, '"text":"')
+        return {"Python agent": steps.measure}
+
     def serve_mcp(self, name: str, command: list[str | Path], readable: list[Path]) -> str:
         """Puts an MCP server behind this core; the address at which its clients find it."""
         words: list[str] = []

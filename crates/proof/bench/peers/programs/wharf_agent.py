@@ -20,6 +20,14 @@ def echo(text: str) -> dict:
     return {"text": text}
 
 
+@agent.tool(side_effects=False, durable=True)
+async def steps(text: str, cx: Call) -> dict:
+    "Gives a text back in three durable steps."
+    first = await cx.local("first", lambda: text)
+    second = await cx.local("second", lambda: first)
+    return {"text": await cx.local("third", lambda: second)}
+
+
 def written_down(text: str) -> dict:
     """What is done can be seen outside: a line for each time."""
     file = os.open(LEDGER, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

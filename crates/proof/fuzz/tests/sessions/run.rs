@@ -176,7 +176,8 @@ impl Server {
         }
         match heard {
             Some(ServerEvent::Unfit(_)) => Met::Refused,
-            Some(ServerEvent::Request { .. } | ServerEvent::Cancel) | None => Met::Taken,
+            Some(ServerEvent::Request { .. } | ServerEvent::Cancel | ServerEvent::Stepped(_))
+            | None => Met::Taken,
         }
     }
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
 from .. import _host, _trace
-from ..fault import Fault, clip
-from .channel import Channel
-from .values import BINARY, Judge
+from ..fault import Canceled, Fault, clip
+from .channel import Channel, encode
+from .values import AROUND_BYTES, BINARY, LINE_BYTES_MAX, Judge
 
 # Larger values go to the server as a file instead of inside a message.
 INLINE_BYTES_MAX = 1 << 16
@@ -30,6 +30,7 @@ class WorkerHost(_host.Host):
         self.places: Mapping[str, Any] = payload.get("outputs") or {}
         self._references = frozenset(start.get("refs") or ())
         self._folder = str(start.get("folder") or "")
+        self._line_bytes_max = int(start.get("line_bytes_max") or LINE_BYTES_MAX)
         self._numbers = itertools.count(1)
         self.written: Dict[str, str] = {}
 
@@ -60,6 +61,19 @@ class WorkerHost(_host.Host):
         if not self._folder:
             raise Fault("ERR_STORAGE", "The run has no folder for files.")
         return Path(self._folder)
+
+    def step(self, message: Dict[str, Any]) -> Dict[str, Any]:
+        """Has the server do a step; a run that is called off meanwhile raises `Canceled`."""
+        message = dict(message, kind="step")
+        if len(encode(message)) + AROUND_BYTES > self._line_bytes_max:
+            text = "A step takes or gives more than %d bytes." % self._line_bytes_max
+            raise Fault("tool.input_too_large", text)
+        try:
+            return self._channel.ask(message)
+        except Fault as fault:
+            if fault.code == "ERR_CANCELED":
+                raise Canceled() from None
+            raise
 
     def trouble(self) -> None:
         error = sys.exc_info()[1]

@@ -19,11 +19,8 @@ from . import kernel
 from .answer import Answer, read, safe_code, safe_text, says_how_it_went, wire_cost
 from .channel import LOOK_SECONDS, Channel, Control, Gone, bounded, encode
 from .hydration import INLINE_BYTES_MAX, WorkerHost
-from .values import BINARY, HANDLER, Judge, too_large
+from .values import AROUND_BYTES, BINARY, HANDLER, LINE_BYTES_MAX, Judge, too_large
 
-LINE_BYTES_MAX = 8 << 20
-# Room for what stands around outputs in a message.
-AROUND_BYTES = 1 << 10
 # What makes an object with a kind a frame.
 FRAME = frozenset(["data", "content", "outputs"])
 

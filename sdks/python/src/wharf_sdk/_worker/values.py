@@ -10,6 +10,9 @@ from typing import Any, Mapping
 
 from ..fault import Fault, clip
 
+LINE_BYTES_MAX = 8 << 20
+# Room for what stands around outputs in a message.
+AROUND_BYTES = 1 << 10
 HANDLER = "ERR_HANDLER"
 LIMIT = "ERR_LIMIT"
 # Deeper values are refused by the server's JSON reader.

@@ -154,8 +154,9 @@ function converse(runs: Runs, request: IncomingMessage, socket: Duplex, head: Bu
       const { kind, control } = frame ?? {};
       if (run) {
         const own = control?.run_id === undefined || String(control.run_id) === run.id;
-        if (kind === "Request" || (kind === "Cancel" && !own)) return connection.close(1002, "one run for each connection");
+        if (kind === "Request" || ((kind === "Cancel" || kind === "Stepped") && !own)) return connection.close(1002, "one run for each connection");
         if (kind === "Cancel") run.stop("ERR_CANCELED");
+        if (kind === "Stepped") run.stepped(frame ?? {});
         return;
       }
       if (kind !== "Request") return connection.close(1002, "the first frame is no Request");

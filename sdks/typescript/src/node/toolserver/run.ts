@@ -10,6 +10,7 @@ import { Growing, Pace } from "../growing.js";
 import { readEnvelope } from "./envelope.js";
 import { CODES, RunError } from "./error.js";
 import { checkDestinations, looksLikeReference, readReference, write, type Reach } from "./files.js";
+import { OpenSteps } from "./steps.js";
 
 const LOG_BYTES_MAX = 4 * 1024 * 1024;
 const GRACE_MS = 30_000;
@@ -60,6 +61,7 @@ export class Run {
   #life: NodeJS.Timeout | undefined;
   #late: NodeJS.Timeout | undefined;
   readonly #pace = new Pace();
+  readonly #steps: OpenSteps;
   readonly #growing = new Growing((outputs) => this.#partial(outputs));
 
   constructor(request: RunRequest, digest: string, work: Work) {
@@ -67,7 +69,11 @@ export class Run {
     this.digest = digest;
     this.#work = work;
     this.#task.onSpend = (spent) => this.#spent(spent);
+    this.#steps = new OpenSteps(this.id, this.#task, (frame) => {
+      for (const watcher of this.#watchers) watcher.send(frame);
+    });
     this.#task.serveBy({
+      ...(request.control["steps"] === true ? { steps: this.#steps.keeper() } : {}),
       outputs: [],
       trace: traceOf(request.control),
       status: (text, progress) => {
@@ -85,6 +91,13 @@ export class Run {
     for (const { seq, frame } of this.#log) if (seq > after) watcher.send(frame);
     if (this.done) return watcher.close(1000, "done");
     this.#watchers.add(watcher);
+    // They have no number: each connection is told of those that are open.
+    for (const frame of this.#steps.frames) watcher.send(frame);
+  }
+
+  /** Says what became of a step. */
+  stepped(said: Fields): void {
+    this.#steps.answer(said);
   }
 
   /** A connection has gone. A run that nobody watches is given up after a while. */

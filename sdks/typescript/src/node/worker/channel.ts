@@ -9,7 +9,7 @@ export type Message = Record<string, unknown> & { kind: string };
 
 /** The run, as the server tells it first. */
 export interface Start {
-  payload: { run_id: string; mode: string; inputs?: Record<string, unknown>; outputs?: Record<string, string>; attempt?: number; traceparent?: string; tracestate?: string };
+  payload: { run_id: string; mode: string; inputs?: Record<string, unknown>; outputs?: Record<string, string>; attempt?: number; traceparent?: string; tracestate?: string; steps?: boolean };
   refs?: string[];
   folder?: string;
   line_bytes_max?: number;

@@ -22,7 +22,7 @@ function tools(handler: Handler): object[] {
   return [...handler.tools].map(([name, tool]) => one(name, tool));
 }
 
-function one(name: string, { description, schemas, mock }: AnyTool): object {
+function one(name: string, { description, schemas, mock, durable }: AnyTool): object {
   const output_schema = Object.keys(schemas.output).length === 0 ? null : objectSchema(schemas.output);
-  return { name, description, input_schema: objectSchema(schemas.input), output_schema, stream: null, mock };
+  return { name, description, input_schema: objectSchema(schemas.input), output_schema, stream: null, mock, durable };
 }

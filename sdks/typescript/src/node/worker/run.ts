@@ -2,6 +2,7 @@
 
 import { Fault } from "../../fault.js";
 import { Scope } from "../../scope.js";
+import { StepNames, type StepKeeper } from "../../steps.js";
 import { Task, traceOf } from "../../task.js";
 import type { AnyTool } from "../../tool.js";
 import { Growing, Pace } from "../growing.js";
@@ -35,6 +36,7 @@ export class WorkerRun {
     if (start.payload.mode === "mock") task.pretend();
     task.onSpend = (cost) => channel.send({ kind: "cost", cost });
     task.serveBy({
+      ...(start.payload.steps === true ? { steps: stepsOf(channel) } : {}),
       outputs: Object.keys(this.#files.places),
       trace: traceOf(start.payload),
       status: (text, fraction) => this.#status(text, fraction),
@@ -124,4 +126,17 @@ export class WorkerRun {
     const thrown = standsFor ?? error;
     return { code: "ERR_HANDLER", message: nameOf(thrown), detail: this.#tracer?.lines(thrown).join("\n") ?? String(thrown) };
   }
+}
+
+/** The steps of the tool's code, which the server passes on. */
+function stepsOf(channel: Channel): StepKeeper {
+  const ask = (name: string, n: number, more: object): ReturnType<Channel["ask"]> => channel.ask({ kind: "step", step: { name, n }, ...more });
+  return {
+    names: new StepNames(),
+    call: async (name, n, tool, inputs) => (await ask(name, n, { tool, inputs }))["outputs"] ?? null,
+    keep: async (name, n, given) => {
+      const said = await ask(name, n, given ?? {});
+      return "value" in said ? { value: said["value"] } : undefined;
+    },
+  };
 }

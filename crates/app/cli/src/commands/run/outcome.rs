@@ -49,7 +49,7 @@ pub(crate) fn print(
 
 /// What to type next, beside the point for whoever is content.
 fn next(run: &Run, output: Output) -> String {
-    let found = FoundRun { run_id: run.run_id.to_string(), world: Some(run.world.to_string()) };
+    let found = FoundRun::of(run);
     let mut text = format!("run {}", plain::line(&run.run_id));
     if let Some(error) = &run.error {
         text = format!("more: wharf runs show {}", found.typed());

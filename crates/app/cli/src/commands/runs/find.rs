@@ -21,6 +21,8 @@ pub(crate) struct FoundRun {
     pub(crate) run_id: String,
     /// Its world; the default one where none is known.
     pub(crate) world: Option<String>,
+    /// Whether it was over when it was looked up.
+    pub(crate) was_over: bool,
 }
 
 impl FoundRun {
@@ -29,8 +31,9 @@ impl FoundRun {
         named(&self.run_id, self.world.as_deref().unwrap_or(DEFAULT_WORLD))
     }
 
-    fn of(run: &Run) -> Self {
-        Self { run_id: run.run_id.to_string(), world: Some(run.world.to_string()) }
+    pub(crate) fn of(run: &Run) -> Self {
+        let (run_id, world) = (run.run_id.to_string(), Some(run.world.to_string()));
+        Self { run_id, world, was_over: run.status.is_terminal() }
     }
 }
 
@@ -65,7 +68,7 @@ pub(crate) async fn find(client: &Client, typed: &str, world: Option<&str>) -> R
         // Whoever may not look may still name a run as a whole.
         Err(error) if error.is(Code::PermissionDenied) => {
             let world = world.map(str::to_owned);
-            return Ok(FoundRun { run_id: typed.to_owned(), world });
+            return Ok(FoundRun { run_id: typed.to_owned(), world, was_over: false });
         }
         Err(error) => return Err(error.into()),
     };
@@ -133,7 +136,7 @@ mod tests {
     use super::*;
 
     fn found(id: &str, world: &str) -> FoundRun {
-        FoundRun { run_id: id.to_owned(), world: Some(world.to_owned()) }
+        FoundRun { run_id: id.to_owned(), world: Some(world.to_owned()), was_over: false }
     }
 
     #[test]

@@ -149,22 +149,32 @@ fn text_of(run: &Run, output: Output) -> String {
             table.row([name, value]);
         }
     }
-    if let Some(kept) = &run.kept {
-        let known =
-            [("inputs", &kept.inputs), ("outputs", &kept.outputs), ("error's words", &kept.error)];
-        for (name, digest) in known {
-            if let Some(digest) = digest {
-                let (bytes, b3) = (amount::about(digest.bytes), &digest.b3);
-                table.row([name, &format!("kept as digest: {bytes}, b3 {b3}")]);
-            }
-        }
-        if kept.inputs.is_none() {
-            table.row(["values", "kept as digest once it has ended"]);
-        }
-    }
+    kept_rows(&mut table, run);
     if let Some(error) = &run.error {
         table.row(["error", &format!("{} [{}]", error.message, error.code)]);
     }
+    waiting_rows(&mut table, run);
+    table.text()
+}
+
+/// What is kept of values that are not there.
+fn kept_rows(table: &mut Table, run: &Run) {
+    let Some(kept) = &run.kept else { return };
+    let known =
+        [("inputs", &kept.inputs), ("outputs", &kept.outputs), ("error's words", &kept.error)];
+    for (name, digest) in known {
+        if let Some(digest) = digest {
+            let (bytes, b3) = (amount::about(digest.bytes), &digest.b3);
+            table.row([name, &format!("kept as digest: {bytes}, b3 {b3}")]);
+        }
+    }
+    if kept.inputs.is_none() {
+        table.row(["values", "kept as digest once it has ended"]);
+    }
+}
+
+/// What it waits for, and what to type for it.
+fn waiting_rows(table: &mut Table, run: &Run) {
     if let Some(waiting) = run.waiting_for.as_ref().filter(|it| it.kind != WaitKind::Ask) {
         let what = match waiting.kind {
             WaitKind::Ask => "an answer",
@@ -183,7 +193,6 @@ fn text_of(run: &Run, output: Output) -> String {
         table.row(["waits for", &ask.title]);
         table.row(["so type", &format!("wharf {command} {}", ask.ask_id)]);
     }
-    table.text()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wharf_vocab::{Micro, Object};
-use wharf_wire::run_v1::{LogLevel, Phase, Written};
+use wharf_wire::run_v1::{LogLevel, Phase, StepMessage, Written};
 
 use crate::Closed;
 
@@ -33,6 +33,9 @@ pub enum RunClientEvent {
     Partial(Object),
     /// A piece of text that follows on those before it.
     Text(String),
+    /// The attempt's code asks for a step; [`RunClient::answer_step`](super::RunClient::answer_step)
+    /// answers. The server asks again on each connection for as long as it has no answer.
+    Step(Box<StepMessage>),
     /// What the attempt has cost so far, in micro-dollars; only ever more than before.
     Cost(Micro),
     /// Messages that the server has sent and nobody has got.

@@ -10,6 +10,8 @@
 //!   repeats is dropped and what is missing is said. A server that does not number them cannot
 //!   say where it was, and asking it again might make it act again: the attempt is lost with its
 //!   connection.
+//! - A step that the attempt's code asks for is told once for each connection. A server that asks
+//!   for more at once than may be open has broken the protocol.
 //! - Only a final response ends an attempt well. A second one changes nothing; after it the
 //!   server has a moment to close the connection.
 //! - A server that says nothing for a while is asked for a sign of life, and then given up.
@@ -18,10 +20,10 @@ mod event;
 mod pace;
 mod receive;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-use wharf_vocab::Micro;
-use wharf_wire::run_v1::{Cancel, Control, Frame, RunRequest, close, encode};
+use wharf_vocab::{Micro, StepName};
+use wharf_wire::run_v1::{Cancel, Control, Frame, RunRequest, SteppedMessage, close, encode};
 
 pub use event::{Ended, RunClientEvent};
 
@@ -86,6 +88,8 @@ pub struct RunClient {
     /// Whether it was said that a reported cost is none.
     cost_warned: bool,
     canceled: bool,
+    /// The steps that were asked for on this connection and have no answer.
+    steps: BTreeSet<StepName>,
     /// Whether the server may know the attempt from before this session.
     resumed: bool,
     pace: LogPace,
@@ -124,6 +128,7 @@ impl RunClient {
             cost_micro: 0,
             cost_warned: false,
             canceled: false,
+            steps: BTreeSet::new(),
             resumed: false,
             pace,
             pings: Pings::new(),
@@ -155,6 +160,7 @@ impl RunClient {
         self.may_ack = true;
         self.state = RunClientState::Asked { since: now.ms };
         self.outgoing.clear();
+        self.steps.clear();
         self.outgoing.push_back(Outgoing::Text(encode(&Frame::Request(request))));
         if self.canceled {
             self.send_cancel();
@@ -175,6 +181,15 @@ impl RunClient {
     fn send_cancel(&mut self) {
         let cancel = Cancel { control: Control::of(&self.request.control.run_id) };
         self.outgoing.push_back(Outgoing::Text(encode(&Frame::Cancel(cancel))));
+    }
+
+    /// Says what became of a step. Without a connection it is lost, and the server will ask again.
+    pub fn answer_step(&mut self, mut answer: SteppedMessage) {
+        if matches!(self.state, RunClientState::Open { .. }) {
+            self.steps.remove(&answer.step);
+            answer.control = Control::of(&self.request.control.run_id);
+            self.outgoing.push_back(Outgoing::Text(encode(&Frame::Stepped(answer))));
+        }
     }
 
     /// The server gave a sign of life.

@@ -1,9 +1,10 @@
 //! What a server sends.
 
 use wharf_vocab::Object;
+use wharf_wire::run_v1::limits::STEPS_OPEN_MAX;
 use wharf_wire::run_v1::{
-    EventData, Failure, FromServer, LogData, LogLevel, Phase, Response, Status, close, code,
-    decode_from_server,
+    EventData, Failure, FromServer, LogData, LogLevel, Phase, Response, Status, StepMessage, close,
+    code, decode_from_server,
 };
 
 use super::{Ended, RunClient, RunClientEvent, RunClientState};
@@ -115,6 +116,7 @@ impl RunClient {
             FromServer::Log(log) => self.line(now, log.data),
             FromServer::Event(event) => self.phase(now, event.data),
             FromServer::Token(token) => self.text(token.content.text),
+            FromServer::Step(step) => self.step(step),
             FromServer::Response(response) if is_final => self.finish(now, response),
             FromServer::Response(response) => self.partial(response.outputs),
             FromServer::Ack(_) | FromServer::Unknown => {}
@@ -161,6 +163,19 @@ impl RunClient {
         if !text.is_empty() {
             self.events.push_back(RunClientEvent::Text(text));
         }
+    }
+
+    /// The attempt's code asks for a step, perhaps once more.
+    fn step(&mut self, step: Box<StepMessage>) {
+        if !self.steps.insert(step.step.clone()) {
+            return;
+        }
+        if self.steps.len() > STEPS_OPEN_MAX {
+            self.outgoing.push_back(Outgoing::close(close::POLICY, ""));
+            let message = format!("The tool server asked for more than {STEPS_OPEN_MAX} steps.");
+            return self.broken(code::LIMIT, &message);
+        }
+        self.events.push_back(RunClientEvent::Step(step));
     }
 
     fn few_enough(&mut self, outputs: &Object) -> bool {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use wharf_wire::run_v1::{
     Ack, Control, EventData, EventMessage, FirstFrame, Frame, LaterFrame, Phase, Refusal,
-    RunRequest, ToolName, UnfitRequest, close, code, decode_first, decode_later,
+    RunRequest, SteppedMessage, ToolName, UnfitRequest, close, code, decode_first, decode_later,
 };
 
 use super::{Limits, Profile, answer};
@@ -56,6 +56,8 @@ pub enum ServerEvent {
     Unfit(UnfitRequest),
     /// Stop the run of this connection.
     Cancel,
+    /// What became of a step that the run's code asked for.
+    Stepped(Box<SteppedMessage>),
 }
 
 impl RunServer {
@@ -161,6 +163,12 @@ impl RunServer {
                         self.close(Refusal::new(close::PROTOCOL, "another run's id"));
                     }
                     _ => self.events.push_back(ServerEvent::Cancel),
+                },
+                Ok(LaterFrame::Stepped(stepped)) => match &stepped.control.run_id {
+                    Some(named) if named != run_id => {
+                        self.close(Refusal::new(close::PROTOCOL, "another run's id"));
+                    }
+                    _ => self.events.push_back(ServerEvent::Stepped(stepped)),
                 },
             },
         }

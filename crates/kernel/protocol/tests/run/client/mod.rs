@@ -5,6 +5,7 @@ mod endings;
 mod limits;
 mod order;
 mod pair;
+mod steps;
 
 use serde_json::{Value, json};
 use wharf_protocol::run::client::{Config, Ended, RunClient, RunClientEvent};

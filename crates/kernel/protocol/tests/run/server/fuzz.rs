@@ -37,6 +37,7 @@ fn check(text: &str) {
             FromServer::Log(log) => Frame::Log(log),
             FromServer::Event(event) => Frame::Event(event),
             FromServer::Token(token) => Frame::Token(token),
+            FromServer::Step(step) => Frame::Step(*step),
             FromServer::Response(response) => Frame::Response(response),
             FromServer::Unknown => return,
         };
@@ -136,7 +137,7 @@ fn t005_spoilt_examples_never_confuse_a_session() {
                     assert!(reason.len() <= 120, "fits into a close frame");
                 }
                 Heard::Unfit(unfit) => assert!(!unfit.run_id.is_empty()),
-                Heard::Cancel | Heard::Nothing => {}
+                Heard::Cancel | Heard::Stepped(_) | Heard::Nothing => {}
             }
         }
     }

@@ -15,7 +15,8 @@ use wharf_protocol::run::server::{
 use wharf_protocol::{Incoming, Moment, Outgoing, Session as _};
 use wharf_vocab::{Object, Timestamp};
 use wharf_wire::run_v1::{
-    Ack, FromServer, Mode, RequestControl, RunRequest, UnfitRequest, decode_from_server,
+    Ack, FromServer, Mode, RequestControl, RunRequest, SteppedMessage, UnfitRequest,
+    decode_from_server,
 };
 
 fn at(ms: u64) -> Moment {
@@ -83,6 +84,7 @@ pub(crate) enum Heard {
     Request(Box<RunRequest>),
     Unfit(UnfitRequest),
     Cancel,
+    Stepped(Box<SteppedMessage>),
     Nothing,
     Close { code: u16, reason: String },
 }
@@ -93,6 +95,7 @@ pub(crate) fn hears(session: &mut RunServer, now: Moment, incoming: Incoming<'_>
         Some(ServerEvent::Request { request, .. }) => Heard::Request(request),
         Some(ServerEvent::Unfit(unfit)) => Heard::Unfit(unfit),
         Some(ServerEvent::Cancel) => Heard::Cancel,
+        Some(ServerEvent::Stepped(stepped)) => Heard::Stepped(stepped),
         None => match session.poll_send() {
             Some(Outgoing::Close { code, reason }) => Heard::Close { code, reason },
             Some(other) => panic!("{other:?}"),

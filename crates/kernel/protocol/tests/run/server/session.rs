@@ -111,6 +111,23 @@ fn t019_a_cancel_counts_for_the_run_of_the_connection_only() {
 }
 
 #[test]
+fn t048_an_answer_to_a_step_counts_for_the_run_of_the_connection_only() {
+    let mut session = session();
+    hears_text(&mut session, at(0), REQUEST);
+    let own =
+        r#"{"kind":"Stepped","control":{"run_id":"r1"},"step":{"name":"a","n":2},"value":null}"#;
+    let Heard::Stepped(stepped) = hears_text(&mut session, at(1), own) else { panic!("no answer") };
+    assert_eq!((stepped.step.to_string().as_str(), &stepped.value), ("a#2", &Some(Value::Null)));
+    let other = own.replace("r1", "r2");
+    closed(&hears_text(&mut session, at(1), &other), close::PROTOCOL);
+    for unfit in [r#"{"kind":"Stepped"}"#, r#"{"kind":"Stepped","step":{"name":"a","n":0}}"#] {
+        let mut session = self::session();
+        hears_text(&mut session, at(0), REQUEST);
+        closed(&hears_text(&mut session, at(1), unfit), close::PROTOCOL);
+    }
+}
+
+#[test]
 fn t007_a_second_request_closes_the_connection() {
     let mut session = session();
     hears_text(&mut session, at(0), REQUEST);

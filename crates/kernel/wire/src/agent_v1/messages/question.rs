@@ -1,7 +1,7 @@
 //! What an agent says to people while it works: questions, which need the capability `ask`, and
 //! notices, which need `notify`.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_with_macros::skip_serializing_none;
 
@@ -32,7 +32,7 @@ pub struct QuestionAnswer {
     /// How it was answered.
     pub status: AnswerStatus,
     /// The answer; `null` is an answer too.
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "crate::present::present")]
     pub value: Option<Value>,
     /// What was said instead of an answer.
     pub text: Option<String>,
@@ -54,11 +54,6 @@ pub enum AnswerStatus {
     OffScript,
     /// Nobody answered in time.
     Expired,
-}
-
-/// Keeps a value that is there apart from one that is not, also when it is `null`.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
 }
 
 /// `agent.notice`: tell something, without an answer.

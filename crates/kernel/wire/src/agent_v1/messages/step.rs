@@ -1,7 +1,7 @@
 //! Values that durable code keeps, so that a repeated attempt gets them again; needs the
 //! capability `steps`. The steps that are calls are asked for with `agent.tool.invoke`.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_with_macros::skip_serializing_none;
 use wharf_vocab::StepName;
@@ -18,7 +18,7 @@ pub struct StepLocal {
     /// The name.
     pub step: StepName,
     /// What the code gave; `null` is a value too. Without it the agent only asks.
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "crate::present::present")]
     pub value: Option<Value>,
 }
 
@@ -31,13 +31,8 @@ pub struct StepKept {
     /// The name.
     pub step: StepName,
     /// The value that counts; nothing is kept under the name yet when this and `error` are absent.
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "crate::present::present")]
     pub value: Option<Value>,
     /// Why nothing can be kept.
     pub error: Option<ErrorObject>,
-}
-
-/// Keeps a value that is there apart from one that is not, also when it is `null`.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
 }
