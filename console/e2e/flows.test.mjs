@@ -161,3 +161,37 @@ test("c009_who_may_only_read_sees_a_flow_and_changes_nothing", async () => {
   }
   await page.context().close();
 });
+
+test("c018_a_flow_is_run_again_from_one_of_its_steps", async () => {
+  await core.api("/v1/flows", { body: { document: { name: "late", description: "Fails once.", input_schema: { type: "object", properties: { ok: { type: "boolean" } } }, steps: [{ id: "first", call: { tool: "wharf/count", inputs: { n: 2, delay_ms: 0 } } }, { id: "all", each: { over: "[1, 2]", as: "k", step: { id: "one", call: { tool: "wharf/echo", inputs: { text: "${k}" } } } } }, { id: "last", call: { tool: "wharf/echo", inputs: { text: "the end" } } }, { id: "after", signal: { name: "go" } }], output: { text: "${steps.last.outputs.text}" } } } });
+  await core.run("flow/late", {}, { run_id: "late-1" });
+  const page = await newPage(browser);
+  await signIn(page, core, "/runs/default/late-1");
+  await page.getByText("waits for the message go").first().waitFor();
+  assert.equal(await page.getByRole("button", { name: /^Run again from/ }).count(), 0, "only what is over is run again");
+  await core.api("/v1/runs/late-1/signals/go", { body: { value: 1 } });
+  const again = page.getByRole("button", { name: "Run again from last" });
+  await again.waitFor();
+  assert.equal(await page.getByRole("button", { name: "Run again from one" }).count(), 0, "only steps at the top begin a run");
+  await again.click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("heading", { name: "Run again from last?" }).waitFor();
+  assert.deepEqual(await barriers(page), []);
+  await dialog.getByLabel("Version of the flow").fill("nine");
+  assert.ok(await dialog.getByRole("button", { name: "Run it" }).isDisabled());
+  await dialog.getByLabel("Version of the flow").fill("99");
+  await dialog.getByRole("button", { name: "Run it" }).click();
+  await dialog.locator(".note.bad code").waitFor();
+  await dialog.getByLabel("Version of the flow").fill("");
+  await dialog.getByRole("button", { name: "Run it" }).click();
+  await page.waitForURL((url) => url.pathname.startsWith("/runs/default/") && !url.pathname.endsWith("/late-1"));
+  const id = new URL(page.url()).pathname.split("/").at(-1);
+  await page.getByText("waits for the message go").first().waitFor();
+  const flow = (await core.api(`/v1/runs/${id}`)).flow;
+  assert.equal(flow.cites, "late-1");
+  assert.equal((await core.api(`/v1/runs/${id}/steps`)).items.filter((s) => s.path === "first").length, 0, "what came before is not done again");
+  await core.api(`/v1/runs/${id}/signals/go`, { body: { value: 1 } });
+  await page.locator("[role=status]", { hasText: "succeeded" }).first().waitFor();
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
+});

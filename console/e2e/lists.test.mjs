@@ -82,6 +82,28 @@ test("c016_a_folder_with_many_files_goes_on", async () => {
   await page.context().close();
 });
 
+test("c016_a_folder_says_how_much_it_holds_and_when_it_holds_more", async () => {
+  for (const [name, size] of [["a.txt", 1000], ["b/c.txt", 1048]]) await core.api(`/v1/worlds/default/files/sized/in/${name}`, { method: "PUT", body: "x".repeat(size), type: "text/plain" });
+  const page = await newPage(browser);
+  await signIn(page, core, "/worlds/default?folder=/sized/");
+  const row = page.getByRole("table", { name: "Files" }).getByRole("row").filter({ hasText: "in/" });
+  await row.getByText("2 KiB", { exact: true }).waitFor();
+  await row.getByText("folder, 2 files", { exact: true }).waitFor();
+  await row.getByRole("button", { name: "2 KiB" }).focus();
+  await page.getByText("2 files with 2 KiB, folders within included").waitFor();
+  assert.deepEqual(await barriers(page), []);
+  // Counting ends somewhere: the answer is the core's own with its end moved nearer.
+  await page.route("**/artifacts?**", async (route) => {
+    const answer = await route.fetch();
+    const told = await answer.json();
+    await route.fulfill({ response: answer, json: { ...told, folders: told.folders.map((f) => ({ ...f, more: true })) } });
+  });
+  await goto(page, core, "/worlds/default?folder=/sized/");
+  await row.getByText("> 2 KiB").waitFor();
+  await row.getByText("folder, 2 files or more").waitFor();
+  await page.context().close();
+});
+
 test("c015_an_agent_is_approved_in_parts", async () => {
   const page = await newPage(browser);
   await signIn(page, core, `/providers/${AGENT}`);

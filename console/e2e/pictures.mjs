@@ -59,7 +59,7 @@ try {
   const screens = [
     ["home", "/"], ["runs", "/runs"], ["run-timeline", agents.length ? "/runs/default/relay-chain" : "/runs/lab/nap"], ["run-output", "/runs/default/count-to-forty?tab=output"], ["run-lineage", "/runs/studio/echo-again?tab=lineage"], ["run-withheld", "/runs/clinic/echo-withheld?tab=output"],
     ["inbox-question", `/inbox?ask=${question}`], ["inbox-approval", `/inbox?ask=${approval}`], ["tools", "/tools"], ["tool", "/tools/wharf/count"], ["tool-quarantined", `/tools/${CHANGED}/write`, changed], ["providers", "/providers"], ...(provider ? [["provider", `/providers/${provider}`]] : []),
-    ["worlds", "/worlds"], ["world", "/worlds/studio?file=/brief/storyboard.md"], ["flows", "/flows"], ["flow", "/flows/digest"], ["flow-graph", "/flows/digest?tab=graph"], ["flow-run", "/runs/studio/digest-price"], ["schedules", "/schedules"], ["schedule", "/schedules/beat"], ["triggers", "/triggers"], ["trigger", "/triggers/push"], ["receivers", "/receivers"], ["receiver", "/receivers/desk"], ["money", "/money"], ["operators", "/operators"], ["audit", "/audit"], ["tokens", "/tokens"], ["system", "/system"],
+    ["worlds", "/worlds"], ["world", "/worlds/studio?file=/brief/storyboard.md"], ["world-folders", "/worlds/studio"], ["flows", "/flows"], ["flow", "/flows/digest"], ["flow-graph", "/flows/digest?tab=graph"], ["flow-run", "/runs/studio/digest-price"], ["flow-run-over", "/runs/studio/digest-done"], ["schedules", "/schedules"], ["schedule", "/schedules/beat"], ["triggers", "/triggers"], ["trigger", "/triggers/push"], ["trigger-new", "/triggers?new=file"], ["receivers", "/receivers"], ["receiver", "/receivers/desk"], ["money", "/money"], ["operators", "/operators"], ["audit", "/audit"], ["tokens", "/tokens"], ["token-narrow", "/tokens?new=narrower"], ["system", "/system"],
   ];
   for (const [size, viewport] of [["wide", { width: 1440, height: 900 }], ["narrow", { width: 390, height: 844 }]])
     for (const scheme of ["light", "dark"]) {
@@ -77,7 +77,7 @@ try {
       if (wanted("tool-quarantined")) await signIn(page, changed);
       for (const [name, path, of = core] of screens.filter(([name]) => wanted(name))) {
         await goto(page, of, path);
-        await page.waitForLoadState("networkidle").catch(() => {});
+        await page.waitForLoadState("networkidle", { timeout: 5000 }).catch(() => {});
         await page.locator(".beat", { hasText: "Live" }).waitFor({ state: "attached", timeout: 3000 }).catch(() => {});
         await page.evaluate(() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go))));
         await page.evaluate(neutral, [[core.home, "/srv/wharf"], [dirname(resolve(BIN)), "/usr/local/bin"]]);

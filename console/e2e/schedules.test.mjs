@@ -1,8 +1,9 @@
 // Schedules: made, fired by hand, paused and removed from the page.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { barriers, goto, launch, newPage, overflow, signIn } from "./browser.mjs";
+import { barriers, goto, launch, newPage, signIn } from "./browser.mjs";
 import { Core, until } from "./core.mjs";
+import { pauses, resumesAndGoes } from "./standing.mjs";
 
 let core, browser;
 before(async () => {
@@ -38,21 +39,8 @@ test("c018_a_schedule_is_made_fired_paused_and_removed", async () => {
   await row.getByText("started").waitFor();
   const run = await until("its run", async () => (await core.api("/v1/runs?tool=wharf/echo&status=succeeded")).items[0]);
   await row.locator(`a[href*="${run.run_id}"]`).waitFor();
-  await page.getByRole("button", { name: "Pause" }).click();
-  await page.getByText("somebody paused it").waitFor();
-  await page.getByText("None while it is paused.").waitFor();
-  assert.deepEqual(await barriers(page), []);
-  await page.setViewportSize({ width: 320, height: 800 });
-  assert.ok((await overflow(page)) <= 0);
-  await page.setViewportSize({ width: 1440, height: 900 });
-  await page.getByRole("button", { name: "Resume" }).click();
-  await page.getByRole("button", { name: "Pause" }).waitFor();
-  await page.getByRole("button", { name: "More" }).click();
-  await page.getByRole("button", { name: "Remove this schedule" }).click();
-  await page.getByRole("heading", { name: "Remove the schedule nightly?" }).waitFor();
-  await page.getByRole("button", { name: "Remove it" }).click();
-  await page.getByText("Nothing starts by the clock").waitFor();
-  assert.deepEqual(page.faults, []);
+  await pauses(page, ["somebody paused it", "None while it is paused."]);
+  await resumesAndGoes(page, "schedule", "nightly", "Nothing starts by the clock");
 });
 
 test("c018_a_schedule_of_another_world_is_not_told_of", async () => {

@@ -47,6 +47,10 @@ test("c030_no_dialog_has_a_barrier", async () => {
   await signIn(page, core);
   for (const [path, button, heading] of [
     ["/tokens", "New token", "A new token"],
+    ["/tokens", "Narrow a token", "A narrower token"],
+    ["/triggers", "New trigger", "A new trigger"],
+    ["/triggers/push", "Test", "Call push by hand"],
+    ["/runs/studio/digest-done", "Run again from look", "Run again from look?"],
     ["/tokens?tab=secrets", "New secret", "A new secret"],
     ["/tokens", "Revoke", /^Revoke /],
     ["/worlds", "New world", "A new world"],
@@ -86,7 +90,7 @@ test("c031_every_screen_says_something_when_it_is_empty", async () => {
   await signIn(page, empty);
   await page.getByRole("heading", { name: "Welcome to Wharf" }).waitFor();
   await page.getByText("Nothing has run yet").waitFor();
-  for (const [path, text] of [["/runs", "Runs appear here as they start"], ["/inbox", "Nothing waits for you"], ["/operators", "Nobody has taken a seat"], ["/schedules", "Nothing starts by the clock"], ["/flows", "Nobody has added a flow"], ["/triggers", "Nobody outside starts anything"], ["/receivers", "Nobody outside is told anything"], ["/worlds/default", "This world holds no files"], ["/tokens", "There are no tokens besides"], ["/tokens?tab=secrets", "No secret is kept"], ["/money", "Nothing was spent"]]) {
+  for (const [path, text] of [["/runs", "Runs appear here as they start"], ["/inbox", "Nothing waits for you"], ["/operators", "Nobody has taken a seat"], ["/schedules", "Nothing starts by the clock"], ["/flows", "Nobody has added a flow"], ["/triggers", "Nothing starts by itself"], ["/receivers", "Nobody outside is told anything"], ["/worlds/default", "This world holds no files"], ["/tokens", "There are no tokens besides"], ["/tokens?tab=secrets", "No secret is kept"], ["/money", "Nothing was spent"]]) {
     await goto(page, empty, path);
     await page.getByText(text).first().waitFor();
     assert.deepEqual(await barriers(page), [], path);

@@ -34,6 +34,8 @@ async function seedFlows(core) {
   for (const id of ["one", "two"]) await fetch(`${core.url}${push.path}?message=${id}`, { method: "POST", headers: { authorization: `Bearer ${push.secret}`, "webhook-id": id } });
   await core.api("/v1/triggers", { body: { name: "payments", tool: "flow/digest", proof: "stripe", secret: "whsec_of_the_sender", body: "event", inputs: { sources: ["press"] } } });
   await core.api("/v1/triggers/payments/pause", { method: "POST" });
+  await core.api("/v1/triggers", { body: { name: "letters", tool: "wharf/echo", on_file: "/inbox/**", inputs: { text: "${file.path} is there" }, world: "studio" } });
+  await core.api("/v1/triggers", { body: { name: "alarms", tool: "wharf/echo", on_run: 'run.tool == "acme/pay" && run.status == "failed"', inputs: { text: "${run.id} failed" }, world: "studio" } });
   const sink = createServer((q, s) => (q.resume(), s.writeHead(204).end()));
   await new Promise((up) => sink.listen(0, "127.0.0.1", up));
   sink.unref();

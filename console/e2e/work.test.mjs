@@ -335,24 +335,33 @@ test("c011_thousands_of_runs_are_scrolled_in_windows", async () => {
 
 test("c012_run_again_and_copy_as_a_command", async () => {
   const page = await newPage(browser);
-  await core.run("wharf/count", { n: 3, delay_ms: 0 }, { run_id: "again-1", wait: "10s" });
+  await core.run("wharf/count", { n: 3, delay_ms: 0 }, { run_id: "again-1", wait: "10s", timeout_ms: 90_000, budget_micro: 250_000 });
   await signIn(page, core, "/runs/default/again-1");
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"], { origin: core.url });
   await page.getByRole("button", { name: "More" }).click();
   await page.getByRole("button", { name: "Copy as wharf run …" }).click();
   await page.getByText("Copied").waitFor();
-  assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^wharf run wharf\/count .*n=3/);
+  assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^wharf run wharf\/count .*n=3.* --timeout 90s --budget-micro 250000$/);
+  await page.getByText("An attempt may run").waitFor();
+  await page.getByText("1 m 30 s").first().waitFor();
   await page.getByRole("button", { name: "Run again", exact: true }).click();
   await page.waitForURL((url) => /^\/runs\/default\//.test(url.pathname) && !url.pathname.endsWith("again-1"));
   await page.locator("[role=status]", { hasText: "succeeded" }).waitFor();
   await page.getByRole("button", { name: "More" }).click();
   await page.getByRole("button", { name: "Run again with changes" }).click();
   await page.getByRole("dialog").getByLabel("n", { exact: true }).fill("4");
+  const [seconds, dollars] = [/Longest an attempt may run/, /Most it may cost/].map((label) => page.getByRole("dialog").getByLabel(label));
+  assert.deepEqual([await seconds.inputValue(), await dollars.inputValue()], ["90", "0.25"], "it begins with the limits it had");
+  await dollars.fill("");
+  await page.getByText("It had a budget. Give one.").waitFor();
+  await dollars.fill("0.5");
   const before = page.url();
   await page.getByRole("dialog").getByRole("button", { name: "Run", exact: true }).click();
   await page.waitForURL((url) => url.href !== before);
   await page.goto(`${page.url().split("?")[0]}?tab=output`);
   await page.locator(".json", { hasText: "sum: 10" }).waitFor();
+  const changed = await core.api(`/v1/runs/${new URL(page.url()).pathname.split("/").at(-1)}`);
+  assert.deepEqual([changed.timeout_ms, changed.budget_micro], [90_000, 500_000]);
 });
 
 test("c012_what_was_not_stored_whole_is_marked_and_demanded", async () => {
@@ -474,8 +483,8 @@ test("c012_a_run_with_files_is_copied_as_it_was_and_a_retry_says_when", async ()
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"], { origin: core.url });
   await page.getByRole("button", { name: "More" }).click();
   await page.getByRole("button", { name: "Copy as wharf run …" }).click();
-  await page.getByText(/Copied\. Not in it: its time limit/).waitFor();
-  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "wharf run wharf/echo text.world=/in/a.txt --out text.world=/out/b.txt --world shop");
+  await page.getByText("Copied", { exact: true }).waitFor();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "wharf run wharf/echo text.world=/in/a.txt --out text.world=/out/b.txt --world shop --timeout 1h");
   await page.getByRole("button", { name: "More" }).click();
   await page.getByRole("button", { name: "Copy as curl" }).click();
   await until("the other command", () => page.evaluate(async () => (await navigator.clipboard.readText()).startsWith("curl")));

@@ -3894,6 +3894,18 @@ export interface components {
         FlowId: string;
         /** @description A folder: what the paths of files have in common up to a slash. */
         Folder: {
+            /**
+             * Format: int64
+             * @description How many bytes the files have that were counted.
+             */
+            bytes?: number;
+            /**
+             * Format: int64
+             * @description How many files it holds, those in folders within included, as far as was counted.
+             */
+            files?: number;
+            /** @description Whether counting ended early, so that there may be more. */
+            more?: boolean;
             /** @description Its path, which ends with a slash. */
             path: string;
         };
@@ -4827,6 +4839,11 @@ export interface components {
             attempt: number;
             /** @description Its attempts, oldest first; only where one run is shown. */
             attempts?: components["schemas"]["RunAttempt"][] | null;
+            /**
+             * Format: int64
+             * @description The most it and its children may cost, if it was started with such a limit; not in lists.
+             */
+            budget_micro?: number | null;
             caller?: components["schemas"]["GrantId"] | null;
             continues?: components["schemas"]["RunId"] | null;
             /** @description An id, chosen by the caller, for what this run is part of. */
@@ -4880,6 +4897,11 @@ export interface components {
             started_at?: components["schemas"]["DateTime"] | null;
             /** @description The status of the run. */
             status: components["schemas"]["RunStatus"];
+            /**
+             * Format: int64
+             * @description How long one attempt may run; not in lists.
+             */
+            timeout_ms?: number | null;
             /** @description The tool. */
             tool: components["schemas"]["ToolId"];
             /**
@@ -13860,7 +13882,7 @@ export interface operations {
             query?: {
                 /** @description `next_cursor` of the previous page. */
                 cursor?: string;
-                /** @description With `/`: only what lies directly below the prefix, files and folders. */
+                /** @description With `/`: only what lies directly below the prefix, files, and folders with their sizes. */
                 delimiter?: "/";
                 /** @description Items on a page, 1 to 200. */
                 limit?: number;

@@ -19,6 +19,7 @@ export type Status = Schemas["RunStatus"];
 export type ErrorInfo = Omit<Message<"ErrorInfo">, "details"> & { details?: Record<string, unknown> | null };
 export type Page<T> = { items: T[]; next_cursor?: string | null };
 export type Artifact = Message<"Artifact">;
+export type Folder = Message<"Folder">;
 export type WaitingFor = Message<"WaitingFor">;
 export type Run = Message<"Run">;
 export type Ask = Message<"Ask">;

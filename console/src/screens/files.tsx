@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, get, isMissingRoute, path as encodePath, request, seg, send } from "../api/client";
 import { useResource, useWindows } from "../api/resource";
 import { may } from "../api/session";
-import type { Artifact, Lineage, Page, Trace } from "../api/types";
+import type { Artifact, Folder, Lineage, Page, Trace } from "../api/types";
 import { bytes, count, plural } from "../lib/format";
 import { safe } from "../lib/text";
 import { upload } from "../lib/upload";
@@ -11,16 +11,23 @@ import { go, place, runLink, worldLink } from "../router";
 import { Code } from "../ui/code";
 import { confirm } from "../ui/dialog";
 import { Icon } from "../ui/icons";
-import { Button, Card, Command, Empty, Facts, Foreign, Meter, More, Note, Refusal, Time } from "../ui/parts";
+import { Button, Card, Command, Empty, Facts, Foreign, Meter, More, Note, Refusal, Time, Tip } from "../ui/parts";
 import { Table } from "../ui/table";
 import { toast, toastError } from "../ui/toast";
 import { Loaded } from "./frame";
 import { LineageGraph } from "./lineage";
 
-type Row = { folder: string } | { file: Artifact };
-type Listing = Page<Artifact> & { folders?: { path: string }[] | null };
+type Row = { folder: Folder } | { file: Artifact };
+type Listing = Page<Artifact> & { folders?: Folder[] | null };
 
-const pathOf = (r: Row) => ("folder" in r ? r.folder : r.file.path);
+const pathOf = (r: Row) => ("folder" in r ? r.folder.path : r.file.path);
+
+/** How much a folder holds. Counting ends somewhere, and then it is at least that much. */
+function Held({ of }: { of: Folder }) {
+  if (of.files == null || of.bytes == null) return null;
+  const least = of.more ? "at least " : "";
+  return <Tip plain text={`${least}${plural(of.files, "file")} with ${bytes(of.bytes)}, folders within included`}><span>{of.more && "> "}{bytes(of.bytes)}</span></Tip>;
+}
 
 export function FilesTab({ world, onChange }: { world: string; onChange: () => void }) {
   const q = place.value.query;
@@ -29,7 +36,7 @@ export function FilesTab({ world, onChange }: { world: string; onChange: () => v
   const files = useWindows(
     `files ${world} ${folder}`,
     (cursor, s) => get<Listing>(`/v1/worlds/${seg(world)}/artifacts`, { prefix: folder, delimiter: "/", limit: 200, cursor }, s),
-    (pages): Row[] => [...pages.flatMap((p) => (p.folders ?? []).map((f) => ({ folder: f.path }))), ...pages.flatMap((p) => p.items.map((file) => ({ file })))],
+    (pages): Row[] => [...pages.flatMap((p) => (p.folders ?? []).map((folder) => ({ folder }))), ...pages.flatMap((p) => p.items.map((file) => ({ file })))],
     { kinds: ["RUN"], match: (c) => c.world === world },
   );
   const parts = folder.split("/").filter(Boolean);
@@ -53,8 +60,8 @@ export function FilesTab({ world, onChange }: { world: string; onChange: () => v
               <div class="files">
                 <Table label="Files" keyOf={pathOf} rows={rows} hrefOf={(r) => hrefOf(world, folder, r)} columns={[
                   { name: "Name", cell: (r) => <span class="name"><Icon name={"folder" in r ? "folder" : "file"} /><a class="clip" href={hrefOf(world, folder, r)}><Foreign text={pathOf(r).slice(folder.length)} max={200} /></a></span> },
-                  { name: "Size", num: true, cell: (r) => ("folder" in r ? "" : bytes(r.file.bytes)) },
-                  { name: "Kind", drop: 2, cell: (r) => ("folder" in r ? "folder" : <span class="muted"><Foreign text={r.file.media_type.split(";")[0] ?? ""} max={60} /></span>) },
+                  { name: "Size", num: true, cell: (r) => ("folder" in r ? <Held of={r.folder} /> : bytes(r.file.bytes)) },
+                  { name: "Kind", drop: 2, cell: (r) => ("folder" in r ? (r.folder.files == null ? "folder" : <span>folder, {plural(r.folder.files, "file")}{r.folder.more && " or more"}</span>) : <span class="muted"><Foreign text={r.file.media_type.split(";")[0] ?? ""} max={60} /></span>) },
                   { name: "Written", drop: 1, cell: (r) => ("folder" in r ? "" : <Time at={r.file.at} plain />) },
                   { name: "By", drop: 3, cell: (r) => ("folder" in r ? "" : !r.file.run_id ? <span class="muted">upload</span> : <a class="id" href={runLink(world, r.file.run_id)}><Foreign text={r.file.run_id.length > 18 ? `…${r.file.run_id.slice(-12)}` : r.file.run_id} /></a>) },
                 ]} />
@@ -69,7 +76,7 @@ export function FilesTab({ world, onChange }: { world: string; onChange: () => v
 }
 
 function hrefOf(world: string, folder: string, r: Row): string {
-  return worldLink(world, "folder" in r ? { folder: r.folder } : { file: r.file.path, folder });
+  return worldLink(world, "folder" in r ? { folder: r.folder.path } : { file: r.file.path, folder });
 }
 
 function Upload({ world, folder, onDone }: { world: string; folder: string; onDone: () => void }) {
@@ -92,7 +99,7 @@ function Upload({ world, folder, onDone }: { world: string; folder: string; onDo
   };
   return (
     <div class="row" onDragOver={(e) => (e.preventDefault(), setOver(true))} onDragLeave={() => setOver(false)} onDrop={(e) => (e.preventDefault(), setOver(false), void take(e.dataTransfer?.files ?? null))}>
-      {state && <><span class="muted clip"><Foreign text={state.name} max={40} /> {bytes(state.sent)} of {bytes(state.total)}</span><Meter label={`Uploading ${state.name}`} max={state.total} parts={[{ value: state.sent }]} /><Button small onClick={() => state.end.abort()}>Stop</Button></>}
+      {state && <><span class="muted clip"><Foreign text={state.name} max={40} /> {bytes(state.sent)} of {bytes(state.total)}</span><Meter label={safe(`Uploading ${state.name}`)} max={state.total} parts={[{ value: state.sent }]} /><Button small onClick={() => state.end.abort()}>Stop</Button></>}
       <Button icon="up" kind={over ? "primary" : undefined as never} onClick={() => input.current?.click()} disabled={!!state}>Upload</Button>
       <input ref={input} type="file" multiple hidden onChange={(e) => (void take(e.currentTarget.files), (e.currentTarget.value = ""))} />
     </div>

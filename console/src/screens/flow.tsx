@@ -16,7 +16,7 @@ import { AddFlow, FlowGraph, Steps, versionPath } from "./flow-parts";
 import { Loaded, Screen } from "./frame";
 import { patternOf } from "./schedules";
 import { all } from "./tools";
-import { startOf } from "./triggers";
+import { startOf } from "./trigger-new";
 import { TryIt } from "./try-it";
 
 /** A flow, and its document with numbers as they were written. */

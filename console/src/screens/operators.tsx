@@ -29,7 +29,7 @@ export default function Operators() {
               { name: "Seat", tall: true, cell: (s) => <><a href={link("/operators", { seat: s.sid })}><Foreign text={s.desc || s.sid} max={100} /></a><div class="muted id break"><Foreign text={s.sid} /></div></> },
               { name: "Who", cell: (s) => <><Status state={s.connected ? "connected" : "away"} /> {s.person && <Badge tone="run">person</Badge>}</> },
               { name: "Waits", num: true, cell: (s) => (s.pending.length ? <Badge tone="warn">{s.pending.length}</Badge> : <span class="muted">–</span>) },
-              { name: "Roles", drop: 2, cell: (s) => (s.roles?.length ? s.roles.join(", ") : <span class="muted">–</span>) },
+              { name: "Roles", drop: 2, cell: (s) => (s.roles?.length ? <Foreign text={s.roles.join(", ")} max={200} /> : <span class="muted">–</span>) },
               { name: "Last there", drop: 1, cell: (s) => (s.connected ? "now" : <Time at={s.last_seen} as="relative" plain />) },
               { name: <span class="sr">Acts</span>, num: true, drop: 2, cell: (s) => mayEverywhere("admin") && <Button small kind="danger" onClick={() => confirm({ title: `Give up the seat ${s.desc || s.sid}?`, text: <p>Its token stops working; {s.pending.length ? `${s.pending.length} requests that wait for it are asked elsewhere` : "nothing waits for it"}.</p>, act: "Give it up", danger: true, run: async () => { await send("DELETE", `/v1/operators/${seg(s.sid)}`); list.reload(); } })}>Give up</Button> },
             ]} />

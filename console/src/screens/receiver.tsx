@@ -1,16 +1,15 @@
 // One receiver: what it is told, and what became of each notification.
-import { get, seg, send } from "../api/client";
+import { get, seg } from "../api/client";
 import { useResource } from "../api/resource";
 import { may, mayEverywhere } from "../api/session";
 import type { Delivery, Page, Receiver } from "../api/types";
 import { count } from "../lib/format";
-import { go, link, place, receiverLink, worldLink } from "../router";
-import { confirm } from "../ui/dialog";
-import { Button, Card, Empty, Facts, Foreign, Menu, Note, Status, Tabs, Time } from "../ui/parts";
+import { link, place, receiverLink, worldLink } from "../router";
+import { Button, Card, Empty, Facts, Foreign, Note, Status, Tabs, Time } from "../ui/parts";
 import { Table } from "../ui/table";
-import { toast, toastError } from "../ui/toast";
 import { Loaded, Screen } from "./frame";
 import { toldOf } from "./receivers";
+import { actOn, StandingActs, type Standing } from "./standing";
 
 export default function ReceiverScreen({ args }: { args: string[] }) {
   const name = args[0] ?? "";
@@ -79,22 +78,6 @@ function About({ d }: { d: Delivery }) {
 
 function Acts({ r, base, reload }: { r: Receiver; base: string; reload: () => void }) {
   if (!(r.world ? may("admin", r.world) : mayEverywhere("admin"))) return null;
-  const act = (word: string, done: string) => async () => {
-    try {
-      await send("POST", `${base}/${word}`);
-      toast(done);
-      reload();
-    } catch (e) {
-      toastError(e);
-    }
-  };
-  const remove = () =>
-    confirm({ title: `Remove the receiver ${r.name}?`, text: <p>Its address and its key are forgotten, and what it is owed is dropped.</p>, act: "Remove it", danger: true, run: async () => { await send("DELETE", base); go(link("/receivers")); } });
-  return (
-    <>
-      <Button icon="bell" onClick={act("test", "A test is on its way.")}>Test</Button>
-      {r.state === "active" ? <Button icon="pause" onClick={act("pause", "It is paused.")}>Pause</Button> : <Button kind="primary" icon="play" onClick={act("resume", "It goes on.")}>Resume</Button>}
-      <Menu label="More" items={[{ name: "Remove this receiver", icon: "trash", danger: true, onClick: remove }]} />
-    </>
-  );
+  const of: Standing = { base, kind: "receiver", name: r.name, list: link("/receivers"), goes: "Its address and its key are forgotten, and what it is owed is dropped.", state: r.state, reload };
+  return <StandingActs of={of}><Button icon="bell" onClick={actOn(of, "test", "A test is on its way.")}>Test</Button></StandingActs>;
 }

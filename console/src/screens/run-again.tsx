@@ -3,11 +3,11 @@ import { useMemo, useState } from "preact/hooks";
 import { ApiError, get, path, seg, send } from "../api/client";
 import { useResource } from "../api/resource";
 import type { Run, Tool } from "../api/types";
-import { Obj, write, type Json } from "../lib/json";
+import { Obj, parse, write, type Json } from "../lib/json";
 import { check, fieldOf, startOf, valueOf, type Fault, type Field, type Val } from "../lib/schema";
 import { go, runLink } from "../router";
 import { Dialog } from "../ui/dialog";
-import { SchemaForm, SelectField } from "../ui/form";
+import { SchemaForm, SelectField, TextField } from "../ui/form";
 import { Button, Foreign, Note, Refusal } from "../ui/parts";
 import { Loaded } from "./frame";
 
@@ -54,19 +54,28 @@ function Form({ d, tool, known, onClose }: { d: Stored; tool: Tool; known: strin
   const [value, setValue] = useState<Val>(() => startOf(field, without(start, known)));
   const [faults, setFaults] = useState<Fault[]>(() => demand(field, known));
   const [mode, setMode] = useState<string>(d.run.mode);
+  const [seconds, setSeconds] = useState(d.run.timeout_ms == null ? "" : String(d.run.timeout_ms / 1000));
+  const [dollars, setDollars] = useState(d.run.budget_micro == null ? "" : String(d.run.budget_micro / 1e6));
   const [error, setError] = useState<ApiError>();
   const [busy, setBusy] = useState(false);
+  const [timeout, budget] = [Math.round(Number(seconds) * 1000), Math.round(Number(dollars) * 1e6)];
+  const secondsFault = seconds.trim() && !(timeout > 0) ? "A number such as 90." : undefined;
+  // A limit that was there cannot be taken away by leaving it out: the core would repeat it.
+  const dollarsFault = dollars.trim() ? (budget > 0 ? undefined : "A sum such as 0.50.") : d.run.budget_micro != null ? "It had a budget. Give one." : undefined;
   const submit = async () => {
     const now = valueOf(value) ?? new Obj([]);
     const missing = stripped.filter((k) => !(now instanceof Obj) || now.get(k) === undefined);
     const found = [...check(field, value), ...demand(field, missing)];
     setFaults(found);
-    if (found.length) return;
+    if (found.length || secondsFault || dollarsFault) return;
     setBusy(true);
     setError(undefined);
     try {
-      // Outputs, limits and what else the run was asked for are the core's to repeat.
-      const body = new Obj([["mode", mode], ["inputs", changed(without(start, stripped), now)]]);
+      // Outputs and what else the run was asked for are the core's to repeat, and so are limits that stay as they were.
+      const limits: [string, Json][] = [];
+      if (seconds.trim() && timeout !== d.run.timeout_ms) limits.push(["timeout_ms", parse(String(timeout))]);
+      if (dollars.trim() && budget !== d.run.budget_micro) limits.push(["budget_micro", parse(String(budget))]);
+      const body = new Obj([["mode", mode], ["inputs", changed(without(start, stripped), now)], ...limits]);
       const made = await send<{ run_id: string }>("POST", `/v1/runs/${seg(d.run.run_id)}/again?world=${seg(d.run.world)}`, write(body, 0));
       onClose();
       go(runLink(d.run.world, made.run_id));
@@ -91,6 +100,10 @@ function Form({ d, tool, known, onClose }: { d: Stored; tool: Tool; known: strin
       {stripped.length > 0 && <Note tone="warn">These were not stored whole, since they may contain credentials, and have to be given again: <Foreign text={stripped.join(", ")} max={500} />.</Note>}
       <SchemaForm field={field} value={value} faults={faults} onChange={setValue} />
       {tool.mock && <SelectField label="Mode" value={mode} onChange={setMode} options={[{ value: "real", name: "Real: it acts" }, { value: "mock", name: "Mock: it pretends" }]} />}
+      <div class="grid3">
+        <TextField label="Longest an attempt may run, in seconds" optional value={seconds} onInput={setSeconds} fault={secondsFault} />
+        <TextField label="Most it may cost, in $" optional={d.run.budget_micro == null} value={dollars} onInput={setDollars} fault={dollarsFault} />
+      </div>
       {error && <Refusal error={error} />}
     </Dialog>
   );

@@ -8,6 +8,7 @@ import { linesOf, signalsOf, stepsOf, UNTOLD, waitsFor, whatOf, type Line, type 
 import { count, money, plural, tail } from "../lib/format";
 import { Obj, write } from "../lib/json";
 import { check, fieldOf, startOf, valueOf, type Fault, type Val } from "../lib/schema";
+import { safe } from "../lib/text";
 import { link, runLink, toolLink } from "../router";
 import { Dialog } from "../ui/dialog";
 import { SchemaForm, SelectField, TextField } from "../ui/form";
@@ -16,6 +17,7 @@ import { Table } from "../ui/table";
 import { toast } from "../ui/toast";
 import { versionPath } from "./flow-parts";
 import { Loaded } from "./frame";
+import { Rerun } from "./rerun";
 
 /** The flow that a tool is, and its version. */
 export function flowOf(tool: string): { name: string; version: string } | undefined {
@@ -74,7 +76,7 @@ export function FlowWaits({ run, flow }: { run: Run; flow: FlowRun }) {
         {waits.length > WAITS_SHOWN && <li class="muted">and {plural(waits.length - WAITS_SHOWN, "step")} more</li>}
       </ul>
       {wanted.length > 0 && may("run", run.world) && (
-        <p class="row wrap">{wanted.map((name) => <Button key={name} small kind="primary" onClick={() => setSending(name)}>Send {name}</Button>)}</p>
+        <p class="row wrap">{wanted.map((name) => <Button key={name} small kind="primary" onClick={() => setSending(name)}>Send <Foreign text={name} max={80} /></Button>)}</p>
       )}
       {sending !== undefined && <SendSignal run={run} flow={flow} name={sending} onClose={() => setSending(undefined)} />}
     </Note>
@@ -83,6 +85,9 @@ export function FlowWaits({ run, flow }: { run: Run; flow: FlowRun }) {
 
 export function StepsTab({ run, flow }: { run: Run; flow: FlowRun }) {
   const [sending, setSending] = useState(false);
+  const [again, setAgain] = useState<string>();
+  // Values of a run that were not kept cannot be taken over.
+  const mayAgain = !!run.ended_at && !run.kept && may("run", run.world);
   const known = flowOf(run.tool);
   return (
     <div class="col">
@@ -100,7 +105,9 @@ export function StepsTab({ run, flow }: { run: Run; flow: FlowRun }) {
                 { name: "Began", drop: 3, width: "104px", cell: (l) => (l.tries[0] ? <Time at={l.tries[0].started_at} plain /> : "") },
                 { name: "Took", num: true, drop: 1, width: "84px", cell: (l) => (l.tries[0] ? <Took from={l.tries[0].started_at} to={l.tries.at(-1)?.ended_at} /> : "") },
                 { name: "Cost", num: true, drop: 1, width: "84px", cell: (l) => costOf(l) },
+                ...(mayAgain ? [{ name: <span class="sr">Acts</span>, width: "64px", num: true, cell: (l: Line) => isTop(l) && <Button small kind="quiet" icon="again" label={safe(`Run again from ${l.key}`)} onClick={() => setAgain(l.key)} /> }] : []),
               ]} />
+              {again !== undefined && <Rerun run={run} from={again} onClose={() => setAgain(undefined)} />}
               {sending && <SendSignal run={run} flow={flow} onClose={() => setSending(false)} />}
             </Card>
           )
@@ -109,6 +116,9 @@ export function StepsTab({ run, flow }: { run: Run; flow: FlowRun }) {
     </div>
   );
 }
+
+/** A step at the top of the document, which a new run can begin with. */
+const isTop = (line: Line) => line.depth === 0 && !!line.step && line.when === undefined && line.state !== "";
 
 /** How far a run of a flow is, as the core says it beside the run. */
 type Progress = { cost_micro: number; steps: number; status?: unknown; cites?: string | null; restarts?: string | null; restarted_as?: string | null };

@@ -108,7 +108,7 @@ async function copyCommand(text: string, typed: Typed): Promise<void> {
 
 function Acts({ d, onChange, reload }: { d: Loaded1; onChange: (stripped: string[]) => void; reload: () => void }) {
   const { run } = d;
-  const typed: Typed = { tool: run.tool, world: run.world, inputs: resend(d.inputs, run.world), mode: run.mode, continues: run.continues, outputs: (run.artifacts ?? []).filter((a) => a.direction === "out") };
+  const typed: Typed = { tool: run.tool, world: run.world, inputs: resend(d.inputs, run.world), mode: run.mode, continues: run.continues, timeout_ms: run.timeout_ms, budget_micro: run.budget_micro, outputs: (run.artifacts ?? []).filter((a) => a.direction === "out") };
   const open = OPEN.includes(run.status);
   const again = async () => {
     try {
@@ -194,6 +194,7 @@ function Summary({ run }: { run: Run }) {
       <div><dt>Tool</dt><dd><a href={toolLink(run.tool)}><Foreign text={run.tool} /></a></dd></div>
       {run.caller && <div><dt>Caller</dt><dd><a href={link("/runs", { caller: run.caller })}><Foreign text={run.caller} /></a></dd></div>}
       {run.parent && <div><dt>Started by</dt><dd><a class="id" href={parentLink(run.parent)}><Foreign text={f.tail(run.parent, 12)} /></a></dd></div>}
+      {run.timeout_ms != null && <div><dt>An attempt may run</dt><dd>{f.span(run.timeout_ms)}</dd></div>}
       {run.attempt > 1 && <div><dt>Attempts</dt><dd>{run.attempt}</dd></div>}
       {run.mode === "mock" && <div><dt>Mode</dt><dd><Badge tone="odd">mock</Badge></dd></div>}
       {run.kept && <div><dt>Values</dt><dd><Tip text={WITHHELD}><Badge tone="odd">digests only</Badge></Tip></dd></div>}
@@ -323,6 +324,7 @@ function MoneyTab({ run }: { run: Run }) {
           items={[
             ["Cost so far", f.money(run.cost_micro)],
             [<Word name="Hold">Set aside for each attempt</Word>, run.hold_micro != null && f.money(run.hold_micro)],
+            ["Most it and its children may cost", run.budget_micro != null ? f.money(run.budget_micro) : <span class="muted">as much as the world allows</span>],
             ["Set aside now", run.held_micro != null && f.money(run.held_micro)],
             ["Would have cost", run.would_cost_micro != null && f.money(run.would_cost_micro)],
             ["Reported", r && f.money(r.cost_micro)],

@@ -1,18 +1,17 @@
 // One schedule: when it fires, what it runs, and what became of each of its times.
-import { get, seg, send } from "../api/client";
+import { get, seg } from "../api/client";
 import { useResource } from "../api/resource";
 import { may } from "../api/session";
 import type { Firing, Page, Schedule } from "../api/types";
 import { count, money, span } from "../lib/format";
 import { fromJs } from "../lib/json";
-import { go, link, runLink, toolLink, worldLink } from "../router";
-import { confirm } from "../ui/dialog";
+import { link, runLink, toolLink, worldLink } from "../router";
 import { JsonView } from "../ui/json";
-import { Badge, Button, Card, Empty, Facts, Foreign, Menu, Status, Time } from "../ui/parts";
+import { Badge, Button, Card, Empty, Facts, Foreign, Status, Time } from "../ui/parts";
 import { Table } from "../ui/table";
-import { toast, toastError } from "../ui/toast";
 import { Loaded, Screen } from "./frame";
 import { patternOf, Paused, timeOf } from "./schedules";
+import { actOn, StandingActs, type Standing } from "./standing";
 
 const OVERLAP: Record<string, string> = { skip: "the time is left out", parallel: "another run starts beside it", cancel_previous: "the run before is asked to stop" };
 const CATCH_UP: Record<string, string> = { last: "the last of them is made up for", none: "they are left out" };
@@ -77,24 +76,6 @@ export default function ScheduleScreen({ args }: { args: string[] }) {
 
 function Acts({ s, base, reload }: { s: Schedule; base: string; reload: () => void }) {
   if (!may("run", s.world)) return null;
-  const act = (word: string, done: string) => async () => {
-    try {
-      await send("POST", `${base}/${word}`);
-      toast(done);
-      reload();
-    } catch (e) {
-      toastError(e);
-    }
-  };
-  const remove = () =>
-    confirm({ title: `Remove the schedule ${s.name}?`, text: <p>It starts nothing more. Runs it has started remain, those under way go on.</p>, act: "Remove it", danger: true, run: async () => { await send("DELETE", base); go(link("/schedules")); } });
-  return (
-    <>
-      {s.state === "active" && <Button icon="pause" onClick={act("pause", "It is paused.")}>Pause</Button>}
-      {s.state === "paused" && <Button kind="primary" icon="play" onClick={act("resume", "It goes on.")}>Resume</Button>}
-      <Button icon="play" onClick={act("trigger", "A run has been asked for.")}>Run now</Button>
-      <Menu label="More" items={[{ name: "Remove this schedule", icon: "trash", danger: true, onClick: remove }]} />
-    </>
-  );
+  const of: Standing = { base, kind: "schedule", name: s.name, list: link("/schedules"), goes: "It starts nothing more. Runs it has started remain, those under way go on.", state: s.state, reload };
+  return <StandingActs of={of}><Button icon="play" onClick={actOn(of, "trigger", "A run has been asked for.")}>Run now</Button></StandingActs>;
 }
-

@@ -7,21 +7,35 @@ import type { Secret, Token } from "../api/types";
 import { money } from "../lib/format";
 import { link, place, setQuery } from "../router";
 import { confirm, Dialog } from "../ui/dialog";
-import { Check, SelectField, TextField } from "../ui/form";
+import { Check, TextField } from "../ui/form";
 import { Badge, Button, Card, Command, Empty, Foreign, Note, Refusal, Status, Tabs, Time } from "../ui/parts";
 import { Table } from "../ui/table";
 import { toast } from "../ui/toast";
 import { Loaded, Screen } from "./frame";
+import { NarrowToken } from "./narrow-token";
+import { endOf, RightsFields, useRights, wordsOf } from "./rights";
 
 export default function Tokens() {
   const q = place.value.query;
   const tab = q.get("tab") ?? "tokens";
   const secrets = mayEverywhere("admin");
   return (
-    <Screen title="Tokens and secrets" acts={tab === "sessions" || !may("admin") ? undefined : tab === "tokens" ? <Button kind="primary" icon="plus" onClick={() => setQuery({ new: "token" })}>New token</Button> : secrets && <Button kind="primary" icon="plus" onClick={() => setQuery({ new: "secret" })}>New secret</Button>}>
+    <Screen title="Tokens and secrets" acts={<Acts tab={tab} secrets={secrets} />}>
       <Tabs label="Tokens or secrets" current={tab} hrefOf={(t) => link("/tokens", { tab: t === "tokens" ? undefined : t })} tabs={[{ id: "tokens", name: "Tokens" }, { id: "sessions", name: "Sessions" }, ...(secrets ? [{ id: "secrets", name: "Secrets" }] : [])]} />
       {tab === "secrets" ? <Secrets /> : <List sessions={tab === "sessions"} />}
+      {q.get("new") === "narrower" && <NarrowToken onClose={() => setQuery({ new: undefined })} />}
     </Screen>
+  );
+}
+
+function Acts({ tab, secrets }: { tab: string; secrets: boolean }) {
+  if (tab === "secrets") return secrets ? <Button kind="primary" icon="plus" onClick={() => setQuery({ new: "secret" })}>New secret</Button> : null;
+  if (tab !== "tokens") return null;
+  return (
+    <>
+      <Button icon="key" onClick={() => setQuery({ new: "narrower" })}>Narrow a token</Button>
+      {may("admin") && <Button kind="primary" icon="plus" onClick={() => setQuery({ new: "token" })}>New token</Button>}
+    </>
   );
 }
 
@@ -39,7 +53,7 @@ function List({ sessions }: { sessions: boolean }) {
             <Card>{sessions ? <Empty icon="key" title="Nobody is signed in by a link or token"><p>Sessions of this page stand here, with their end.</p></Empty> : <Empty icon="key" title="There are no tokens besides the owner's"><p>A token gives a program or a person a part of your rights, and an end. Make one here, or type</p><Command text="wharf token create --label ci --verb run --verb read" /></Empty>}</Card>
           ) : (
             <Card flush>
-              {!sessions && <p class="muted lead-in">A token can be narrowed without asking the core: <code>wharf token narrow --verb read</code> makes a lesser one of it, which ends with it.</p>}
+              {!sessions && <p class="muted lead-in">A token can be narrowed without asking the core: here, or by <code>wharf token narrow --verb read</code>. The lesser one ends with it.</p>}
               <Table label={sessions ? "Sessions" : "Tokens"} rows={rows} keyOf={(t) => t.token_id} columns={[
                 { name: "Label", tall: true, cell: (t) => <><Foreign text={t.label || "no label"} max={80} /> {t.person && <Badge tone="run">person</Badge>} {t.token_id === me?.session_id && <Badge tone="ok">this one</Badge>}<div class="muted id break"><Foreign text={t.token_id} /></div></> },
                 { name: "State", cell: (t) => <Status state={t.state} /> },
@@ -59,25 +73,19 @@ function List({ sessions }: { sessions: boolean }) {
   );
 }
 
-const VERBS: [Token["verbs"][number], string][] = [["read", "look at runs, tools, worlds, files, the inbox"], ["run", "start runs, cancel its own, put files"], ["answer", "answer questions"], ["approve", "decide approvals"], ["serve", "offer tools by connecting"], ["operate", "start and stop providers, cancel runs of others"], ["flow:write", "add and remove flows, run flows that come with a request"], ["metrics", "read metrics, and nothing else"], ["admin", "make worlds and tokens, remove runs"]];
-const ENDS: [string, string, number | undefined][] = [["1h", "One hour", 3_600_000], ["8h", "Eight hours", 28_800_000], ["7d", "A week", 604_800_000], ["90d", "90 days", 7_776_000_000], ["none", "No end", undefined]];
-
 function NewToken({ onClose, onDone }: { onClose: () => void; onDone: () => void }) {
   const [label, setLabel] = useState("");
-  const [verbs, setVerbs] = useState(new Set<string>(["read"]));
-  const [worlds, setWorlds] = useState("");
-  const [tools, setTools] = useState("");
-  const [end, setEnd] = useState("8h");
+  const rights = useRights(["read"]);
   const [person, setPerson] = useState(false);
   const [budget, setBudget] = useState("");
   const [error, setError] = useState<ApiError>();
   const [made, setMade] = useState<Token>();
   const me = session.value.at === "in" ? session.value.me : undefined;
-  const words = (t: string) => t.split(/[\s,]+/).filter(Boolean);
   const submit = async () => {
-    const ttl = ENDS.find(([k]) => k === end)?.[2];
+    const { verbs, end } = rights;
+    const [ttl, worlds, tools] = [endOf(end), wordsOf(rights.worlds), wordsOf(rights.tools)];
     try {
-      setMade(await send<Token>("POST", "/v1/tokens", { label: label.trim(), verbs: [...verbs], ...(words(worlds).length ? { worlds: words(worlds) } : {}), ...(words(tools).length ? { tools: words(tools) } : {}), ...(ttl ? { ttl_ms: ttl } : {}), ...(budget.trim() ? { budget_micro: Math.round(Number(budget) * 1e6) } : {}), person }));
+      setMade(await send<Token>("POST", "/v1/tokens", { label: label.trim(), verbs: [...verbs], ...(worlds.length ? { worlds } : {}), ...(tools.length ? { tools } : {}), ...(ttl ? { ttl_ms: ttl } : {}), ...(budget.trim() ? { budget_micro: Math.round(Number(budget) * 1e6) } : {}), person }));
       onDone();
     } catch (e) {
       setError(e as ApiError);
@@ -91,12 +99,9 @@ function NewToken({ onClose, onDone }: { onClose: () => void; onDone: () => void
       </Dialog>
     );
   return (
-    <Dialog title="A new token" onClose={onClose} onSubmit={submit} foot={<><Button onClick={onClose}>Back</Button><Button type="submit" kind="primary" disabled={verbs.size === 0}>Make the token</Button></>}>
+    <Dialog title="A new token" onClose={onClose} onSubmit={submit} foot={<><Button onClick={onClose}>Back</Button><Button type="submit" kind="primary" disabled={rights.verbs.size === 0}>Make the token</Button></>}>
       <TextField label="Label" value={label} onInput={setLabel} hint="What it is for." autoFocus />
-      <fieldset class="field"><legend>What it may do</legend>{VERBS.filter(([v]) => me?.verbs.includes(v) ?? true).map(([v, text]) => <Check label={<code>{v}</code>} hint={text} checked={verbs.has(v)} onChange={(on) => { const n = new Set(verbs); if (on) n.add(v); else n.delete(v); setVerbs(n); }} />)}</fieldset>
-      <TextField label="Worlds" optional value={worlds} onInput={setWorlds} hint="With spaces between them. Empty: all of yours." />
-      <TextField label="Tools" optional value={tools} onInput={setTools} hint="Such as llm/* mail/send. Empty: all." />
-      <SelectField label="Good for" value={end} onChange={setEnd} options={ENDS.map(([value, name]) => ({ value, name }))} />
+      <RightsFields of={rights} verbs={me?.verbs} />
       <TextField label="Budget in dollars" optional value={budget} onInput={setBudget} hint="Needs exactly one world." />
       {me?.person && <Check label="It belongs to a person" hint="who may decide what is reserved for people" checked={person} onChange={setPerson} />}
       {error && <Refusal error={error} />}

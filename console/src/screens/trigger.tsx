@@ -1,18 +1,19 @@
 // One trigger: the address to call, what of a call becomes which input, and the runs it started.
-import { get, seg, send } from "../api/client";
+import { useState } from "preact/hooks";
+import { get, seg } from "../api/client";
 import { useResource } from "../api/resource";
 import { may } from "../api/session";
-import type { Page, Run, Trigger } from "../api/types";
+import type { Page, Run, Trigger, TriggerFiring } from "../api/types";
 import { money } from "../lib/format";
 import { fromJs } from "../lib/json";
-import { go, link, runLink, toolLink, worldLink } from "../router";
-import { confirm } from "../ui/dialog";
+import { link, runLink, toolLink, worldLink } from "../router";
 import { JsonView } from "../ui/json";
-import { Button, Card, Command, Empty, Facts, Foreign, Menu, Note, Status, Time, Took } from "../ui/parts";
+import { Button, Card, Command, Empty, Facts, Foreign, Note, Status, Time, Took } from "../ui/parts";
 import { Table } from "../ui/table";
-import { toast, toastError } from "../ui/toast";
 import { Loaded, Screen } from "./frame";
-import { hookOf, PROOFS, startOf } from "./triggers";
+import { StandingActs } from "./standing";
+import { TestTrigger } from "./trigger-test";
+import { hookOf, PROOFS, startOf } from "./trigger-new";
 
 /** Why it is paused, if nobody asked for it. */
 const PAUSED: Record<string, string> = { rights_ended: "The rights it was made with have ended. ", too_fast: "It started runs too fast. ", too_much: "It owed too many runs. " };
@@ -23,6 +24,8 @@ export default function TriggerScreen({ args }: { args: string[] }) {
   const trigger = useResource<Trigger>(`trigger ${name}`, (s) => get(base, {}, s), { every: 10_000 });
   const caller = `trigger.${name}`;
   const runs = useResource<Run[]>(`runs of trigger ${name}`, async (s) => (await get<Page<Run>>("/v1/runs", { caller, limit: 50 }, s)).items, { kinds: ["RUN"] });
+  const history = useResource<TriggerFiring[]>(`history of trigger ${name}`, async (s) => (await get<Page<TriggerFiring>>(`${base}/history`, {}, s)).items, { every: 10_000 });
+  const refused = (history.data.value ?? []).filter((x) => x.state === "refused");
   return (
     <Screen title={name} heading={<Foreign text={name} max={150} />} of={trigger} crumb={<a href={link("/triggers")}>Triggers</a>} acts={trigger.data.value && <Acts t={trigger.data.value} base={base} reload={trigger.reload} />}>
       <Loaded of={trigger}>
@@ -77,6 +80,15 @@ export default function TriggerScreen({ args }: { args: string[] }) {
                 )}
               </Loaded>
             </Card>
+            {refused.length > 0 && (
+              <Card title="What started nothing" flush>
+                <Table label="What started nothing" rows={refused} keyOf={(x) => `${x.at} ${x.about}`} columns={[
+                  { name: "When", width: "120px", cell: (x) => <Time at={x.at} plain /> },
+                  { name: "About", drop: 1, cell: (x) => <span class="id break"><Foreign text={x.about} max={200} /></span> },
+                  { name: "Why", tall: true, cell: (x) => x.error && <><a href={`/docs/errors/${x.error.code}`} target="_blank" rel="noreferrer"><code><Foreign text={x.error.code} max={60} /></code></a> <span class="muted break"><Foreign text={x.error.message} max={300} /></span></> },
+                ]} />
+              </Card>
+            )}
           </>
         )}
       </Loaded>
@@ -85,22 +97,13 @@ export default function TriggerScreen({ args }: { args: string[] }) {
 }
 
 function Acts({ t, base, reload }: { t: Trigger; base: string; reload: () => void }) {
+  const [testing, setTesting] = useState(false);
   if (!may("run", t.world)) return null;
-  const act = (word: string, done: string) => async () => {
-    try {
-      await send("POST", `${base}/${word}`);
-      toast(done);
-      reload();
-    } catch (e) {
-      toastError(e);
-    }
-  };
-  const remove = () =>
-    confirm({ title: `Remove the trigger ${t.name}?`, text: <p>Its address answers nobody any more, and its secret is forgotten. Runs it has started remain, those under way go on.</p>, act: "Remove it", danger: true, run: async () => { await send("DELETE", base); go(link("/triggers")); } });
+  const goes = `${t.path ? "Its address answers nobody any more, and its secret is forgotten. " : "It starts nothing more. "}Runs it has started remain, those under way go on.`;
   return (
-    <>
-      {t.state === "active" ? <Button icon="pause" onClick={act("pause", "It is paused.")}>Pause</Button> : <Button kind="primary" icon="play" onClick={act("resume", "It goes on.")}>Resume</Button>}
-      <Menu label="More" items={[{ name: "Remove this trigger", icon: "trash", danger: true, onClick: remove }]} />
-    </>
+    <StandingActs of={{ base, kind: "trigger", name: t.name, list: link("/triggers"), goes, state: t.state, reload }}>
+      {t.path && <Button icon="play" onClick={() => setTesting(true)}>Test</Button>}
+      {testing && <TestTrigger t={t} base={base} onClose={() => setTesting(false)} onDone={reload} />}
+    </StandingActs>
   );
 }

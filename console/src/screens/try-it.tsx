@@ -7,6 +7,7 @@ import type { Page, Tool, World } from "../api/types";
 import { bytes } from "../lib/format";
 import { Obj, parse, write, type Json } from "../lib/json";
 import { check, fieldOf, startOf, valueOf, type Fault, type Val } from "../lib/schema";
+import { safe } from "../lib/text";
 import { upload } from "../lib/upload";
 import { place, setQuery } from "../router";
 import { AreaField, SchemaForm, SelectField, TextField } from "../ui/form";
@@ -135,13 +136,13 @@ function Files({ tool, world, files, onChange }: { tool: Tool; world: string; fi
       <span class="label">Files <span class="muted">optional</span></span>
       {files.map((f, i) => (
         <div class="row wrap">
-          <TextField label={<span class="sr">Input for {f.name}</span>} value={f.key} onInput={(key) => onChange(files.map((x, j) => (j === i ? { ...x, key } : x)))} list="input-names" />
+          <TextField label={<span class="sr">Input for {safe(f.name)}</span>} value={f.key} onInput={(key) => onChange(files.map((x, j) => (j === i ? { ...x, key } : x)))} list="input-names" />
           <span class="grow clip"><Foreign text={f.path} max={120} /> <span class="muted">{bytes(f.size)}</span></span>
-          {f.sent < f.size && <Meter label={`Uploading ${f.name}`} max={f.size} parts={[{ value: f.sent }]} />}
-          <Button kind="quiet" small icon="trash" label={`Leave ${f.name} out`} onClick={() => onChange(files.filter((_, j) => j !== i))} />
+          {f.sent < f.size && <Meter label={safe(`Uploading ${f.name}`)} max={f.size} parts={[{ value: f.sent }]} />}
+          <Button kind="quiet" small icon="trash" label={safe(`Leave ${f.name} out`)} onClick={() => onChange(files.filter((_, j) => j !== i))} />
         </div>
       ))}
-      <datalist id="input-names">{names.map((n) => <option value={n} />)}</datalist>
+      <datalist id="input-names">{names.filter((n) => safe(n) === n).map((n) => <option value={n} />)}</datalist>
       <div class={over ? "drop over" : "drop"} onDragOver={(e) => (e.preventDefault(), setOver(true))} onDragLeave={() => setOver(false)} onDrop={(e) => (e.preventDefault(), setOver(false), void add(e.dataTransfer?.files ?? null))}>
         <p>Drop a file here, or <Button small icon="up" onClick={() => input.current?.click()}>Choose a file</Button></p>
         <input ref={input} type="file" multiple hidden onChange={(e) => (void add(e.currentTarget.files), (e.currentTarget.value = ""))} />

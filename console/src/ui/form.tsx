@@ -61,7 +61,7 @@ export function SelectField({ label, value, options, onChange, hint }: { label: 
       {(a) => (
         <select class="select" id={a.id} aria-describedby={a.describedBy} value={value} onChange={(e) => onChange(e.currentTarget.value)}>
           {options.map((o) => (
-            <option value={o.value}>{o.name}</option>
+            <option value={o.value}>{safe(o.name)}</option>
           ))}
         </select>
       )}

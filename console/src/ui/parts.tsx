@@ -192,7 +192,7 @@ export function Command({ text }: { text: string }) {
   return (
     <span class="cmd">
       <code tabIndex={0}>{text}</code>
-      <Button kind="quiet" small icon="copy" label={`Copy: ${text}`} onClick={() => copy(text)} />
+      <Button kind="quiet" small icon="copy" label={safe(`Copy: ${text}`)} onClick={() => copy(text)} />
     </span>
   );
 }

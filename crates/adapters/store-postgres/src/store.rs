@@ -12,8 +12,9 @@ use wharf_journal::audit::{Anchors, AuditKey, Sealer};
 use wharf_ports::plan::Prepared;
 use wharf_ports::{
     AuditPage, AuditQuery, Batch, Body, Clock, CommitError, CostQuery, CostRow, FileQuery,
-    FileRecord, History, HistoryRecord, Lease, LeaseView, OpenAsk, RewoundShard, RunPage, RunQuery,
-    SealedRecord, StatsQuery, StatsRow, Store, StoreError, StoreSize, TraceQuery, WorldSize,
+    FileRecord, FolderQuery, FolderSize, History, HistoryRecord, Lease, LeaseView, OpenAsk,
+    RewoundShard, RunPage, RunQuery, SealedRecord, StatsQuery, StatsRow, Store, StoreError,
+    StoreSize, TraceQuery, WorldSize,
 };
 use wharf_vocab::{AccountId, HoldId, NodeId, RunKey, Seq, ShardId, StreamId, StreamKind, WorldId};
 
@@ -261,6 +262,13 @@ impl Store for PostgresStore {
 
     fn usage(&self, world: WorldId) -> BoxFuture<'static, Result<WorldSize, StoreError>> {
         self.read(|reader| read::usage(reader, world))
+    }
+
+    fn folder_sizes(
+        &self,
+        query: FolderQuery,
+    ) -> BoxFuture<'static, Result<Vec<FolderSize>, StoreError>> {
+        self.read(|reader| read::folder_sizes(reader, query))
     }
 
     fn open_asks(

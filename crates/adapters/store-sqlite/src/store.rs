@@ -14,8 +14,9 @@ use wharf_journal::audit::{Anchors, AuditKey, Sealer};
 use wharf_ports::plan::Prepared;
 use wharf_ports::{
     AuditPage, AuditQuery, Batch, Body, Clock, CommitError, CostQuery, CostRow, FileQuery,
-    FileRecord, History, HistoryRecord, Lease, LeaseView, OpenAsk, RunPage, RunQuery, SealedRecord,
-    StatsQuery, StatsRow, Store, StoreError, StoreSize, TraceQuery, WorldSize,
+    FileRecord, FolderQuery, FolderSize, History, HistoryRecord, Lease, LeaseView, OpenAsk,
+    RunPage, RunQuery, SealedRecord, StatsQuery, StatsRow, Store, StoreError, StoreSize,
+    TraceQuery, WorldSize,
 };
 use wharf_vocab::{AccountId, HoldId, NodeId, RunKey, Seq, ShardId, StreamId, StreamKind, WorldId};
 
@@ -239,6 +240,13 @@ impl Store for SqliteStore {
 
     fn usage(&self, world: WorldId) -> BoxFuture<'static, Result<WorldSize, StoreError>> {
         self.readers.read(move |view| read::usage(view, &world))
+    }
+
+    fn folder_sizes(
+        &self,
+        query: FolderQuery,
+    ) -> BoxFuture<'static, Result<Vec<FolderSize>, StoreError>> {
+        self.readers.read(move |view| read::folder_sizes(view, &query))
     }
 
     fn open_asks(

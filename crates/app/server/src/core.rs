@@ -158,7 +158,9 @@ impl Core {
             Some(node.to_string()),
             console::vitals(home.clone(), Arc::clone(&store)),
         );
-        let mut mounts = edges.mounts(&handle, &owner, &status);
+        let doctor = doctor_of(home.clone());
+        let mut mounts = edges.mounts(&handle, &owner, &status, doctor.clone());
+        let steering = edges.steering();
         mounts.push(console);
         let server = listener.serve(
             handle.clone(),
@@ -169,13 +171,13 @@ impl Core {
                 behind_proxy: options.behind_proxy,
                 home_id,
                 node: Some(node),
-                agents: Some(Arc::new(edges.hosted.agents.control().clone())),
-                tools: Some(Arc::new(edges.hosted.tools.clone())),
-                mcp: Some(Arc::new(edges.hosted.mcp.clone())),
+                agents: steering.agents,
+                tools: steering.tools,
+                mcp: steering.mcp,
                 vault: Some(vault),
                 status: Some(status),
                 log: Some(logging::kept()),
-                doctor: Some(doctor_of(home.clone())),
+                doctor: Some(doctor),
                 auditor: Some(auditor_of(home.clone())),
                 mounts,
                 owner,

@@ -8,8 +8,9 @@ use std::time::Duration;
 use wharf_agent::AgentEdge;
 use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
+use wharf_graphql::{Seat, SeatDirectory};
 use wharf_hosting::Control;
-use wharf_http::{CoreStatus, Mount, OwnerToken};
+use wharf_http::{CoreStatus, Doctor, Mount, OwnerToken, Steering};
 use wharf_mcp::{McpClientOptions, McpEdge, McpEdgeOptions, McpNews};
 use wharf_notify::{NotifyEdge, NotifyOptions};
 use wharf_operator::OperatorEdge;
@@ -113,13 +114,36 @@ impl EdgeParts<'_> {
     }
 }
 
+/// The seats of operators, for GraphQL, which does not see their edge.
+struct Seats(OperatorEdge);
+
+impl SeatDirectory for Seats {
+    fn list(&self, caller: &Caller) -> Result<Vec<Seat>, Fault> {
+        self.0.seats_seen_by(caller)
+    }
+
+    fn show(&self, caller: &Caller, sid: &str) -> Result<Seat, Fault> {
+        self.0.seat_seen_by(caller, sid)
+    }
+}
+
 impl Edges {
+    /// Whoever steers providers, of each kind.
+    pub(crate) fn steering(&self) -> Steering {
+        Steering {
+            agents: Some(Arc::new(self.hosted.agents.control().clone())),
+            tools: Some(Arc::new(self.hosted.tools.clone())),
+            mcp: Some(Arc::new(self.hosted.mcp.clone())),
+        }
+    }
+
     /// Other edges on the listener of the HTTP edge.
     pub(crate) fn mounts(
         &self,
         handle: &Handle,
         owner: &OwnerToken,
         status: &Arc<CoreStatus>,
+        doctor: Doctor,
     ) -> Vec<Mount> {
         use wharf_operator::document as operator;
         use wharf_tool::document as tool;
@@ -128,7 +152,9 @@ impl Edges {
         let bearer =
             move |token: &str| owner.bearer(token, |token| known.trust().authenticate(token));
         let graphql = wharf_graphql::router(wharf_graphql::GraphqlOptions {
-            mcp: Some(Arc::new(self.hosted.mcp.clone())),
+            providers: self.steering(),
+            operators: Some(Arc::new(Seats(self.operators.clone()))),
+            doctor: Some(doctor),
             status: Some(Arc::clone(status)),
             vault: Some(Arc::clone(&self.vault)),
             ..wharf_graphql::GraphqlOptions::new(handle.clone(), Arc::new(bearer))

@@ -136,11 +136,7 @@ impl CallerSession {
 
     /// An MCP server as the caller may see it.
     pub(crate) fn mcp_server(&self, view: ProviderView) -> Option<McpServer> {
-        let view = match self.caller.rights.check_verb(Verb::Admin) {
-            Ok(()) => view,
-            Err(_) => wharf_views::without_internals(view),
-        };
-        wharf_views::mcp_server(&view)
+        wharf_views::mcp_server(&wharf_views::seen_by(&self.caller, view))
     }
 
     /// The worlds to look in when one is named or none. `None` stands for all.
@@ -154,7 +150,7 @@ impl CallerSession {
     }
 
     /// Passes a result on; a refusal for want of rights is written down.
-    fn told<T>(&self, result: Result<T, Fault>) -> Result<T, Fault> {
+    pub(crate) fn told<T>(&self, result: Result<T, Fault>) -> Result<T, Fault> {
         if let Err(fault) = &result
             && fault.is(Code::PermissionDenied)
         {

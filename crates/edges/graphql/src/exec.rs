@@ -18,7 +18,8 @@ use crate::error::{coded, internal, response};
 use crate::limits::{COMPLEXITY_MAX, DIRECTIVES_MAX, GraphqlLimits, SMALL_BYTES};
 use crate::mutation::Mutations;
 use crate::plain_changes;
-use crate::query::{CoreStatusData, McpControl, Queries, Secrets};
+use crate::query::{CoreStatusData, Queries, Secrets};
+use crate::query_core::CoreParts;
 use crate::subscription::Subscriptions;
 use crate::{GraphqlOptions, document};
 
@@ -28,7 +29,7 @@ pub(crate) type Root = Schema<Queries, Mutations, Subscriptions>;
 /// The schema with its limits.
 pub(crate) fn schema(
     limits: &GraphqlLimits,
-    mcp: McpControl,
+    parts: CoreParts,
     status: CoreStatusData,
     secrets: Secrets,
 ) -> Root {
@@ -37,7 +38,7 @@ pub(crate) fn schema(
         Mutations::default(),
         Subscriptions { recheck: limits.recheck },
     )
-    .data(mcp)
+    .data(parts)
     .data(status)
     .data(secrets)
     .limit_complexity(COMPLEXITY_MAX)
@@ -76,11 +77,13 @@ pub(crate) struct ReservedBytes(
 
 impl RequestContext {
     pub(crate) fn new(options: GraphqlOptions) -> Self {
-        let GraphqlOptions { handle, bearer, limits, mcp, status, vault } = options;
+        let GraphqlOptions { handle, bearer, limits, providers, operators, doctor, status, vault } =
+            options;
+        let parts = CoreParts { providers, operators, doctor };
         Self {
             handle,
             bearer,
-            schema: schema(&limits, McpControl(mcp), CoreStatusData(status), Secrets(vault)),
+            schema: schema(&limits, parts, CoreStatusData(status), Secrets(vault)),
             sockets: Arc::new(Semaphore::new(limits.sockets_max)),
             strangers: Arc::new(Semaphore::new(limits.strangers_max)),
             answers: Arc::new(Semaphore::new(limits.answers_bytes_max / 1024)),

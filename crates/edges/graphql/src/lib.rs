@@ -16,12 +16,15 @@ mod exec;
 mod input;
 mod limits;
 mod mutation;
+mod mutation_core;
 mod mutation_flows;
 mod negotiate;
 mod plain_changes;
 mod post;
 mod query;
 mod query_console;
+mod query_core;
+mod query_files;
 mod query_flows;
 mod query_runs;
 mod receivers;
@@ -39,12 +42,13 @@ use async_graphql::SDLExportOptions;
 use axum::Router;
 use axum::routing::get;
 use wharf_engine::Handle;
-use wharf_ports::providers::ProviderControl;
-use wharf_views::{CoreStatus, SecretVault};
+use wharf_views::{CoreStatus, Doctor, SecretVault, Steering};
 
 pub use exec::BearerCheck;
 use exec::RequestContext;
 pub use limits::GraphqlLimits;
+pub use query_core::SeatDirectory;
+pub use wharf_wire::operator_v1::Seat;
 
 /// What the routes are, as a part of an OpenAPI document.
 pub const DOCUMENT: &str = include_str!("../openapi.json");
@@ -66,8 +70,12 @@ pub struct GraphqlOptions {
     pub bearer: BearerCheck,
     /// What a peer may ask for.
     pub limits: GraphqlLimits,
-    /// Who steers MCP servers; a core without has none.
-    pub mcp: Option<Arc<dyn ProviderControl>>,
+    /// Whoever steers providers; a core without has none.
+    pub providers: Steering,
+    /// Who knows the seats of operators; a core without has none.
+    pub operators: Option<Arc<dyn SeatDirectory>>,
+    /// What the rest of the process has to say when a core is asked how it fares.
+    pub doctor: Option<Doctor>,
     /// What is known of the core as a whole; a core without does not watch itself.
     pub status: Option<Arc<CoreStatus>>,
     /// Who keeps secrets; a core without makes no triggers with hooks and no receivers.
@@ -75,14 +83,16 @@ pub struct GraphqlOptions {
 }
 
 impl GraphqlOptions {
-    /// The usual limits, and no MCP servers.
+    /// The usual limits, and no providers and seats.
     #[must_use]
     pub fn new(handle: Handle, bearer: BearerCheck) -> Self {
         Self {
             handle,
             bearer,
             limits: GraphqlLimits::default(),
-            mcp: None,
+            providers: Steering::default(),
+            operators: None,
+            doctor: None,
             status: None,
             vault: None,
         }
@@ -93,7 +103,7 @@ impl GraphqlOptions {
 #[must_use]
 pub fn schema_text() -> String {
     let options = SDLExportOptions::new().sorted_fields().sorted_arguments().sorted_enum_items();
-    let (mcp, status) = (query::McpControl::default(), query::CoreStatusData::default());
-    exec::schema(&GraphqlLimits::default(), mcp, status, query::Secrets::default())
+    let (parts, status) = (query_core::CoreParts::default(), query::CoreStatusData::default());
+    exec::schema(&GraphqlLimits::default(), parts, status, query::Secrets::default())
         .sdl_with_options(options.prefer_single_line_descriptions())
 }

@@ -9,6 +9,7 @@ use wharf_wire::rest_v1::DecideApproval;
 
 use crate::access::CallerSession;
 use crate::input::{self, CreateRunInput, WorldSettingsInput};
+use crate::mutation_core::CoreMutations;
 use crate::mutation_flows::FlowMutations;
 use crate::receivers::ReceiverMutations;
 use crate::schedules::ScheduleMutations;
@@ -24,6 +25,7 @@ use crate::types::{
 #[graphql(name = "Mutation")]
 pub(crate) struct Mutations(
     Mutation,
+    CoreMutations,
     FlowMutations,
     ScheduleMutations,
     ReceiverMutations,

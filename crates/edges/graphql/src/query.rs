@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_graphql::{Context, MergedObject, Object};
 use wharf_domain::ProviderKind;
-use wharf_engine::{AskView, CostRequest, FileQuery};
+use wharf_engine::{AskView, CostRequest};
 use wharf_ports::providers::ProviderControl;
 use wharf_views::{CoreStatus, InboxQuery, ToolFilter, ask_position};
 use wharf_vocab::{Code, Fault, ProviderId, SeriesRange, ToolState, Verb};
@@ -13,6 +13,8 @@ use wharf_wire::rest_v1;
 use crate::access::CallerSession;
 use crate::error::internal;
 use crate::query_console::ConsoleQueries;
+use crate::query_core::{CoreParts, CoreQueries};
+use crate::query_files::FileQueries;
 use crate::query_flows::FlowQueries;
 use crate::query_runs::RunQueries;
 use crate::receivers::ReceiverQueries;
@@ -22,16 +24,11 @@ use crate::triggers::TriggerQueries;
 use crate::types::page;
 use crate::types::view::View;
 use crate::types::{
-    Agent, Artifact, Ask, AskKind, Connection, CostBy, Costs, Edge, McpServer, Purge, Run,
-    RunFilterInput, RunStatus, RunSummary, System, SystemSeries, Tool, Trace, World, by_name,
-    limit,
+    Agent, Ask, AskKind, Connection, CostBy, Costs, Edge, McpServer, Purge, Run, RunFilterInput,
+    RunStatus, RunSummary, System, SystemSeries, Tool, World, by_name, limit,
 };
 use crate::{input, runs};
 use wharf_web::cursor;
-
-/// Who steers MCP servers, if this core has any.
-#[derive(Clone, Default)]
-pub(crate) struct McpControl(pub(crate) Option<Arc<dyn ProviderControl>>);
 
 /// Who keeps the secrets of what is made, if this core has any.
 #[derive(Clone, Default)]
@@ -52,7 +49,9 @@ pub(crate) struct CoreStatusData(pub(crate) Option<Arc<CoreStatus>>);
 pub(crate) struct Queries(
     Query,
     RunQueries,
+    FileQueries,
     ConsoleQueries,
+    CoreQueries,
     FlowQueries,
     ScheduleQueries,
     ReceiverQueries,
@@ -65,7 +64,7 @@ pub(crate) struct Query;
 
 /// Who steers MCP servers, if anybody does.
 fn mcp<'c>(ctx: &Context<'c>) -> Result<Option<&'c Arc<dyn ProviderControl>>, Fault> {
-    ctx.data::<McpControl>().map(|servers| servers.0.as_ref()).map_err(|_| internal())
+    Ok(CoreParts::of(ctx)?.providers.mcp.as_ref())
 }
 
 /// What a list costs: each of its fields once per item.
@@ -206,59 +205,6 @@ impl Query {
         let session = CallerSession::with(ctx, Verb::Read)?;
         let id = session.world_named(Verb::Read, &id)?;
         Ok(World::from(&session.handle.worlds().get(&id).await?))
-    }
-
-    /// Files of a world that are there now, by path.
-    #[graphql(complexity = "list(first, child_complexity)")]
-    async fn artifacts(
-        &self,
-        ctx: &Context<'_>,
-        #[graphql(desc = "The world; `default` when absent.")] world: Option<String>,
-        #[graphql(desc = "Only paths that begin with this text.")] prefix: Option<String>,
-        #[graphql(desc = "Whether local files of runs, below `/@run/`, are listed, too.", default)]
-        local: bool,
-        #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
-        #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
-    ) -> Result<Connection<Artifact>, Fault> {
-        let session = CallerSession::with(ctx, Verb::Read)?;
-        let world = world.as_deref().unwrap_or(wharf_views::DEFAULT_WORLD);
-        let world = session.world_named(Verb::Read, world)?;
-        let mut query = FileQuery::new(world, limit(first)?);
-        query.prefix = prefix.map(input::prefix).transpose()?;
-        query.locals = local;
-        // A cursor is good only in the same world and for the same files.
-        let prefix = query.prefix.as_deref().unwrap_or_default();
-        let locals = if local { "@" } else { "" };
-        let asked = [query.world.as_str(), prefix, locals].map(|part| part.as_bytes().to_vec());
-        let asked = asked.each_ref().map(Vec::as_slice);
-        let after = after.map(|after| cursor::read_asked(page::FILES, &asked, &after));
-        query.after = after.transpose()?.map(|name| input::path(&name)).transpose()?;
-        let page = session.handle.files().list(&session.caller, query).await?;
-        let edge = |record: &wharf_engine::FileRecord| {
-            let path = record.artifact.path.to_string();
-            let cursor = cursor::write_asked(page::FILES, &asked, &path);
-            Edge { cursor, node: Artifact::view(wharf_views::file(record)) }
-        };
-        Ok(Connection::new(page.files.iter().map(edge).collect(), page.next.is_some()))
-    }
-
-    /// Where a file comes from and where it went.
-    #[graphql(complexity = "100 + 20 * child_complexity")]
-    async fn trace(
-        &self,
-        ctx: &Context<'_>,
-        #[graphql(desc = "The file's path.")] path: String,
-        #[graphql(desc = "The world; `default` when absent.")] world: Option<String>,
-        #[graphql(desc = "How many runs away on each side is looked, 1 to 5; 1 when absent.")]
-        depth: Option<u32>,
-    ) -> Result<Trace, Fault> {
-        let session = CallerSession::with(ctx, Verb::Read)?;
-        let world = world.as_deref().unwrap_or(wharf_views::DEFAULT_WORLD);
-        let world = session.world_named(Verb::Read, world)?;
-        let path = input::path(&path)?;
-        let depth = wharf_views::trace_depth(depth.map(u64::from))?;
-        let trace = session.handle.files().trace(&session.caller, &world, &path, depth).await?;
-        Ok(Trace::view(wharf_views::trace(&world, &path, &trace)))
     }
 
     /// What the runs within the token's reach have cost.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_graphql::{Context, Object};
 use wharf_engine::{RunPlace, StatsQuery};
-use wharf_views::TreeQuery;
+use wharf_views::{EventWindow, TreeQuery};
 use wharf_vocab::{Fault, Timestamp, Verb};
 use wharf_web::cursor::{self, Position};
 
@@ -12,11 +12,19 @@ use crate::access::CallerSession;
 use crate::input;
 use crate::scalars::{DateTime, Int64};
 use crate::types::view::View as _;
-use crate::types::{RunCount, RunFilterInput, RunLineage, RunStats, RunTree, StatsBy, limit, page};
+use crate::types::{
+    EventType, RunCount, RunEvent, RunFilterInput, RunLineage, RunStats, RunTree, StatsBy, limit,
+    page,
+};
 
 /// What there is to see of many runs.
 #[derive(Debug, Default)]
 pub(crate) struct RunQueries;
+
+/// What a window of events costs: each of its fields once per event.
+fn list(latest: Option<u32>, below: usize) -> usize {
+    100 + latest.map_or(100, |latest| latest.clamp(1, 1_000) as usize) * below
+}
 
 #[Object]
 impl RunQueries {
@@ -115,5 +123,35 @@ impl RunQueries {
         session.run(Verb::Read, &key).await?;
         let lineage = session.handle.files().lineage(&session.caller, &key).await?;
         Ok(RunLineage::view(wharf_views::lineage(&key, &lineage)))
+    }
+
+    /// The latest events of a run that fit, oldest first.
+    #[graphql(complexity = "list(latest, child_complexity)")]
+    async fn run_trace(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The run's id.")] id: String,
+        #[graphql(desc = "The run's world; `default` when absent.")] world: Option<String>,
+        #[graphql(desc = "How many events; 100 when absent, at most 1000.")] latest: Option<u32>,
+        #[graphql(desc = "Only events before this number.")] before: Option<Int64>,
+        #[graphql(desc = "Only events of these kinds.")] types: Option<Vec<EventType>>,
+    ) -> Result<Vec<RunEvent>, Fault> {
+        let session = CallerSession::with(ctx, Verb::Read)?;
+        let key = input::run_key(&id, world.as_deref())?;
+        session.run(Verb::Read, &key).await?;
+        let names = |types: Vec<EventType>| types.iter().map(|it| it.name().to_owned()).collect();
+        let window = EventWindow {
+            latest: latest.map(u64::from),
+            before: before.map(|before| before.0),
+            types: types.map(names),
+        };
+        let mut shown = Vec::new();
+        for mut traced in wharf_views::run_trace(&session.handle, &key, &window).await? {
+            if let Some(ended) = traced.ended.take() {
+                traced.ended = Some(session.handle.runs().with_inputs(ended).await?);
+            }
+            shown.extend(RunEvent::new(&traced.event, traced.at, traced.ended.as_deref()));
+        }
+        Ok(shown)
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use axum::http::Method;
 use wharf_domain::{Ask, Caller, Grant, Run};
 use wharf_engine::Handle;
-use wharf_ports::providers::ProviderView;
+pub(crate) use wharf_views::seen_by;
 use wharf_vocab::{AskId, Code, Fault, RunKey, ToolId, Verb, WorldId};
 
 use crate::answer::FaultResponse;
@@ -92,14 +92,6 @@ pub(crate) fn world_in(
 pub(crate) fn still(handle: &Handle, caller: Caller, verb: Verb, world: WorldId) -> ReadPermission {
     let handle = handle.clone();
     Box::new(move || handle.trust().authorise(&caller, verb, &world).is_ok())
-}
-
-/// A provider as a caller may see it.
-pub(crate) fn seen_by(caller: &Caller, view: ProviderView) -> ProviderView {
-    match caller.rights.check_verb(Verb::Admin) {
-        Ok(()) => view,
-        Err(_) => wharf_views::without_internals(view),
-    }
 }
 
 /// Whether a caller may have to do with a tool.

@@ -10,7 +10,7 @@ use futures::stream::BoxStream;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wharf_engine::Handle;
-use wharf_views::ChangeTexts;
+use wharf_views::{ChangeTexts, Steering};
 use wharf_web::sse::{self, ReadPermission, Sse};
 use wharf_wire::rest_v1::Changes;
 
@@ -37,6 +37,8 @@ pub(crate) struct App {
     pub(crate) tickets: Tickets,
     pub(crate) console: Console,
     pub(crate) file_tickets: FileTickets,
+    /// Whoever steers providers of all kinds.
+    pub(crate) steering: Steering,
     /// What changed, as event streams tell it.
     pub(crate) changes: ChangeTexts,
     /// The core's own routes.
@@ -66,11 +68,14 @@ impl App {
         write_document: DocumentWriter,
     ) -> Self {
         let limits = &options.limits;
+        let HttpOptions { agents, tools, mcp, .. } = &options;
+        let steering = Steering { agents: agents.clone(), tools: tools.clone(), mcp: mcp.clone() };
         Self {
             hosts: hosts(&options),
             tickets: Tickets::default(),
             console: Console::new(&options.home_id),
             file_tickets: FileTickets::default(),
+            steering,
             changes: ChangeTexts::new(change_event),
             bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max.div_ceil(1024))),
             unread: Arc::new(UnreadAnswers::new(limits.answers_bytes_max)),

@@ -43,5 +43,5 @@ pub use auth::OwnerToken;
 pub use listen::{HttpListener, HttpServer};
 pub use metrics::install as install_metrics;
 pub use options::{Auditor, Doctor, HttpLimits, HttpOptions, Mount};
-pub use wharf_views::{CoreStatus, LogRing, Vitals};
+pub use wharf_views::{CoreStatus, LogRing, Steering, Vitals};
 pub use wharf_wire::rest_v1::{AuditVerdict, CoreInfo, Finding, Fix};

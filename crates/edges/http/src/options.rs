@@ -7,10 +7,11 @@ use axum::Router;
 use wharf_ports::providers::ProviderControl;
 use wharf_ports::vault::Vault;
 use wharf_tls::Acceptor;
+pub use wharf_views::Doctor;
 use wharf_views::{CoreStatus, LogRing};
 use wharf_vocab::limits::{BODY_BYTES_MAX, FILE_BYTES_MAX};
 use wharf_vocab::{Fault, NodeId};
-use wharf_wire::rest_v1::{AuditVerdict, Finding};
+use wharf_wire::rest_v1::AuditVerdict;
 
 use crate::OwnerToken;
 
@@ -91,10 +92,6 @@ impl std::fmt::Debug for Auditor {
         f.debug_struct("Auditor").finish_non_exhaustive()
     }
 }
-
-/// Looks at what only the program around the edge can see, such as the disk.
-#[derive(Clone)]
-pub struct Doctor(pub Arc<dyn Fn() -> Vec<Finding> + Send + Sync>);
 
 /// A router of another edge that is served on the same listener, behind the same checks.
 ///

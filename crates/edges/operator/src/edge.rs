@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use wharf_domain::Caller;
 use wharf_vocab::Fault;
-use wharf_wire::operator_v1::close;
+use wharf_wire::operator_v1::{Seat, close};
 
 use crate::desk::DeskOrder;
 use crate::options::OperatorEdgeOptions;
@@ -42,6 +43,16 @@ impl OperatorEdge {
     /// The routes below `/v1/operators`; they check seats' own tokens.
     pub fn seats(&self) -> axum::Router {
         routes::seats(Arc::clone(&self.shared))
+    }
+
+    /// The seats that a caller may see. Needs the verb `operate`.
+    pub fn seats_seen_by(&self, caller: &Caller) -> Result<Vec<Seat>, Fault> {
+        routes::seats_seen_by(&self.shared, caller)
+    }
+
+    /// One seat with all that waits for it, to whoever sits there or made it, and to administrators.
+    pub fn seat_seen_by(&self, caller: &Caller, sid: &str) -> Result<Seat, Fault> {
+        routes::seat_seen_by(&self.shared, caller, sid)
     }
 
     /// The routes below `/v1/tasks`, for bearers of tokens.

@@ -1,8 +1,11 @@
 //! The events of a run.
 
-use wharf_domain::Progress;
-use wharf_engine::{EventKind, PublicEvent};
-use wharf_vocab::{AskKind, DateTime};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use wharf_domain::{Progress, Run};
+use wharf_engine::{EventKind, Handle, PublicEvent};
+use wharf_vocab::{AskKind, DateTime, Fault, RunKey, Seq, Timestamp};
 use wharf_wire::rest_v1 as wire;
 
 use crate::{ask, run};
@@ -59,4 +62,61 @@ pub fn event(event: PublicEvent) -> wire::Event {
             wire::Event::Finished(Box::new(wire::FinishedEvent { seq, at, run: run(&ended) }))
         }
     }
+}
+
+/// Events that a window shows when nobody says how many, and at most.
+const WINDOW_DEFAULT: u64 = 100;
+const WINDOW_MAX: u64 = 1_000;
+
+/// Which of a run's events are wanted: the latest that fit.
+#[derive(Debug, Clone, Default)]
+pub struct EventWindow {
+    /// How many; 100 when absent, 1,000 at most.
+    pub latest: Option<u64>,
+    /// Only events before this number.
+    pub before: Option<u64>,
+    /// Only events of these names; of any when absent.
+    pub types: Option<Vec<String>>,
+}
+
+/// An event, and the run if it ended by it.
+#[derive(Debug, Clone)]
+pub struct TracedEvent {
+    /// What is shown of it.
+    pub event: wire::Event,
+    /// When it was committed.
+    pub at: Timestamp,
+    /// The run as it ended.
+    pub ended: Option<Arc<Run>>,
+}
+
+/// The latest events of a run that fit, oldest first.
+pub async fn run_trace(
+    handle: &Handle,
+    key: &RunKey,
+    window: &EventWindow,
+) -> Result<VecDeque<TracedEvent>, Fault> {
+    let latest = window.latest.unwrap_or(WINDOW_DEFAULT).clamp(1, WINDOW_MAX);
+    let wanted = |name: &str| {
+        window.types.as_ref().is_none_or(|types| types.iter().any(|wanted| wanted == name))
+    };
+    let mut watch = handle.run_events().watch(key, Seq(0)).await?;
+    let mut events = VecDeque::new();
+    while let Some(record) = watch.next_known().await {
+        let record = record?;
+        let (at, ended) = (record.at, record.ended.clone());
+        let Some(public) = record.public(&key.run) else { continue };
+        if window.before.is_some_and(|before| public.seq.0 >= before) {
+            break;
+        }
+        let event = event(public);
+        if !wanted(event.name()) {
+            continue;
+        }
+        events.push_back(TracedEvent { event, at, ended });
+        if events.len() as u64 > latest {
+            events.pop_front();
+        }
+    }
+    Ok(events)
 }

@@ -3,8 +3,8 @@
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{Artifact, Caller};
 use wharf_engine::{
-    Collected, FarRun, FileQuery, FileRecord, FileTrace, Handle, TRACE_DEPTH_MAX, UploadView,
-    WorldSize,
+    Collected, FarRun, FileQuery, FileRecord, FileTrace, FolderQuery, FolderSize, Handle,
+    TRACE_DEPTH_MAX, UploadView, WorldSize,
 };
 use wharf_vocab::limits::UPLOAD_PART_BYTES_MIN;
 use wharf_vocab::{Code, DateTime, Fault, RunId, WorldId};
@@ -81,13 +81,50 @@ pub fn trace_depth(asked: Option<u64>) -> Result<u32, Fault> {
 /// Files that are read at once to find what lies directly in a folder.
 const FILES_AT_ONCE: usize = 50;
 
+/// Files that are counted at most for the sizes of the folders of one page, shared among them.
+const FILES_COUNTED_MAX: usize = 100_000;
+
+/// What lies directly below a prefix.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FolderPage {
+    /// The files.
+    pub files: Vec<FileRecord>,
+    /// The folders, each with how much it holds.
+    pub folders: Vec<wire::Folder>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<WorldPath>,
+}
+
 /// What lies directly below a prefix: files, folders, and where the next page begins. What lies in
-/// a folder is jumped over.
+/// a folder is jumped over, and counted as far as that goes.
 pub async fn folder_page(
     handle: &Handle,
     caller: &Caller,
+    query: FileQuery,
+) -> Result<FolderPage, Fault> {
+    let world = query.world.clone();
+    let (files, folders, next) = directly_below(handle, caller, query).await?;
+    let files_max = FILES_COUNTED_MAX / folders.len().max(1);
+    let query = FolderQuery { world, folders, files_max };
+    let sizes = handle.files().folder_sizes(caller, query.clone()).await?;
+    let folder = |(path, size): (String, FolderSize)| wire::Folder {
+        path,
+        files: size.files,
+        bytes: size.bytes,
+        more: size.files >= files_max as u64,
+    };
+    let folders = query.folders.into_iter().zip(sizes).map(folder).collect();
+    Ok(FolderPage { files, folders, next })
+}
+
+/// Files, the paths of folders, and where the next page begins.
+type Below = (Vec<FileRecord>, Vec<String>, Option<WorldPath>);
+
+async fn directly_below(
+    handle: &Handle,
+    caller: &Caller,
     mut query: FileQuery,
-) -> Result<(Vec<FileRecord>, Vec<String>, Option<WorldPath>), Fault> {
+) -> Result<Below, Fault> {
     let (limit, start) = (query.limit, query.prefix.clone().map_or(0, |prefix| prefix.len()));
     let (mut files, mut folders) = (Vec::new(), Vec::<String>::new());
     query.limit = FILES_AT_ONCE;

@@ -10,6 +10,7 @@ mod accounts;
 mod agent;
 mod asks;
 mod change;
+mod doctor;
 mod event;
 mod file;
 mod flow;
@@ -23,6 +24,7 @@ mod run;
 mod runs;
 mod schedule;
 mod search;
+mod steering;
 mod system;
 mod tool;
 mod tool_server;
@@ -35,13 +37,16 @@ pub use accounts::accounts;
 pub use agent::{agent, found_agents, log_line};
 pub use asks::{AskState, DecidedQuery, ask_detail};
 pub use change::{ChangeQuery, ChangeTexts, changes};
-pub use event::event;
-pub use file::{collected, file, folder_page, trace, trace_depth, upload, upload_part, usage};
+pub use doctor::{Doctor, diagnosis};
+pub use event::{EventWindow, TracedEvent, event, run_trace};
+pub use file::{
+    FolderPage, collected, file, folder_page, trace, trace_depth, upload, upload_part, usage,
+};
 pub use flow::{flow, flow_check, flow_listed, new_rerun, new_signal, run_step};
 pub use inbox::{InboxQuery, ask_position};
 pub use log::LogRing;
 pub use mcp::{mcp_server, without_internals};
-pub use provider::{all_providers, launches, provider, provider_usage};
+pub use provider::{all_providers, provider};
 pub use receiver::{delivery, receiver};
 pub use request::{
     DEFAULT_WORLD, answer, ask_id, decision, id, is_absolute, new_run, same_as_shown, world_patch,
@@ -54,6 +59,7 @@ pub use runs::{
 };
 pub use schedule::{firing, new_schedule, schedule};
 pub use search::search;
+pub use steering::{ProviderFilter, Steering, seen_by};
 pub use system::{CoreStatus, LookAtVitals, Vitals};
 pub use tool::{ToolFilter, tool, tool_diff};
 pub use tool_server::{served_tool, tool_server};

@@ -144,7 +144,7 @@ fn by_tools(id: &ProviderId, known: Option<&Provider>, tools: &[CatalogTool]) ->
 
 /// What a provider's processes used lately.
 #[must_use]
-pub fn provider_usage(range: SeriesRange, points: &[UsagePoint]) -> wire::ProviderUsage {
+pub(crate) fn provider_usage(range: SeriesRange, points: &[UsagePoint]) -> wire::ProviderUsage {
     let point = |it: &UsagePoint| wire::ProviderUsagePoint {
         at: DateTime(it.at),
         memory_bytes: it.memory_bytes,
@@ -159,7 +159,7 @@ pub fn provider_usage(range: SeriesRange, points: &[UsagePoint]) -> wire::Provid
 }
 
 /// The latest starts of a provider's process, newest first, as the audit tells them.
-pub async fn launches(
+pub(crate) async fn launches(
     handle: &Handle,
     view: &Provider,
 ) -> Result<Vec<wire::ProviderLaunch>, Fault> {

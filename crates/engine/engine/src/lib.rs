@@ -58,7 +58,7 @@ pub use traces::{RunObserver, TraceOptions};
 // What a handle takes and gives.
 pub use wharf_ports::{
     AuditPage, AuditQuery, ByteStream, CostBy, CostKey, CostRow, CostSum, Dispatch, EffectId,
-    FileQuery, FileRecord, HistoryItem, Lifeline, ObjectBody, ObjectError, ObjectErrorKind,
-    ObjectInfo, ProviderSink, QuoteFor, RoomFor, RunPage, RunPlace, RunQuery, SealedRecord,
-    StatsBy, StatsQuery, StatsRow, UploadPart, WorldSize,
+    FileQuery, FileRecord, FolderQuery, FolderSize, HistoryItem, Lifeline, ObjectBody, ObjectError,
+    ObjectErrorKind, ObjectInfo, ProviderSink, QuoteFor, RoomFor, RunPage, RunPlace, RunQuery,
+    SealedRecord, StatsBy, StatsQuery, StatsRow, UploadPart, WorldSize,
 };

@@ -9,7 +9,9 @@ use wharf_domain::scope::WorldPath;
 use wharf_vocab::{Direction, RunId, RunKey, Timestamp, WorldId};
 
 use super::MemoryState;
-use wharf_ports::{FileQuery, FileRecord, Refusal, Require, TraceQuery, WorldSize};
+use wharf_ports::{
+    FileQuery, FileRecord, FolderQuery, FolderSize, Refusal, Require, TraceQuery, WorldSize,
+};
 
 /// Where local files of runs lie.
 const LOCALS: &str = "/@";
@@ -149,6 +151,22 @@ impl MemoryState {
         let behind = usize::try_from(query.after).unwrap_or(usize::MAX);
         let found = self.files.records.iter().skip(behind).filter(fits).take(query.limit);
         found.map(|file| FileRecord::clone(file)).collect()
+    }
+
+    /// How much some folders hold, as far as is counted.
+    pub fn folder_sizes(&self, query: &FolderQuery) -> Vec<FolderSize> {
+        let size = |folder: &String| {
+            let mut size = FolderSize::default();
+            let below = self.files.here_from(&query.world, Bound::Included(folder.as_str()));
+            let below = below
+                .take_while(|(file, _)| file.artifact.path.as_str().starts_with(folder.as_str()));
+            for (file, _) in below.take(query.files_max) {
+                size.files += 1;
+                size.bytes = size.bytes.saturating_add(file.artifact.bytes);
+            }
+            size
+        };
+        query.folders.iter().map(size).collect()
     }
 
     /// How much a world holds.

@@ -14,8 +14,9 @@ use wharf_vocab::{AccountId, HoldId, NodeId, RunKey, Seq, ShardId, StreamId, Str
 use super::MemoryState;
 use wharf_ports::{
     AuditPage, AuditQuery, Batch, Clock, CommitError, CostQuery, CostRow, FileQuery, FileRecord,
-    History, HistoryRecord, Lease, LeaseView, OpenAsk, RunPage, RunQuery, SealedRecord, StatsQuery,
-    StatsRow, Store, StoreError, StoreErrorKind, StoreSize, TraceQuery, WorldSize,
+    FolderQuery, FolderSize, History, HistoryRecord, Lease, LeaseView, OpenAsk, RunPage, RunQuery,
+    SealedRecord, StatsQuery, StatsRow, Store, StoreError, StoreErrorKind, StoreSize, TraceQuery,
+    WorldSize,
 };
 
 /// A store in memory.
@@ -343,6 +344,13 @@ impl Store for MemoryStore {
 
     fn usage(&self, world: WorldId) -> BoxFuture<'static, Result<WorldSize, StoreError>> {
         self.with(|state| state.usage(&world))
+    }
+
+    fn folder_sizes(
+        &self,
+        query: FolderQuery,
+    ) -> BoxFuture<'static, Result<Vec<FolderSize>, StoreError>> {
+        self.with(|state| state.folder_sizes(&query))
     }
 
     fn open_asks(

@@ -78,6 +78,26 @@ pub struct WorldSize {
     pub local_bytes: u64,
 }
 
+/// What is counted below some folders of a world.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FolderQuery {
+    /// The world.
+    pub world: WorldId,
+    /// What the paths of each folder's files begin with.
+    pub folders: Vec<String>,
+    /// How many files of each are looked at, at most.
+    pub files_max: usize,
+}
+
+/// How much a folder holds, as far as was counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FolderSize {
+    /// Files that are there now, folders within included.
+    pub files: u64,
+    /// How many bytes they have together.
+    pub bytes: u64,
+}
+
 /// Files that an open run has staged and is about to publish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Publication {

@@ -24,7 +24,9 @@ mod trouble;
 pub mod vault;
 mod verify;
 
-pub use artifacts::{FileQuery, FileRecord, Publication, TraceQuery, WorldSize};
+pub use artifacts::{
+    FileQuery, FileRecord, FolderQuery, FolderSize, Publication, TraceQuery, WorldSize,
+};
 pub use audit::{AUDIT_LOOKED_AT_MAX, AuditPage, AuditQuery};
 pub use batch::{Append, Batch, Body, Claim, CommitError, Refusal, Require, StreamHead};
 pub use clock::{Clock, ManualClock, Sources, SteadyClock, SystemClock};

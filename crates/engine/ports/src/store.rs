@@ -12,7 +12,7 @@ use wharf_vocab::{
 
 use crate::{
     AuditPage, AuditQuery, Batch, CommitError, CostQuery, CostRow, FileQuery, FileRecord,
-    StatsQuery, StatsRow, TraceQuery, WorldSize,
+    FolderQuery, FolderSize, StatsQuery, StatsRow, TraceQuery, WorldSize,
 };
 
 /// What the engine needs of a store.
@@ -105,6 +105,13 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
 
     /// How much a world holds.
     fn usage(&self, world: WorldId) -> BoxFuture<'static, Result<WorldSize, StoreError>>;
+
+    /// How much some folders hold, in the order in which they are named. No more than so many files
+    /// of each are looked at, the first by path.
+    fn folder_sizes(
+        &self,
+        query: FolderQuery,
+    ) -> BoxFuture<'static, Result<Vec<FolderSize>, StoreError>>;
 
     /// Open asks, oldest first, behind `after` (a [`OpenAsk::position`]).
     fn open_asks(

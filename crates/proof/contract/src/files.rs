@@ -4,7 +4,7 @@ use wharf_vocab::{Direction, Timestamp, WorldId};
 
 use super::Subject;
 use super::desk::{Desk, artifact, key, path, reads, removes, run_key, writes};
-use wharf_ports::{Batch, FileQuery, FileRecord, TraceQuery, WorldSize};
+use wharf_ports::{Batch, FileQuery, FileRecord, FolderQuery, FolderSize, TraceQuery, WorldSize};
 
 /// The files of the default world, local ones included.
 pub(super) fn every() -> FileQuery {
@@ -255,6 +255,43 @@ pub async fn t040_usage_counts_what_is_there(subject: Subject) {
     let expected = WorldSize { files: 1, bytes: 3, ..WorldSize::default() };
     assert_eq!(usage(&desk, "other").await, expected);
     assert_eq!(usage(&desk, "defaul").await, WorldSize::default());
+}
+
+/// Folders are summed up with what lies in folders within, no farther than asked, and in the order
+/// in which they are named.
+pub async fn c016_folders_are_summed_up_as_far_as_asked(subject: Subject) {
+    let desk = Desk::open(subject).await;
+    let run = key("r");
+    let ops = vec![
+        writes(&run, "/a/1", 100),
+        writes(&run, "/a/2", 20),
+        writes(&run, "/a/b/3", 3),
+        writes(&run, "/a0", 1_000),
+        writes(&run, "/a-b/1", 5),
+        writes(&run, "/a_/1", 7),
+        writes(&run, "/z/gone", 9),
+        removes(&run, "/z/gone"),
+        writes(&run, "/@r/a", u64::MAX),
+        writes(&run, "/@r/b", 8),
+        writes(&run_key("other", "r"), "/a/1", 50),
+    ];
+    desk.put(desk.tells(ops)).await;
+    let sizes = async |world: &str, folders: &[&str], files_max| {
+        let world = WorldId::new(world).expect("valid");
+        let folders = folders.iter().map(|&folder| folder.to_owned()).collect();
+        let query = FolderQuery { world, folders, files_max };
+        let sizes = desk.store().folder_sizes(query).await.expect("readable");
+        sizes.into_iter().map(|FolderSize { files, bytes }| (files, bytes)).collect::<Vec<_>>()
+    };
+    let named = ["/z/", "/a/", "/a/b/", "/a_/", "/@r/", "/a-b/"];
+    let all = [(0, 0), (3, 123), (1, 3), (1, 7), (2, u64::MAX), (1, 5)];
+    assert_eq!(sizes("default", &named, 100).await, all);
+    assert_eq!(sizes("default", &named, 3).await, all, "as many as there are may be counted");
+    let some = [(0, 0), (2, 120), (1, 3), (1, 7), (2, u64::MAX), (1, 5)];
+    assert_eq!(sizes("default", &named, 2).await, some);
+    assert_eq!(sizes("other", &["/a/", "/"], 9).await, [(1, 50), (1, 50)]);
+    assert_eq!(sizes("nowhere", &["/a/"], 9).await, [(0, 0)]);
+    assert_eq!(sizes("default", &[], 9).await, []);
 }
 
 /// Sizes are exact over their whole range; a sum that has no room stays at the most there is.

@@ -42,9 +42,9 @@ pub use costs::{
     t041_sums_are_the_same_after_a_purge,
 };
 pub use files::{
-    t040_a_prefix_is_taken_letter_for_letter, t040_a_read_leaves_the_file_as_it_is,
-    t040_a_removed_file_is_listed_no_more, t040_a_written_file_replaces_the_one_before,
-    t040_files_are_paged_in_the_order_of_their_bytes,
+    c016_folders_are_summed_up_as_far_as_asked, t040_a_prefix_is_taken_letter_for_letter,
+    t040_a_read_leaves_the_file_as_it_is, t040_a_removed_file_is_listed_no_more,
+    t040_a_written_file_replaces_the_one_before, t040_files_are_paged_in_the_order_of_their_bytes,
     t040_local_files_are_listed_only_when_asked_for,
     t040_sizes_of_64_bits_are_kept_and_sums_end_there,
     t040_unused_files_are_those_nobody_wrote_or_read_since, t040_usage_counts_what_is_there,
@@ -175,6 +175,7 @@ macro_rules! store_contract {
             t041_costs_beyond_64_bits_are_flagged_and_not_wrapped
             t041_open_runs_count_with_what_is_settled_and_purged_ones_stay_in_the_sums
             t041_sums_are_the_same_after_a_purge
+            c016_folders_are_summed_up_as_far_as_asked
             t040_a_prefix_is_taken_letter_for_letter
             t040_a_read_leaves_the_file_as_it_is
             t040_a_refused_batch_indexes_nothing

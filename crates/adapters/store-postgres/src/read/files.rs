@@ -5,7 +5,9 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use wharf_domain::Artifact;
 use wharf_domain::scope::WorldPath;
-use wharf_ports::{FileQuery, FileRecord, StoreError, TraceQuery, WorldSize};
+use wharf_ports::{
+    FileQuery, FileRecord, FolderQuery, FolderSize, StoreError, TraceQuery, WorldSize,
+};
 use wharf_vocab::{B3, Direction, RunId, Timestamp, WorldId};
 
 use super::Reader;
@@ -114,6 +116,34 @@ pub(crate) async fn usage(reader: Reader, world: WorldId) -> Result<WorldSize, S
         local_files: count(2)?,
         local_bytes: bytes(3)?,
     })
+}
+
+/// How much some folders hold, as far as is counted.
+pub(crate) async fn folder_sizes(
+    reader: Reader,
+    query: FolderQuery,
+) -> Result<Vec<FolderSize>, StoreError> {
+    let asked: Vec<&str> = query.folders.iter().map(String::as_str).collect();
+    let sql = format!(
+        "SELECT count(file.bytes), coalesce(sum(file.bytes), 0)
+         FROM unnest($2::text[]) WITH ORDINALITY AS folder (prefix, n)
+         LEFT JOIN LATERAL (
+             SELECT bytes FROM artifacts WHERE {HERE} AND world = $1
+                 AND path >= folder.prefix AND path <= folder.prefix || $3
+                 AND starts_with(path, folder.prefix)
+             ORDER BY path LIMIT $4
+         ) AS file ON true
+         GROUP BY folder.n ORDER BY folder.n"
+    );
+    let (last, most) = (GREATEST.to_string().repeat(8), clamp_len(query.files_max));
+    let params: [&(dyn ToSql + Sync); 4] = [&query.world.as_str(), &asked, &last, &most];
+    let rows = reader.get().await?.query(&sql, &params).await?;
+    let size = |row: &Row| {
+        let files: i64 = row.try_get(0).map_err(from_postgres)?;
+        let bytes = row.try_get::<_, Whole>(1).map_err(from_postgres)?.saturated();
+        Ok(FolderSize { files: files.cast_unsigned(), bytes })
+    };
+    rows.iter().map(size).collect()
 }
 
 fn to_record(row: &Row) -> Result<FileRecord, StoreError> {

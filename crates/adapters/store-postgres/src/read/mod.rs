@@ -22,7 +22,7 @@ use wharf_ports::StoreError;
 pub(crate) use asks::{decided_asks, open_asks};
 pub(crate) use books::{account, audit, find_audit, heads, holds, prices, record_rows};
 pub(crate) use costs::costs;
-pub(crate) use files::{all_files, files, is_here, trace, usage};
+pub(crate) use files::{all_files, files, folder_sizes, is_here, trace, usage};
 pub(crate) use runs::{count_runs, runs};
 pub(crate) use stats::run_stats;
 pub(crate) use streams::{closed, history, load, load_open, open_children};

@@ -163,11 +163,12 @@ mod tests {
     /// Sums of the last days must not grow with all the runs there ever were, and those of all
     /// time not with the runs of an hour.
     #[test]
-    fn t041_sums_since_a_moment_walk_only_the_sums_and_runs_since_then() {
+    fn t041_c045_sums_since_a_moment_walk_only_the_sums_and_runs_since_then() {
+        use CostBy::{Agent, Caller, Day, Hour, Tool, World};
         let mut conn = Connection::open_in_memory().expect("opens");
         migrations::bring_up(&mut conn).expect("climbs");
         let world = WorldId::new("w").expect("valid");
-        for by in [CostBy::Tool, CostBy::World, CostBy::Agent, CostBy::Day, CostBy::Hour] {
+        for by in [Tool, World, Agent, Day, Hour, Caller] {
             for worlds in [None, Some(vec![world.clone()]), Some(vec![world.clone(); 3])] {
                 let query = CostQuery { worlds, by, ..CostQuery::default() };
                 for ((sql, values), expect) in [

@@ -4,7 +4,9 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 use wharf_domain::Artifact;
 use wharf_domain::scope::WorldPath;
-use wharf_ports::{FileQuery, FileRecord, StoreError, TraceQuery, WorldSize};
+use wharf_ports::{
+    FileQuery, FileRecord, FolderQuery, FolderSize, StoreError, TraceQuery, WorldSize,
+};
 use wharf_vocab::{B3, Direction, RunId, Timestamp, WorldId};
 
 use crate::error::{corrupt, from_sqlite};
@@ -158,6 +160,33 @@ pub(crate) fn usage(conn: &Connection, world: &WorldId) -> Result<WorldSize, Sto
         .map_err(from_sqlite)
 }
 
+/// How much some folders hold, as far as is counted.
+pub(crate) fn folder_sizes(
+    conn: &Connection,
+    query: &FolderQuery,
+) -> Result<Vec<FolderSize>, StoreError> {
+    let sql = folder_sql();
+    let mut select = conn.prepare_cached(&sql).map_err(from_sqlite)?;
+    let mut size = |folder: &String| {
+        if !folder.starts_with('/') {
+            return Ok(FolderSize::default());
+        }
+        let (world, most) = (query.world.as_str(), clamp_len(query.files_max));
+        select.query_row(params![world, folder, behind(folder), most], |row| {
+            Ok(FolderSize { files: part(row, 0)?, bytes: whole(row, 1)? })
+        })
+    };
+    query.folders.iter().map(|folder| size(folder).map_err(from_sqlite)).collect()
+}
+
+/// The statement walks the paths of a folder over the index alone, and no farther than it may.
+fn folder_sql() -> String {
+    format!(
+        "SELECT count(*), sum(bytes >> 32 & 4294967295), sum(bytes & 4294967295)
+         FROM (SELECT bytes FROM {HERE} AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?4)"
+    )
+}
+
 /// The statement reads the index alone, once. It adds up the halves of each number apart, since
 /// SQLite's sums end at 63 bits.
 fn usage_sql() -> String {
@@ -172,20 +201,23 @@ fn usage_sql() -> String {
 }
 
 fn to_usage(row: &Row<'_>) -> rusqlite::Result<WorldSize> {
-    // There is no sum of nothing.
-    let part = |at: usize| -> rusqlite::Result<u64> {
-        Ok(row.get::<_, Option<i64>>(at)?.unwrap_or(0).cast_unsigned())
-    };
-    let whole = |at: usize| -> rusqlite::Result<u64> {
-        let bytes = (u128::from(part(at)?) << 32) + u128::from(part(at + 1)?);
-        Ok(u64::try_from(bytes).unwrap_or(u64::MAX))
-    };
     Ok(WorldSize {
-        files: part(0)?,
-        bytes: whole(1)?,
-        local_files: part(3)?,
-        local_bytes: whole(4)?,
+        files: part(row, 0)?,
+        bytes: whole(row, 1)?,
+        local_files: part(row, 3)?,
+        local_bytes: whole(row, 4)?,
     })
+}
+
+/// A count, or one half of a sum. There is no sum of nothing.
+fn part(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, Option<i64>>(at)?.unwrap_or(0).cast_unsigned())
+}
+
+/// A sum from its halves; what has no room stays at the most there is.
+fn whole(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
+    let bytes = (u128::from(part(row, at)?) << 32) + u128::from(part(row, at + 1)?);
+    Ok(u64::try_from(bytes).unwrap_or(u64::MAX))
 }
 
 fn to_record(world: &WorldId, row: &Row<'_>) -> Result<FileRecord, StoreError> {
@@ -300,6 +332,15 @@ mod tests {
         let plan = plan(&usage_sql(), values.into());
         assert_eq!(plan.len(), 1, "{plan:?}");
         assert!(plan[0].contains("COVERING INDEX files_here (world=?)"), "{plan:?}");
+    }
+
+    #[test]
+    fn c045_a_folders_size_is_summed_from_the_index_alone_and_no_farther() {
+        let values = ["w", "/a/", "/a0"].map(|text| Value::from(text.to_owned()));
+        let plan = plan(&folder_sql(), values.into_iter().chain([5.into()]).collect());
+        let walk = "COVERING INDEX files_here (world=? AND path>? AND path<?)";
+        assert!(plan.iter().any(|step| step.contains(walk)), "{plan:?}");
+        assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:?}");
     }
 
     #[test]

@@ -56,6 +56,14 @@ pub(crate) enum EventType {
     Finished,
 }
 
+impl EventType {
+    /// The event's name in REST.
+    pub(crate) fn name(self) -> &'static str {
+        let mut items = Self::items().iter();
+        items.find(|item| item.value == self).map_or("", |item| item.name)
+    }
+}
+
 impl RunEvent {
     /// What REST tells, and the run that has ended by it.
     pub(crate) fn new(

@@ -1,11 +1,12 @@
 //! Files of a world, where they come from and where they went.
 
-use async_graphql::ComplexObject;
+use async_graphql::{ComplexObject, SimpleObject};
 use wharf_domain::scope::WorldPath;
 use wharf_vocab::WorldId;
 
-use super::Direction;
+use super::page::PageInfo;
 use super::view::view;
+use super::{Direction, Edge};
 use crate::scalars::{DateTime, Int64};
 
 view! {
@@ -41,6 +42,32 @@ impl Artifact {
     async fn uri(&self) -> String {
         let place = WorldId::new(&self.world).ok().zip(WorldPath::parse_any(&self.path).ok());
         place.map_or_else(String::new, |(world, path)| path.uri(&world))
+    }
+}
+
+/// A page of files, and of folders where they are asked for.
+#[derive(Debug, SimpleObject)]
+#[graphql(name = "ArtifactConnection")]
+pub(crate) struct Artifacts {
+    /// The items, each with its cursor.
+    pub(crate) edges: Vec<Edge<Artifact>>,
+    /// The folders; only with `delimiter`.
+    pub(crate) folders: Option<Vec<Folder>>,
+    /// Whether there is more, and where it begins.
+    pub(crate) page_info: PageInfo,
+}
+
+view! {
+    /// A folder: what the paths of files have in common up to a slash.
+    Folder of Folder {
+        /// Its path, which ends with a slash.
+        path: String,
+        /// How many files it holds, those in folders within included, as far as was counted.
+        files: Int64,
+        /// How many bytes the files have that were counted.
+        bytes: Int64,
+        /// Whether counting ended early, so that there may be more.
+        more: bool,
     }
 }
 

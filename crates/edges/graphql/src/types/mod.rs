@@ -9,7 +9,9 @@ mod event;
 mod file;
 mod flow;
 mod mcp;
+mod operator;
 pub(crate) mod page;
+mod provider;
 mod receiver;
 mod run;
 mod runs;
@@ -28,11 +30,13 @@ pub(crate) use choice::{
 };
 pub(crate) use console::{Account, Search};
 pub(crate) use cost::Costs;
-pub(crate) use event::{Changes, RunEvent};
-pub(crate) use file::{Artifact, Trace, TraceStep, Usage};
+pub(crate) use event::{Changes, EventType, RunEvent};
+pub(crate) use file::{Artifact, Artifacts, Trace, TraceStep, Usage};
 pub(crate) use flow::{Flow, FlowCheck, RunStep};
 pub(crate) use mcp::McpServer;
+pub(crate) use operator::Seat;
 pub(crate) use page::{Connection, Edge, by_name, limit};
+pub(crate) use provider::{Diagnosis, Provider, ProviderLaunch, ProviderUsage};
 pub(crate) use receiver::{CreateReceiverInput, CreatedReceiver, Delivery, Receiver};
 pub(crate) use run::{Run, RunSummary};
 pub(crate) use runs::{

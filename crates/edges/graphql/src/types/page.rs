@@ -23,6 +23,7 @@ pub(crate) const TRIGGERS: CursorList = list(b'E');
 pub(crate) const RECEIVERS: CursorList = list(b'N');
 pub(crate) const SCHEDULES: CursorList = list(b'H');
 pub(crate) const FILES: CursorList = list(b'F');
+pub(crate) const PROVIDERS: CursorList = list(b'P');
 pub(crate) const FLOWS: CursorList = list(b'L');
 
 /// A page of a list.

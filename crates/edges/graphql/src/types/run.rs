@@ -55,8 +55,8 @@ view! {
         waiting_for: Option<WaitingFor>,
     // Only a run in full has these.
     } without {
-        inputs, outputs, artifacts, continues, would_cost_micro, hold_micro, held_micro, receipt,
-        ask, attempts, transfers, kept, flow,
+        inputs, outputs, artifacts, continues, would_cost_micro, hold_micro, held_micro, timeout_ms,
+        budget_micro, receipt, ask, attempts, transfers, kept, flow,
     }
 }
 
@@ -80,6 +80,10 @@ pub(crate) struct Run {
     hold_micro: Int64,
     /// What is set aside for the attempt under way, in micro-dollars.
     held_micro: Int64,
+    /// How long one attempt may run, in milliseconds.
+    timeout_ms: Int64,
+    /// The most it and its children may cost, in micro-dollars, if it was started with such a limit.
+    budget_micro: Option<Int64>,
     /// What the core measured; null until the run is over.
     receipt: Option<Receipt>,
     /// The open asks it waits for.
@@ -228,6 +232,8 @@ impl Run {
             would_cost_micro: View::view(of.would_cost_micro),
             hold_micro: Int64(of.hold_micro.unwrap_or_default()),
             held_micro: Int64(of.held_micro.unwrap_or_default()),
+            timeout_ms: Int64(of.timeout_ms.unwrap_or_default()),
+            budget_micro: View::view(of.budget_micro),
             receipt: View::view(of.receipt.take()),
             asks,
             attempts: View::view(of.attempts.take().unwrap_or_default()),

@@ -51,6 +51,7 @@ text!(wharf_vocab::TriggerId, wharf_vocab::TriggerState, wharf_vocab::HookProof)
 text!(wharf_vocab::CatchUp, wharf_vocab::Overlap);
 text!(wharf_vocab::AskOutcome, wharf_vocab::PurgeState);
 text!(wharf_vocab::SandboxLevel, wharf_vocab::Isolation);
+text!(wharf_vocab::Health, wharf_vocab::Verdict);
 text!(wharf_vocab::McpEraChoice, wharf_vocab::McpSampling, wharf_vocab::McpRoots);
 
 /// Every ask of this version names its caller.

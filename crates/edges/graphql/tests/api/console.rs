@@ -186,3 +186,147 @@ async fn c005_the_usual_feed_and_any_other_tell_the_same() {
     stage.revoke(&id).await;
     assert_eq!(stranger.closed().await, 4401);
 }
+
+#[tokio::test]
+async fn c044_folders_and_their_sizes_are_the_same_in_rest_and_graphql() {
+    let stage = Stage::start().await;
+    for path in ["/a.txt", "/b/1", "/b/2", "/b/c/3", "/d/e/f", "/z"] {
+        let line = format!("PUT /v1/worlds/default/files{path}");
+        let put = stage.send(OWNER, &line, "application/octet-stream", b"1234").await;
+        assert_eq!(put.status, 201, "{}", put.body);
+    }
+    let page = async |after: &Value, first: u32| {
+        let query = format!(
+            "query ($after: String) {{ artifacts(delimiter: \"/\", first: {first}, after: $after) {{
+                edges {{ node {{ path bytes }} }} folders {{ path files bytes more }}
+                pageInfo {{ hasNextPage endCursor }} }} }}"
+        );
+        let page = stage.ask_as(OWNER, &query, json!({"after": after})).await;
+        page.data()["artifacts"].clone()
+    };
+    let rest = stage.call(OWNER, "GET", "/v1/worlds/default/artifacts?delimiter=/", None).await;
+    let whole = page(&Value::Null, 50).await;
+    assert_same(&rest.body["folders"], &whole["folders"]);
+    let expect = json!([
+        {"path": "/b/", "files": "3", "bytes": "12", "more": false},
+        {"path": "/d/", "files": "1", "bytes": "4", "more": false},
+    ]);
+    assert_eq!(whole["folders"], expect);
+    let nodes = whole["edges"].as_array().expect("edges").iter().map(|it| it["node"].clone());
+    assert_same(&rest.body["items"], &nodes.collect());
+    let (mut after, mut seen) = (Value::Null, Vec::new());
+    loop {
+        let one = page(&after, 1).await;
+        let edges = one["edges"].as_array().expect("edges").iter().map(|it| &it["node"]["path"]);
+        let folders = one["folders"].as_array().expect("folders").iter().map(|it| &it["path"]);
+        seen.extend(edges.chain(folders).cloned());
+        if one["pageInfo"]["hasNextPage"] != true {
+            break;
+        }
+        after = one["pageInfo"]["endCursor"].clone();
+        assert!(seen.len() < 9, "it does not end: {seen:?}");
+    }
+    assert_eq!(json!(seen), json!(["/a.txt", "/b/", "/d/", "/z"]));
+    let plain = stage.ask("{ artifacts { folders { path } } }").await;
+    assert_eq!(plain.data()["artifacts"]["folders"], Value::Null);
+    let wrong = stage.ask("{ artifacts(delimiter: \"x\") { folders { path } } }").await;
+    assert_eq!(wrong.code(), Some("request.invalid"));
+}
+
+#[tokio::test]
+async fn c044_a_window_of_a_runs_events_is_the_same_in_rest_and_graphql() {
+    let stage = Stage::start().await;
+    let run = stage.finished("wharf/count", json!({"n": 5, "delay_ms": 0})).await;
+    for (arguments, query) in [
+        ("", ""),
+        (", latest: 2", "?latest=2"),
+        (", before: \"4\"", "?before=4"),
+        (", types: [text, finished]", "?types=text,finished"),
+        (", types: [text], latest: 2, before: \"6\"", "?types=text&latest=2&before=6"),
+    ] {
+        let path = format!("/v1/runs/{run}/trace{query}");
+        let rest = stage.call(OWNER, "GET", &path, None).await.body["items"].clone();
+        let rest = rest.as_array().expect("events");
+        assert!(!rest.is_empty(), "{query}");
+        let ask = format!(
+            "{{ runTrace(id: \"{run}\"{arguments}) {{ seq type data run {{ status }} }} }}"
+        );
+        let events = stage.ask(&ask).await.data()["runTrace"].clone();
+        let events = events.as_array().expect("events");
+        assert_eq!(events.len(), rest.len(), "{query}");
+        for (event, rest) in events.iter().zip(rest) {
+            assert_eq!(event["seq"], rest["seq"].to_string(), "{query}");
+            assert_eq!(event["type"], rest["event"], "{query}");
+            match rest["event"].as_str() {
+                Some("finished") => assert_eq!(event["run"]["status"], "succeeded"),
+                _ => {
+                    let mut rest = rest.clone();
+                    rest.as_object_mut().expect("an object").remove("event");
+                    assert_eq!(event["data"], rest, "{query}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn c044_a_seat_and_what_waits_for_it_are_the_same_in_rest_and_graphql() {
+    let stage = Stage::start().await;
+    let seat = json!({"desc": "looks on", "roles": ["lead"]});
+    let made = stage.call(OWNER, "POST", "/v1/operators", Some(&seat)).await;
+    let sid = made.body["sid"].as_str().expect("a seat").to_owned();
+    let make = "mutation ($input: CreateRunInput!) { createRun(input: $input) { runId } }";
+    let input = json!({"tool": "wharf/echo", "runId": "gated", "operator": {"gate": sid}});
+    stage.ask_as(OWNER, make, json!({"input": input})).await.data();
+    let fields = "{ sid desc roles connected lastSeen pending person \
+                  waiting { reqId kind askId runId world tool title taken } }";
+    let query = format!("{{ operator(sid: \"{sid}\") {fields} }}");
+    let graphql = eventually(async || {
+        let shown = stage.ask(&query).await.data()["operator"].clone();
+        (shown["waiting"] != json!([])).then_some(shown)
+    })
+    .await;
+    assert_eq!(graphql["waiting"][0]["runId"], "gated", "{graphql}");
+    assert_eq!(graphql["waiting"][0]["kind"], "approval", "{graphql}");
+    let rest = stage.call(OWNER, "GET", &format!("/v1/operators/{sid}"), None).await.body;
+    assert_same(&rest, &graphql);
+    let rest = stage.call(OWNER, "GET", "/v1/operators", None).await.body;
+    let all = stage.ask(&format!("{{ operators {fields} }}")).await.data()["operators"].clone();
+    assert_eq!(all[0]["sid"], sid.as_str());
+    assert_same(&rest["items"], &all);
+    let (_, other) = stage.token(json!({"verbs": ["read", "operate"]})).await;
+    let theirs = stage.ask_as(&other, "{ operators { sid } }", json!({})).await;
+    assert_eq!(theirs.data()["operators"], json!([]), "seats of others are not shown");
+    let refused = stage.ask_as(&other, &query, json!({})).await;
+    assert_eq!(refused.code(), Some("permission.denied"));
+}
+
+#[tokio::test]
+async fn c044_what_the_doctor_finds_is_the_same_in_rest_and_graphql() {
+    let stage = Stage::start().await;
+    let rest = stage.call(OWNER, "GET", "/v1/doctor", None).await.body;
+    let query = "{ doctor { status version checks { name verdict text fixes { text command } } } }";
+    let graphql = stage.ask(query).await.data()["doctor"].clone();
+    assert_same(&rest, &graphql);
+    assert_eq!(graphql["status"], "warn", "{graphql}");
+    let disk = graphql["checks"].as_array().expect("checks").iter().find(|it| it["name"] == "disk");
+    assert_eq!(disk.expect("the disk")["fixes"][0]["command"], "rm");
+}
+
+#[tokio::test]
+async fn c012_a_run_says_with_which_limits_it_was_started() {
+    let stage = Stage::start().await;
+    let make = "mutation ($input: CreateRunInput!) { createRun(input: $input) \
+                { timeoutMs budgetMicro } }";
+    let input = json!({"tool": "wharf/echo", "runId": "limited", "timeoutMs": "1500",
+        "budgetMicro": "2500"});
+    let made = stage.ask_as(OWNER, make, json!({"input": input})).await.data()["createRun"].clone();
+    assert_eq!(made, json!({"timeoutMs": "1500", "budgetMicro": "2500"}));
+    let rest = stage.call(OWNER, "GET", "/v1/runs/limited", None).await.body;
+    assert_eq!((&rest["timeout_ms"], &rest["budget_micro"]), (&json!(1_500), &json!(2_500)));
+    let input = json!({"tool": "wharf/echo", "runId": "usual"});
+    let made = stage.ask_as(OWNER, make, json!({"input": input})).await.data()["createRun"].clone();
+    assert_eq!(made["budgetMicro"], Value::Null, "{made}");
+    let list = stage.call(OWNER, "GET", "/v1/runs", None).await.body;
+    assert_eq!(list["items"][0].get("timeout_ms"), None, "lists leave it out");
+}

@@ -14,11 +14,12 @@ use wharf_domain::{Caller, Provider, ToolDef};
 use wharf_graphql::GraphqlLimits;
 use wharf_ports::launcher::{FenceReport, LogLine};
 use wharf_ports::providers::{
-    Approve, ProviderControl, ProviderState, ProviderView, Scan, Steering, UsagePoint,
+    Approve, ProviderControl, ProviderHealth, ProviderState, ProviderView, Scan, Steering,
+    UsagePoint,
 };
 use wharf_vocab::{
-    Code, Digest, Fault, Keeping, LaunchId, McpSampling, ProviderId, SandboxLevel, SecretName,
-    SeriesRange, Timestamp, ToolId,
+    Code, Digest, Fault, Health, Keeping, LaunchId, McpSampling, ProviderId, SandboxLevel,
+    SecretName, SeriesRange, Timestamp, ToolId,
 };
 
 use crate::same::{assert_same, graphql_fields};
@@ -76,8 +77,13 @@ fn view() -> ProviderView {
         reason: Some("it idles".to_owned()),
         pid: Some(4711),
         launch: Some(LaunchId::new("l1").expect("valid")),
-        last_heartbeat: None,
-        health: None,
+        last_heartbeat: Some(Timestamp(9)),
+        health: Some(ProviderHealth {
+            status: Health::Degraded,
+            uptime_ms: 5,
+            inflight_calls: 1,
+            details: [("depth".to_owned(), json!(3))].into_iter().collect(),
+        }),
         fence: Some(FenceReport {
             level: SandboxLevel::Basic,
             notes: vec!["There is no Landlock.".to_owned()],
@@ -144,7 +150,8 @@ impl ProviderControl for OneServer {
     }
 
     fn drain(&self, _: Caller, _: ProviderId) -> Steering<'_, ProviderView> {
-        never()
+        let draining = ProviderView { state: ProviderState::Draining, ..view() };
+        std::future::ready(Ok(draining)).boxed()
     }
 
     fn restart(&self, _: Caller, _: ProviderId) -> Steering<'_, ProviderView> {
@@ -155,8 +162,10 @@ impl ProviderControl for OneServer {
         never()
     }
 
-    fn usage(&self, _: &ProviderId, _: SeriesRange) -> Result<Vec<UsagePoint>, Fault> {
-        Ok(Vec::new())
+    fn usage(&self, id: &ProviderId, _: SeriesRange) -> Result<Vec<UsagePoint>, Fault> {
+        self.show(id)?;
+        let at = Timestamp(60_000);
+        Ok(vec![UsagePoint { at, memory_bytes: 1 << 40, cpu_ms: 7, processes: 2 }])
     }
 
     fn logs(&self, _: ProviderId, _: usize) -> Steering<'_, Vec<LogLine>> {
@@ -178,6 +187,7 @@ async fn whole(stage: &Stage, name: &str) -> String {
     for field in graphql_fields(stage, name).await.into_keys() {
         let below = match field.as_str() {
             "oauth" => "{ clientId clientSecret issuer scopes }",
+            "health" => "{ status uptimeMs inflightCalls details }",
             "permissions" => "{ permission meaning approved narrowedTo }",
             "wishes" => "{ what asked usual meaning granted }",
             "limits" => {
@@ -219,4 +229,97 @@ async fn m079_only_administrators_see_variables_by_graphql() {
     let shown = stage.ask_as(token, query, json!({})).await.data()["mcpServer"].clone();
     assert_eq!((&shown["env"], &shown["launchId"]), (&json!({}), &Value::Null));
     assert_eq!(shown["envSecrets"]["KEY"], "key");
+}
+
+#[tokio::test]
+async fn c044_a_provider_of_any_kind_is_the_same_in_rest_and_graphql() {
+    let stage = stage().await;
+    let fields = whole(&stage, "Provider").await;
+    for id in ["every", "wharf"] {
+        let rest = stage.call(OWNER, "GET", &format!("/v1/providers/{id}"), None).await.body;
+        let query = format!("{{ provider(id: \"{id}\") {fields} }}");
+        let graphql = stage.ask(&query).await.data()["provider"].clone();
+        assert_eq!(graphql["providerId"], id, "{graphql}");
+        assert_same(&rest, &graphql);
+    }
+    let health = stage.ask("{ provider(id: \"every\") { health { details } launchId } }").await;
+    assert_eq!(health.data()["provider"]["health"]["details"], json!({"depth": 3}));
+    assert_eq!(health.data()["provider"]["launchId"], "l1");
+    for (arguments, path) in [
+        ("", ""),
+        ("(kind: \"mcp_server\")", "?kind=mcp_server"),
+        ("(state: \"running\", q: \"EVER\")", "?state=running&q=EVER"),
+        ("(kind: \"operator\")", "?kind=operator"),
+    ] {
+        let rest = stage.call(OWNER, "GET", &format!("/v1/providers{path}"), None).await.body;
+        let query = format!("{{ providers{arguments} {{ edges {{ node {fields} }} }} }}");
+        let found = stage.ask(&query).await.data()["providers"]["edges"].clone();
+        let nodes = found.as_array().expect("edges").iter().map(|it| it["node"].clone()).collect();
+        assert_same(&rest["items"], &nodes);
+    }
+    for wrong in ["kind: \"thing\"", "state: \"asleep\""] {
+        let query = format!("{{ providers({wrong}) {{ edges {{ cursor }} }} }}");
+        assert_eq!(stage.ask(&query).await.code(), Some("request.invalid"), "{wrong}");
+    }
+    let all = "{ providers(first: 1) { pageInfo { hasNextPage endCursor } } }";
+    let page = stage.ask(all).await.data()["providers"]["pageInfo"].clone();
+    assert_eq!(page["hasNextPage"], true);
+    let next = format!(
+        "{{ providers(after: {}) {{ edges {{ node {{ providerId }} }} }} }}",
+        page["endCursor"]
+    );
+    let next = stage.ask(&next).await.data()["providers"]["edges"].clone();
+    assert_eq!(next[0]["node"]["providerId"], "wharf", "{next}");
+}
+
+#[tokio::test]
+async fn c044_launches_usage_and_draining_are_the_same_in_rest_and_graphql() {
+    let stage = stage().await;
+    for id in ["every", "wharf", "nobody"] {
+        let path = format!("/v1/providers/{id}/usage?range=24h");
+        let rest = stage.call(OWNER, "GET", &path, None).await;
+        let query = format!(
+            "{{ providerUsage(id: \"{id}\", range: \"24h\") {{ range stepMs \
+             points {{ at memoryBytes cpuMs processes }} }} }}"
+        );
+        let graphql = stage.ask(&query).await;
+        assert_eq!(rest.code(), graphql.code(), "{id}");
+        if rest.status == 200 {
+            assert_same(&rest.body, &graphql.data()["providerUsage"]);
+        }
+        let rest = stage.call(OWNER, "GET", &format!("/v1/providers/{id}/launches"), None).await;
+        let query = format!(
+            "{{ providerLaunches(id: \"{id}\") {{ startedAt endedAt crashed reason pid }} }}"
+        );
+        let graphql = stage.ask(&query).await;
+        assert_eq!(rest.code(), graphql.code(), "{id}");
+        if rest.status == 200 {
+            assert_same(&rest.body["items"], &graphql.data()["providerLaunches"]);
+        }
+        let rest = stage.call(OWNER, "POST", &format!("/v1/providers/{id}/drain"), None).await;
+        let query = format!("mutation {{ drainProvider(id: \"{id}\") {{ providerId state }} }}");
+        let graphql = stage.ask(&query).await;
+        assert_eq!(rest.code(), graphql.code(), "{id}");
+        if rest.status == 202 {
+            assert_same(&rest.body, &graphql.data()["drainProvider"]);
+            assert_eq!(graphql.data()["drainProvider"]["state"], "draining");
+        }
+    }
+    let usage = stage.ask("{ providerUsage(id: \"every\") { points { memoryBytes } } }").await;
+    let points = &usage.data()["providerUsage"]["points"];
+    assert_eq!(points[0]["memoryBytes"], (1_u64 << 40).to_string());
+}
+
+#[tokio::test]
+async fn c044_only_administrators_see_a_providers_launch_by_graphql() {
+    let stage = stage().await;
+    let (_, token) = stage.token(json!({"verbs": ["read"]})).await;
+    let query = "{ provider(id: \"every\") { launchId name } \
+                 providers(q: \"every\") { edges { node { launchId } } } }";
+    let shown = stage.ask_as(&token, query, json!({})).await.data().clone();
+    assert_eq!(shown["provider"]["launchId"], Value::Null);
+    assert_eq!(shown["providers"]["edges"][0]["node"]["launchId"], Value::Null);
+    let drain = "mutation { drainProvider(id: \"every\") { state } }";
+    let refused = stage.ask_as(&token, drain, json!({})).await;
+    assert_eq!(refused.code(), Some("permission.denied"));
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, OWNER, Stage};
 
-/// A field, and what it stands for in REST. `{n}` is another number each time.
+/// A field, and what it stands for in REST. `{n}` is another number each time, `{seat}` a seat.
 struct Field {
     operation: &'static str,
     rest: (&'static str, &'static str, &'static str),
@@ -32,6 +32,38 @@ const FIELDS: &[Field] = &[
     ),
     field("query { artifacts { edges { cursor } } }", "GET", "/v1/worlds/default/artifacts", ""),
     field("query { trace(path: \"/a\") { cut } }", "GET", "/v1/worlds/default/trace?path=/a", ""),
+    field(
+        "query { artifacts(delimiter: \"/\") { folders { path } } }",
+        "GET",
+        "/v1/worlds/default/artifacts?delimiter=/",
+        "",
+    ),
+    field("query { runTrace(id: \"echo\") { seq } }", "GET", "/v1/runs/echo/trace", ""),
+    field("query { runTrace(id: \"none\") { seq } }", "GET", "/v1/runs/none/trace", ""),
+    field("query { providers { edges { cursor } } }", "GET", "/v1/providers", ""),
+    field("query { provider(id: \"wharf\") { name } }", "GET", "/v1/providers/wharf", ""),
+    field("query { provider(id: \"none\") { name } }", "GET", "/v1/providers/none", ""),
+    field(
+        "query { providerLaunches(id: \"none\") { pid } }",
+        "GET",
+        "/v1/providers/none/launches",
+        "",
+    ),
+    field(
+        "query { providerUsage(id: \"wharf\") { stepMs } }",
+        "GET",
+        "/v1/providers/wharf/usage",
+        "",
+    ),
+    field(
+        "mutation { drainProvider(id: \"wharf\") { name } }",
+        "POST",
+        "/v1/providers/wharf/drain",
+        "",
+    ),
+    field("query { operators { sid } }", "GET", "/v1/operators", ""),
+    field("query { operator(sid: \"{seat}\") { sid } }", "GET", "/v1/operators/{seat}", ""),
+    field("query { doctor { status } }", "GET", "/v1/doctor", ""),
     field("query { purges { purgeId } }", "GET", "/v1/purges", ""),
     field("query { costs { total { runs } } }", "GET", "/v1/costs", ""),
     field("query { costs(by: day) { total { runs } } }", "GET", "/v1/costs?by=day", ""),
@@ -310,6 +342,9 @@ async fn t045_every_field_refuses_what_rest_refuses_with_the_same_code() {
     let make = "mutation ($input: CreateRunInput!) { createRun(input: $input) { runId } }";
     stage.ask_as(OWNER, make, input).await.data();
 
+    let seat = json!({"desc": "looks on"});
+    let seat = stage.call(OWNER, "POST", "/v1/operators", Some(&seat)).await.body;
+    let seat = seat["sid"].as_str().expect("a seat").to_owned();
     let every = json!(["run", "read", "answer", "approve", "operate", "serve", "admin"]);
     let (revoked_id, revoked) = stage.token(json!({"verbs": every})).await;
     stage.revoke(&revoked_id).await;
@@ -327,9 +362,10 @@ async fn t045_every_field_refuses_what_rest_refuses_with_the_same_code() {
     let (mut number, mut refused) = (0, 0);
     for (name, token) in &tokens {
         for field in FIELDS {
-            let operation = numbered(field.operation, &mut number);
+            let operation = numbered(field.operation, &mut number).replace("{seat}", &seat);
             let (method, path, body) = field.rest;
             let (path, body) = (numbered(path, &mut number), numbered(body, &mut number));
+            let path = path.replace("{seat}", &seat);
             let said = graphql(&stage, token, &operation).await;
             let expect = rest(&stage, token, (method, &path, &body)).await;
             assert_eq!(said, expect, "{operation} with a token for {name}");

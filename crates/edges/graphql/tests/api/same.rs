@@ -21,6 +21,7 @@ const PAIRS: &[Pair] = &[
             "artifacts",
             "ask",
             "attempts",
+            "budgetMicro",
             "continues",
             "flow",
             "heldMicro",
@@ -29,6 +30,7 @@ const PAIRS: &[Pair] = &[
             "kept",
             "outputs",
             "receipt",
+            "timeoutMs",
             "transfers",
             "wouldCostMicro",
         ],
@@ -103,6 +105,17 @@ const PAIRS: &[Pair] = &[
     ("FlowFinding", "FlowFinding", &[], &[]),
     ("FlowCheck", "FlowCheck", &[], &[]),
     ("RunStep", "RunStep", &[], &[]),
+    ("Provider", "Provider", &[], &[]),
+    ("AgentHealth", "AgentHealth", &[], &[]),
+    ("ProviderLaunch", "ProviderLaunch", &[], &[]),
+    ("ProviderUsage", "ProviderUsage", &[], &[]),
+    ("ProviderUsagePoint", "ProviderUsagePoint", &[], &[]),
+    ("Folder", "Folder", &[], &[]),
+    ("Operator", "Seat", &[], &[]),
+    ("OperatorWait", "SeatWait", &[], &[]),
+    ("Diagnosis", "Diagnosis", &[], &[]),
+    ("Finding", "Finding", &[], &[]),
+    ("Fix", "Fix", &[], &[]),
 ];
 
 /// Requests that both take, in the same way.
@@ -140,26 +153,19 @@ const ONLY_REST: &[&str] = &[
     "Collected",
     "CoreLog",
     "CoreLogLine",
-    "Diagnosis",
-    "Finding",
-    "Fix",
     "Keys",
     "McpLoginPage",
     "McpLoginState",
     "Secret",
     "Ticket",
     "Token",
-    // Processes and their logs. GraphQL's `Agent` is what the journal knows of it.
+    // Steering agents and tool servers, and their logs. GraphQL's `Agent` is what the journal knows
+    // of one, and its `Provider` all else.
     "Agent",
-    "AgentHealth",
     "AgentLogLine",
     "FoundAgent",
     "FoundAgents",
     "Operative",
-    "Provider",
-    "ProviderLaunch",
-    "ProviderUsage",
-    "ProviderUsagePoint",
     "ToolServer",
     // What the interpreter of a handler has concerns whoever approves it.
     "ToolEnvironment",
@@ -168,9 +174,11 @@ const ONLY_REST: &[&str] = &[
     // Bytes of files go over plain HTTP.
     "Upload",
     "UploadPart",
-    // Pages of lists; GraphQL's files have no folders.
+    // Pages of lists: GraphQL's have edges.
     "ArtifactPage",
-    "Folder",
+    "SeatList",
+    // The token of a seat is shown once.
+    "SeatMade",
     // Shapes of answers and of events, whose data GraphQL shows as they are.
     "ErrorBody",
     "Event",
@@ -316,6 +324,9 @@ pub(crate) fn assert_same(rest: &Value, graphql: &Value) {
         (Value::Null, Value::Array(none)) => assert!(none.is_empty()),
         (Value::Null, Value::String(nothing)) => assert_eq!(nothing, "0"),
         (Value::Null, Value::Bool(flag)) => assert!(!flag),
+        (Value::Null, Value::Object(nothing)) => {
+            nothing.values().for_each(|value| assert_same(&Value::Null, value));
+        }
         (rest, graphql) => assert_eq!(rest, graphql),
     }
 }
@@ -331,7 +342,7 @@ async fn t045_rest_and_graphql_say_the_same_of_one_thing() {
             format!(
                 "{{ run(id: \"{run}\") {{ runId tool world status mode durability attempt costMicro \
                  createdAt startedAt endedAt error {{ code }} correlationId parent inputs outputs \
-                 continues wouldCostMicro holdMicro heldMicro waitingFor {{ kind }} \
+                 continues wouldCostMicro holdMicro heldMicro timeoutMs budgetMicro waitingFor {{ kind }} \
                  receipt {{ costMicro wallMs cpuMs bytesIn bytesOut overHold incomplete capped }} }} }}"
             ),
         ),

@@ -17,13 +17,16 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use wharf_domain::grant::Keyring;
 use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
-use wharf_graphql::{GraphqlLimits, GraphqlOptions};
-use wharf_http::{HttpListener, HttpOptions, HttpServer, Mount, OwnerToken};
+use wharf_graphql::{GraphqlLimits, GraphqlOptions, Seat, SeatDirectory};
+use wharf_http::{
+    Doctor, Finding, Fix, HttpListener, HttpOptions, HttpServer, Mount, OwnerToken, Steering,
+};
 use wharf_journal::audit::AuditKey;
 use wharf_memory::{MemoryObjects, MemoryStore};
+use wharf_operator::{OperatorEdge, OperatorEdgeOptions};
 use wharf_ports::SystemClock;
 use wharf_ports::providers::ProviderControl;
-use wharf_vocab::{NodeId, WorldId};
+use wharf_vocab::{Fault, NodeId, Verdict, WorldId};
 
 pub(crate) const OWNER: &str = "owners-own-token";
 
@@ -62,6 +65,26 @@ impl Answer {
     }
 }
 
+/// The seats of operators, as a core hands them to GraphQL.
+struct Seats(OperatorEdge);
+
+impl SeatDirectory for Seats {
+    fn list(&self, caller: &Caller) -> Result<Vec<Seat>, Fault> {
+        self.0.seats_seen_by(caller)
+    }
+
+    fn show(&self, caller: &Caller, sid: &str) -> Result<Seat, Fault> {
+        self.0.seat_seen_by(caller, sid)
+    }
+}
+
+/// What the program around the edges has to say of itself.
+fn told() -> Finding {
+    let fix = Fix { text: "Make room.".to_owned(), command: Some("rm".to_owned()) };
+    let text = "little is free".to_owned();
+    Finding { name: "disk".to_owned(), verdict: Verdict::Warn, text, fixes: vec![fix] }
+}
+
 impl Stage {
     pub(crate) async fn start() -> Self {
         Self::start_with(GraphqlLimits::default()).await
@@ -97,9 +120,20 @@ impl Stage {
         let bearer =
             move |token: &str| owner.bearer(token, |token| known.trust().authenticate(token));
         let graphql = GraphqlOptions::new(handle.clone(), Arc::new(bearer));
-        let router = wharf_graphql::router(GraphqlOptions { limits, mcp: mcp.clone(), ..graphql });
-        options.mcp = mcp;
-        options.mounts = vec![Mount { own_doors: true, ..Mount::new("/graphql", router) }];
+        let operators = OperatorEdgeOptions::new(handle.clone(), "http://127.0.0.1:1");
+        let operators = OperatorEdge::start(operators).await.expect("starts");
+        let seats = Mount { own_doors: true, ..Mount::new("/v1/operators", operators.seats()) };
+        let seats = seats.described(wharf_operator::document::SEATS);
+        let doctor = Doctor(Arc::new(|| vec![told()]));
+        let router = wharf_graphql::router(GraphqlOptions {
+            limits,
+            providers: Steering { mcp: mcp.clone(), ..Steering::default() },
+            operators: Some(Arc::new(Seats(operators))),
+            doctor: Some(doctor.clone()),
+            ..graphql
+        });
+        (options.mcp, options.doctor) = (mcp, Some(doctor));
+        options.mounts = vec![Mount { own_doors: true, ..Mount::new("/graphql", router) }, seats];
         let addr = "127.0.0.1:0".parse().expect("an address");
         let listener = HttpListener::bind(addr, &options.limits).expect("binds");
         let server = listener.serve(handle.clone(), options);

@@ -21,7 +21,7 @@ routes! {
         .query::<String>("prefix", "Only paths that begin with this text.")
         .query::<bool>("local", "Whether to list local files of runs, below `/@run/`, too.")
         .query::<String>("delimiter",
-            "With `/`: only what lies directly below the prefix, files and folders.")
+            "With `/`: only what lies directly below the prefix, files, and folders with their sizes.")
         .query::<u32>("limit", "Items on a page, 1 to 200.")
         .query::<String>("cursor", "`next_cursor` of the previous page.")
         .gives::<wire::ArtifactPage>(200, "A page of files, and of folders with `delimiter`.")
@@ -63,8 +63,8 @@ async fn list(ApiCall { app, caller }: ApiCall, segments: Segments, params: Para
         ..FileQuery::new(world, params.limit()?)
     };
     let (files, folders, next) = if delimited {
-        let (files, folders, next) = wharf_views::folder_page(&app.handle, &caller, query).await?;
-        (files, Some(folders), next)
+        let page = wharf_views::folder_page(&app.handle, &caller, query).await?;
+        (page.files, Some(page.folders), page.next)
     } else {
         let page = app.handle.files().list(&caller, query).await?;
         (page.files, None, page.next)
@@ -72,8 +72,6 @@ async fn list(ApiCall { app, caller }: ApiCall, segments: Segments, params: Para
     let next = next.map(String::from);
     let next_cursor = next.map(|path| cursor::write_asked(page::FILES, &question, &path));
     let items = files.iter().map(wharf_views::file).collect();
-    let folder = |path| wire::Folder { path };
-    let folders = folders.map(|folders| folders.into_iter().map(folder).collect());
     answer::ok(&wire::ArtifactPage { items, folders, next_cursor })
 }
 

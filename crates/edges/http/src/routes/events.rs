@@ -1,12 +1,11 @@
 //! The events of a run, live and from any point.
 
-use std::collections::VecDeque;
-
 use axum::http::{HeaderMap, StatusCode};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use serde_json::Value;
 use wharf_engine::Watch;
+use wharf_views::EventWindow;
 use wharf_vocab::{Fault, RunId, RunKey, Seq, Verb};
 use wharf_wire::rest_v1::{Event, Page};
 
@@ -45,9 +44,6 @@ routes! {
 
 /// How soon a reader should come back, told to it at the beginning.
 const RETRY_MS: u64 = 1_000;
-/// Events that a trace lists when nobody says how many, and at most.
-const TRACE_DEFAULT: u64 = 100;
-const TRACE_MAX: u64 = 1_000;
 
 async fn stream(
     ApiCall { app, caller }: ApiCall,
@@ -87,27 +83,15 @@ async fn has_more(app: &App, key: &RunKey, after: Seq) -> Result<bool, Fault> {
 async fn trace(ApiCall { app, caller }: ApiCall, segments: Segments, params: Params) -> Answer {
     let key = from_wire::run_key(&segments, &params)?;
     access::world(&caller, Verb::Read, &key.world)?;
-    let latest = params.number("latest")?.unwrap_or(TRACE_DEFAULT).clamp(1, TRACE_MAX);
-    let before = params.number("before")?.unwrap_or(u64::MAX);
-    let types: Option<Vec<&str>> = params.text("types").map(|text| text.split(',').collect());
+    let types = |text: &str| text.split(',').map(str::to_owned).collect();
+    let window = EventWindow {
+        latest: params.number("latest")?,
+        before: params.number("before")?,
+        types: params.text("types").map(types),
+    };
     access::run(&app.handle, &caller, Verb::Read, &key).await?;
-    let mut watch = app.handle.run_events().watch(&key, Seq(0)).await?;
-    let mut items = VecDeque::new();
-    while let Some(event) = watch.next_known().await {
-        let Some(event) = event?.public(&key.run) else { continue };
-        if event.seq.0 >= before {
-            break;
-        }
-        let event = wharf_views::event(event);
-        if types.as_ref().is_some_and(|types| !types.contains(&event.name())) {
-            continue;
-        }
-        items.push_back(event);
-        if items.len() as u64 > latest {
-            items.pop_front();
-        }
-    }
-    let items: Vec<Value> = items.iter().filter_map(listed).collect();
+    let events = wharf_views::run_trace(&app.handle, &key, &window).await?;
+    let items: Vec<Value> = events.iter().filter_map(|it| listed(&it.event)).collect();
     Ok(json(StatusCode::OK, &Page { items, next_cursor: None }))
 }
 

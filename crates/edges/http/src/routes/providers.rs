@@ -3,14 +3,15 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use std::sync::Arc;
-use wharf_ports::providers::{ProviderControl, ProviderState, ProviderView};
+use wharf_ports::providers::ProviderState;
+use wharf_views::{ProviderFilter, Steering};
 use wharf_vocab::limits::LOG_LINES_SHOWN_MAX;
-use wharf_vocab::{Code, Fault, ProviderId};
+use wharf_vocab::{Fault, ProviderId};
 use wharf_wire::rest_v1::{self as wire, AgentLogLine, Page};
 
 use super::table::{ApiCall, get, post, routes};
 use super::{status, to_its_end};
-use crate::access::{self, Need};
+use crate::access::Need;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::params::{Params, Segments};
@@ -63,90 +64,44 @@ routes! {
         .gives::<wire::Search>(200, "What was found, up to ten of each.");
 }
 
-/// Whoever steers providers of one kind each.
-fn controls(app: &App) -> impl Iterator<Item = &Arc<dyn ProviderControl>> {
-    let options = &app.options;
-    [&options.agents, &options.tools, &options.mcp].into_iter().flatten()
-}
-
-fn views(app: &App, caller: &wharf_domain::Caller) -> Vec<ProviderView> {
-    let all = controls(app).flat_map(|control| control.list());
-    all.map(|view| access::seen_by(caller, view)).collect()
-}
-
 fn provider_id(segments: &Segments) -> Result<ProviderId, Fault> {
     wharf_views::id("provider_id", segments.get("provider_id"))
 }
 
-fn unknown(id: &ProviderId) -> Fault {
-    Fault::new(Code::AgentNotFound, format!("There is no provider {id}."))
-}
-
 async fn list(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
     let state = |text: &str| ProviderState::parse(text).ok_or(());
-    let state = params.parsed("state", "the state of a provider", state)?;
-    let mut all = wharf_views::all_providers(&app.handle, &views(&app, &caller));
-    let kinds = ["agent", "tool_server", "mcp_server", "operative", "operator", "builtin"];
-    let kind = |text: &str| kinds.into_iter().find(|kind| *kind == text).ok_or(());
-    if let Some(kind) = params.parsed("kind", "the kind of a provider", kind)? {
-        all.retain(|it| it.kind == kind);
-    }
-    if let Some(q) = params.text("q").map(str::to_lowercase) {
-        let fits = |text: &str| text.to_lowercase().contains(&q);
-        all.retain(|it| fits(&it.provider_id) || fits(&it.name));
-    }
-    all.retain(|it| state.is_none_or(|state| it.state == state));
+    let kind =
+        |text: &str| ProviderFilter::KINDS.contains(&text).then(|| text.to_owned()).ok_or(());
+    let filter = ProviderFilter {
+        state: params.parsed("state", "the state of a provider", state)?,
+        kind: params.parsed("kind", "the kind of a provider", kind)?,
+        q: params.text("q").map(str::to_owned),
+    };
+    let mut all = app.steering.list(&app.handle, &caller);
+    all.retain(|it| filter.wants(it));
     page::by_name(&params, page::PROVIDERS, all, |it| it.provider_id.as_str(), Clone::clone)
 }
 
 async fn show(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
     let id = provider_id(&segments)?;
-    for control in controls(&app) {
-        let Ok(mut view) = control.show(&id) else { continue };
-        if view.provider.approval.is_some() {
-            // What has drifted is looked at now, not when it was last started.
-            view.provider.drift = control.drift(id.clone()).await?;
-        }
-        return answer::ok(&wharf_views::provider(&access::seen_by(&caller, view)));
-    }
-    let all = wharf_views::all_providers(&app.handle, &[]);
-    let found = all.iter().find(|it| it.provider_id == id.as_str());
-    answer::ok(found.ok_or_else(|| unknown(&id))?)
+    answer::ok(&app.steering.show(&app.handle, &caller, &id).await?)
 }
 
 async fn launches(State(app): State<Arc<App>>, segments: Segments) -> Answer {
-    let id = provider_id(&segments)?;
-    let provider = app.handle.providers().get(&id).map_err(|_| unknown(&id))?;
-    let items = wharf_views::launches(&app.handle, &provider).await?;
+    let items = Steering::launches(&app.handle, &provider_id(&segments)?).await?;
     answer::ok(&Page { items, next_cursor: None })
 }
 
 async fn usage(State(app): State<Arc<App>>, segments: Segments, params: Params) -> Answer {
     let (id, range) = (provider_id(&segments)?, status::range(&params)?);
-    let points = match controls(&app).find_map(|control| control.usage(&id, range).ok()) {
-        Some(points) => points,
-        None => known_otherwise(&app, &id).map(|()| Vec::new())?,
-    };
-    answer::ok(&wharf_views::provider_usage(range, &points))
+    answer::ok(&app.steering.usage(&app.handle, &id, range)?)
 }
 
 async fn drain(ApiCall { app, caller }: ApiCall, segments: Segments) -> Answer {
     let id = provider_id(&segments)?;
-    let Some(control) = controls(&app).find(|control| control.show(&id).is_ok()).cloned() else {
-        known_otherwise(&app, &id)?;
-        let message = format!("The core does not launch {id}; stop it where it was started.");
-        return Err(Fault::new(Code::RequestInvalid, message).into());
-    };
-    let by = caller.clone();
-    let view = to_its_end(async move { control.drain(by, id).await }).await?;
-    let shown = wharf_views::provider(&access::seen_by(&caller, view));
+    let (steering, handle) = (app.steering.clone(), app.handle.clone());
+    let shown = to_its_end(async move { steering.drain(&handle, &caller, id).await }).await?;
     Ok(answer::json(StatusCode::ACCEPTED, &shown))
-}
-
-/// Whether there is such a provider among those that the core does not launch.
-fn known_otherwise(app: &App, id: &ProviderId) -> Result<(), Fault> {
-    let all = wharf_views::all_providers(&app.handle, &[]);
-    all.iter().any(|it| it.provider_id == id.as_str()).then_some(()).ok_or_else(|| unknown(id))
 }
 
 async fn logs(State(app): State<Arc<App>>, segments: Segments, params: Params) -> Answer {
@@ -155,8 +110,7 @@ async fn logs(State(app): State<Arc<App>>, segments: Segments, params: Params) -
     let before = from_wire::moment(&params, "before", app.handle.now())?;
     let q = params.text("q").map(str::to_lowercase);
     let narrowed = before.is_some() || q.is_some();
-    let control = controls(&app).find(|control| control.show(&id).is_ok());
-    let control = control.ok_or_else(|| unknown(&id))?;
+    let control = app.steering.of(&id)?;
     // All lines that are kept are looked at when only some are wanted.
     let read = if narrowed { LOG_LINES_SHOWN_MAX } else { lines };
     let mut found = control.logs(id, read).await?;
@@ -171,7 +125,7 @@ async fn logs(State(app): State<Arc<App>>, segments: Segments, params: Params) -
 
 async fn search(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
     let q = params.text("q").unwrap_or_default();
-    let all = wharf_views::all_providers(&app.handle, &views(&app, &caller));
+    let all = app.steering.list(&app.handle, &caller);
     let all = all.into_iter().filter_map(|it| Some((it.provider_id.parse().ok()?, it.kind)));
     answer::ok(&wharf_views::search(&app.handle, &caller, q, all).await?)
 }

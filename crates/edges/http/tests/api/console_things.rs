@@ -237,6 +237,12 @@ async fn c016_folders_are_listed_without_what_lies_in_them() {
         let all = list(&format!("limit={limit}")).await;
         assert_eq!(all, top);
     }
+    let sizes = edge.get("/v1/worlds/default/artifacts?delimiter=/").await.json();
+    let expect = json!([
+        {"path": "/b/", "files": 3, "bytes": 3, "more": false},
+        {"path": "/d/", "files": 1, "bytes": 1, "more": false},
+    ]);
+    assert_eq!(sizes["folders"], expect);
     let plain = edge.get("/v1/worlds/default/artifacts").await.json();
     assert_eq!(plain.get("folders"), None);
     edge.get("/v1/worlds/default/artifacts?delimiter=x").await.refused(400, "request.invalid");

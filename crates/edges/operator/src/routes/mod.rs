@@ -19,6 +19,8 @@ use wharf_vocab::{Code, Fault, json};
 use wharf_web::answer::{Answer, FaultResponse};
 use wharf_web::token::bearer;
 
+pub(crate) use seats::{seat_seen_by, seats_seen_by};
+
 use crate::shared::SeatHub;
 
 /// Seats: opened with their own tokens.

@@ -68,13 +68,18 @@ pub(super) async fn list(
     headers: HeaderMap,
 ) -> Answer {
     let caller = asker(offered, &headers, |token| seated(&shared, token))?;
+    let items = seats_seen_by(&shared, &caller)?;
+    let (operators, total) = (items.clone(), items.len());
+    Ok(Json(SeatList { items, next_cursor: None, operators, total }).into_response())
+}
+
+/// The seats that a caller may see: its own, or all for an administrator.
+pub(crate) fn seats_seen_by(shared: &SeatHub, caller: &Caller) -> Result<Vec<Seat>, Fault> {
     caller.rights.check_verb(Verb::Operate)?;
     let all = caller.rights.check_verb(Verb::Admin).is_ok();
     let made = |desk: &Desk| desk.seat.by.as_ref().is_some_and(|by| by.grant == caller.grant);
     let sees = |desk: &Arc<Desk>| all || made(desk) || caller.sits_on(&desk.seat.id);
-    let items: Vec<Seat> = shared.desks().iter().filter(|it| sees(it)).map(seat).collect();
-    let (operators, total) = (items.clone(), items.len());
-    Ok(Json(SeatList { items, next_cursor: None, operators, total }).into_response())
+    Ok(shared.desks().iter().filter(|it| sees(it)).map(seat).collect())
 }
 
 /// Who asks: the caller whom the listener let in, or whoever has the token of a seat.
@@ -105,8 +110,18 @@ pub(super) async fn show(
     headers: HeaderMap,
 ) -> Answer {
     let (desk, _) = desk_of(&shared, &sid, offered, &headers)?;
+    Ok(Json(seat_in_full(&desk)).into_response())
+}
+
+/// One seat with all that waits for it, if a caller may see it.
+pub(crate) fn seat_seen_by(shared: &SeatHub, caller: &Caller, sid: &str) -> Result<Seat, Fault> {
+    let id = SeatId::new(sid).map_err(|_| wharf_domain::seat::unknown_text(sid))?;
+    Ok(seat_in_full(&desk_for(shared, &id, caller)?))
+}
+
+fn seat_in_full(desk: &Arc<Desk>) -> Seat {
     let waiting = desk.waiting().iter().map(wait).collect();
-    Ok(Json(Seat { waiting, ..seat(&desk) }).into_response())
+    Seat { waiting, ..seat(desk) }
 }
 
 pub(super) async fn close(
@@ -168,12 +183,17 @@ fn desk_of(
     let id = SeatId::new(sid).map_err(|_| wharf_domain::seat::unknown_text(sid))?;
     let by_seat = |token: &str| shared.options.handle.seats().authenticate(&id, token);
     let caller = asker(offered, headers, by_seat)?;
-    let desk = shared.desk(&id).ok_or_else(|| wharf_domain::seat::unknown(&id))?;
+    Ok((desk_for(shared, &id, &caller)?, caller))
+}
+
+/// A seat, for whoever sits there or made it, and for administrators.
+fn desk_for(shared: &SeatHub, id: &SeatId, caller: &Caller) -> Result<Arc<Desk>, Fault> {
+    let desk = shared.desk(id).ok_or_else(|| wharf_domain::seat::unknown(id))?;
     let made = desk.seat.by.as_ref().is_some_and(|by| by.grant == caller.grant);
-    if !made && !caller.sits_on(&id) {
+    if !made && !caller.sits_on(id) {
         caller.rights.check_verb(Verb::Admin)?;
     }
-    Ok((desk, caller))
+    Ok(desk)
 }
 
 fn seat(desk: &Arc<Desk>) -> Seat {

@@ -6,8 +6,8 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{Actor, Artifact, ArtifactOp, AuditEvent, AuditRecord, Caller};
 use wharf_ports::{
-    ByteStream, FileQuery, FileRecord, ObjectBody, ObjectErrorKind, ObjectInfo, PutObject, Require,
-    WorldSize, verified,
+    ByteStream, FileQuery, FileRecord, FolderQuery, FolderSize, ObjectBody, ObjectErrorKind,
+    ObjectInfo, PutObject, Require, WorldSize, verified,
 };
 use wharf_vocab::limits::{FILE_BYTES_MAX, PAGE_ITEMS_MAX};
 use wharf_vocab::{B3, Code, Direction, Fault, StreamId, Verb, WorldId, media};
@@ -93,6 +93,16 @@ impl<'a> FileCalls<'a> {
     pub async fn usage(self, caller: &Caller, world: &WorldId) -> Result<WorldSize, Fault> {
         self.may_use_files(caller, Verb::Read, world)?;
         Ok(self.0.inner.store.usage(world.clone()).await?)
+    }
+
+    /// How much some folders of a world hold, as far as is counted. Needs the verb `read`.
+    pub async fn folder_sizes(
+        self,
+        caller: &Caller,
+        query: FolderQuery,
+    ) -> Result<Vec<FolderSize>, Fault> {
+        self.may_use_files(caller, Verb::Read, &query.world)?;
+        Ok(self.0.inner.store.folder_sizes(query).await?)
     }
 
     /// The bytes of a file, or of a range of it. The whole of a file ends well only if it is what

@@ -178,6 +178,12 @@ pub struct Run {
     /// What is set aside for the current attempt; not in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_micro: Option<u64>,
+    /// How long one attempt may run; not in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// The most it and its children may cost, if it was started with such a limit; not in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_micro: Option<u64>,
     /// When it was accepted.
     pub created_at: DateTime,
     /// When its first attempt began.

@@ -182,6 +182,15 @@ pub struct ArtifactPage {
 pub struct Folder {
     /// Its path, which ends with a slash.
     pub path: String,
+    /// How many files it holds, those in folders within included, as far as was counted.
+    #[serde(default)]
+    pub files: u64,
+    /// How many bytes the files have that were counted.
+    #[serde(default)]
+    pub bytes: u64,
+    /// Whether counting ended early, so that there may be more.
+    #[serde(default)]
+    pub more: bool,
 }
 
 /// `GET /v1/search`: what was found, a few of each.
