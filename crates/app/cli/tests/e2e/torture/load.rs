@@ -1,6 +1,7 @@
 //! Callers that ask for runs, a clerk who answers and cancels, and a watcher who remembers ends.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -174,6 +175,7 @@ impl Load {
 
     /// Answers questions, lets pass or refuses, and calls off what is to be called off.
     async fn decide(self: Arc<Self>) {
+        let mut last = String::new();
         while self.works() {
             tokio::time::sleep(PAUSE * 5).await;
             let Some((200, inbox)) = self.send("GET", "/v1/inbox?limit=200", None).await else {
@@ -192,16 +194,22 @@ impl Load {
                 // It may have been decided by a request whose answer was lost.
                 self.send("POST", &format!("/v1/{path}/{id}/{verb}"), Some(&body)).await;
             }
-            let open = |(_, asked): &(&String, &Asked)| {
-                asked.kind == Kind::Canceled && asked.seen.is_none()
-            };
-            let open: Vec<String> =
-                self.asked().iter().filter(open).map(|(id, _)| id.clone()).take(20).collect();
+            // Runs that came to nothing stay open here for ever, so they take their turns.
+            let open = self.to_cancel(&last);
+            last = open.last().cloned().unwrap_or_default();
             for id in open {
                 let path = format!("/v1/runs/{id}/cancel?world=default");
                 self.send("POST", &path, Some(&json!({}))).await;
             }
         }
+    }
+
+    /// Some of the runs behind one, by id, that are to be canceled.
+    fn to_cancel(&self, behind: &str) -> Vec<String> {
+        let asked = self.asked();
+        let behind = asked.range::<str, _>((Bound::Excluded(behind), Bound::Unbounded));
+        let open = behind.filter(|(_, it)| it.kind == Kind::Canceled && it.seen.is_none());
+        open.map(|(id, _)| id.clone()).take(20).collect()
     }
 
     /// Looks at runs and remembers how those ended that are over.
