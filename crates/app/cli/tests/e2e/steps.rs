@@ -186,6 +186,57 @@ fn t048_f022_f028_f041_a_tool_server_killed_between_its_steps_does_each_once() {
     core.stop().code(0);
 }
 
+/// The same words in TypeScript, and one that waits so that a test can kill it.
+const RAMBLE: &str = r#"import { tool } from "wharf-sdk";
+
+export const ramble = tool({
+  description: "Rambles.",
+  input: {},
+  output: {},
+  durable: true,
+  run: async (_: unknown, cx) => {
+    const first = await cx.local("first", () => "rolled");
+    const said = await cx.each("say", "wharf/echo", [{ text: "a" }, { text: "b" }]);
+    const seen = await cx.now();
+    await cx.step("wait", "wharf/sleep", { ms: 3000 });
+    return { first, said: said.map((one: any) => one.text), seen: seen.getTime() };
+  },
+});
+"#;
+
+#[test]
+fn t048_f022_f028_a_tool_in_typescript_finds_its_steps_when_its_server_was_killed() {
+    const TOOL: &str = "test/ramble@1";
+    if wharf_skips::lacks("node") {
+        return;
+    }
+    let home = TestHome::new();
+    let core: Core = home.up();
+    let more = "handler = \"ramble.ts\"\nfree = true\npermissions = [\"tool:invoke:wharf/*\"]";
+    let folder = tool_servers::manifest(TOOL, more);
+    std::fs::write(folder.path().join("ramble.ts"), RAMBLE).expect("written");
+    tool_servers::add(&home, folder.path());
+    home.run(&["run", TOOL, "--run-id", "r1", "--detach"]).code(0);
+    let api = Api::of(&core);
+    let runs = |tool: &str| {
+        let listed = api.get(&format!("/v1/runs?world=default&tool={tool}"));
+        listed["items"].as_array().map_or(0, Vec::len)
+    };
+    wait_for("its last step", || (runs("wharf/sleep") == 1).then_some(()));
+    let pid = tool_servers::show(&home, TOOL)["server"]["pid"].as_i64().expect("it runs");
+    let pid = Pid::from_raw(i32::try_from(pid).expect("a number")).expect("a process");
+    kill_process(pid, Signal::KILL).expect("it is there");
+    let run = wait_for("its end", || {
+        let run = api.get("/v1/runs/r1?world=default");
+        run["ended_at"].is_string().then_some(run)
+    });
+    assert_eq!(run["status"], "succeeded", "{run}");
+    assert_eq!(run["attempt"], 2, "{run}");
+    assert_eq!((&run["outputs"]["said"], runs("wharf/echo")), (&json!(["a", "b"]), 2));
+    assert_eq!(runs("wharf/sleep"), 1, "a step that was under way is joined");
+    core.stop().code(0);
+}
+
 #[test]
 fn f022_f029_the_page_about_durable_steps_tells_the_truth() {
     if !has_python() {

@@ -1,10 +1,11 @@
 //! `wharf agents approve`.
 
-use wharf_vocab::{Isolation, ProviderState, SandboxLevel};
-use wharf_wire::rest_v1::{Agent, ApproveAgent};
+use wharf_vocab::ProviderState;
+use wharf_wire::rest_v1::Agent;
 
-use crate::commands::providers::{limits, words as shared};
-use crate::commands::{Context, Exit, Output, Result, word};
+use crate::commands::providers::approval::ApprovalArgs;
+use crate::commands::providers::words as shared;
+use crate::commands::{Context, Exit, Output, Result};
 use crate::plain;
 
 use super::{find, requests, show};
@@ -24,27 +25,18 @@ and the files as they are now, and replaces an earlier one.")]
 #[command(
     override_usage = "wharf agents approve <AGENT> <--all|--none|--permission <P>...> [OPTIONS]"
 )]
-#[command(group = clap::ArgGroup::new("what").required(true))]
+#[command(group = clap::ArgGroup::new("what").args(["all", "none", "permissions"]).required(true))]
 pub(crate) struct AgentsApproveArgs {
     /// The agent's id, or a unique beginning or end of it
     agent: String,
     /// Approve everything it asks for
-    #[arg(long, group = "what")]
+    #[arg(long)]
     all: bool,
     /// Approve the agent with none of what it asks for
-    #[arg(long, group = "what")]
+    #[arg(long)]
     none: bool,
-    /// Approve only this permission; may be repeated
-    #[arg(long = "permission", value_name = "P", num_args = 1.., group = "what")]
-    permissions: Vec<String>,
-    /// The sandbox it runs in [default: as the core is configured, else standard]
-    #[arg(long, value_parser = word::<SandboxLevel>())]
-    sandbox: Option<SandboxLevel>,
-    /// Which runs share a process [default: as the manifest says, else shared]
-    #[arg(long, value_parser = word::<Isolation>())]
-    isolation: Option<Isolation>,
     #[command(flatten)]
-    limits: limits::LimitArgs,
+    approval: ApprovalArgs,
 }
 
 /// Approves what the agent asks for.
@@ -53,15 +45,8 @@ pub(super) async fn run(args: AgentsApproveArgs, context: &Context) -> Result<Ex
     let client = context.client()?;
     let agent = find(&client, &args.agent).await?;
     let id = agent.agent_id;
-    let body = ApproveAgent {
-        manifest_hash: Some(agent.manifest_hash),
-        all: args.all.then_some(true),
-        // With --none nothing is named, which approves the agent and nothing else.
-        permissions: (!args.all).then_some(args.permissions),
-        sandbox: args.sandbox,
-        isolation: args.isolation,
-        limits: args.limits.to_limits(),
-    };
+    // With --none nothing is named.
+    let body = args.approval.into_request(args.all, Some(agent.manifest_hash));
     let raw = client.agents().approve(&id, &body).raw().await?;
     show::print(raw, &client, output, text_of).await
 }

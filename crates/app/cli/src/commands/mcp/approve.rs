@@ -1,11 +1,11 @@
 //! `wharf mcp approve`.
 
-use wharf_vocab::{Isolation, SandboxLevel};
-use wharf_wire::rest_v1::{ApproveAgent, McpServer};
+use wharf_wire::rest_v1::McpServer;
 
+use crate::commands::providers::approval::ApprovalArgs;
 use crate::commands::providers::start::WaitArgs;
-use crate::commands::providers::{limits, words as shared};
-use crate::commands::{Context, Exit, Output, Result, word};
+use crate::commands::providers::words as shared;
+use crate::commands::{Context, Exit, Output, Result};
 use crate::{output, plain};
 
 use super::{find, start, words};
@@ -22,26 +22,17 @@ A permission may be narrower than the one the manifest asks for. Approving start
 reads its tools, which are then pinned: one that changes, or is new, waits for an approval of its own
 with `wharf tools approve`. An approval replaces an earlier one.")]
 #[command(override_usage = "wharf mcp approve <SERVER> <--all|--permission <P>...> [OPTIONS]")]
-#[command(group = clap::ArgGroup::new("what").required(true))]
+#[command(group = clap::ArgGroup::new("what").args(["all", "permissions"]).required(true))]
 pub(crate) struct McpApproveArgs {
     /// The server's name, or a unique beginning or end of it
     server: String,
     /// Approve everything it asks for
-    #[arg(long, group = "what")]
+    #[arg(long)]
     all: bool,
-    /// Approve only this permission; may be repeated
-    #[arg(long = "permission", value_name = "P", num_args = 1.., group = "what")]
-    permissions: Vec<String>,
-    /// The sandbox it runs in [default: as the core is configured, else standard]
-    #[arg(long, value_parser = word::<SandboxLevel>())]
-    sandbox: Option<SandboxLevel>,
-    /// Which runs share a process [default: as it was added, else shared]
-    #[arg(long, value_parser = word::<Isolation>())]
-    isolation: Option<Isolation>,
     #[command(flatten)]
     wait: WaitArgs,
     #[command(flatten)]
-    limits: limits::LimitArgs,
+    approval: ApprovalArgs,
 }
 
 /// Approves what the server asks for, and waits until its tools are known.
@@ -49,14 +40,7 @@ pub(super) async fn run(args: McpApproveArgs, context: &Context) -> Result<Exit>
     let output = context.output;
     let client = context.client()?;
     let server = find(&client, &args.server).await?;
-    let body = ApproveAgent {
-        manifest_hash: Some(server.manifest_hash),
-        all: args.all.then_some(true),
-        permissions: (!args.all).then_some(args.permissions),
-        sandbox: args.sandbox,
-        isolation: args.isolation,
-        limits: args.limits.to_limits(),
-    };
+    let body = args.approval.into_request(args.all, Some(server.manifest_hash));
     let raw = client.mcp_servers().approve(&server.server_id, &body).raw().await?;
     if !output.is_json() {
         output.text(&text_of(&output::typed(raw.clone())?, output))?;
@@ -84,7 +68,7 @@ mod tests {
     fn m043_an_approval_says_what_counts() {
         let mut server = example("starting");
         server.permissions_approved = Some(Vec::new());
-        server.sandbox_wanted = Some(SandboxLevel::Standard);
+        server.sandbox_wanted = Some(wharf_vocab::SandboxLevel::Standard);
         let text = text_of(&server, Output::new(false));
         assert!(text.starts_with("approved every\n"), "{text}");
         assert!(text.contains("not approved"), "{text}");

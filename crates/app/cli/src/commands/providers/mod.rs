@@ -1,6 +1,7 @@
 //! What `wharf agents`, `wharf mcp` and `wharf tools` share: all look after programs that the core
 //! starts.
 
+pub(super) mod approval;
 pub(super) mod drain;
 pub(super) mod limits;
 pub(super) mod logs;

@@ -1,11 +1,11 @@
 //! `wharf tools approve`.
 
 use wharf_client::Client;
-use wharf_vocab::{Isolation, SandboxLevel, ToolId};
+use wharf_vocab::ToolId;
 use wharf_wire::rest_v1::{ApproveAgent, Tool, ToolServer};
 
-use crate::commands::providers::limits;
-use crate::commands::{CliError, Context, Exit, Output, Result, word};
+use crate::commands::providers::approval::ApprovalArgs;
+use crate::commands::{CliError, Context, Exit, Output, Result};
 use crate::plain;
 
 use super::{diff, find, words};
@@ -24,32 +24,15 @@ the definition that is offered now.")]
 pub(crate) struct ToolsApproveArgs {
     /// The tool, or a unique beginning or end of its id
     tool: String,
-    /// Approve only this permission; may be repeated
-    #[arg(long = "permission", value_name = "P", num_args = 1..)]
-    permissions: Vec<String>,
-    /// The sandbox it runs in [default: as the core is configured, else standard; a stricter one
-    /// if the manifest asks for it]
-    #[arg(long, value_parser = word::<SandboxLevel>())]
-    sandbox: Option<SandboxLevel>,
-    /// Which runs share a process [default: as the manifest says, else shared]
-    #[arg(long, value_parser = word::<Isolation>())]
-    isolation: Option<Isolation>,
     #[command(flatten)]
-    limits: limits::LimitArgs,
+    approval: ApprovalArgs,
 }
 
 impl ToolsApproveArgs {
     /// What the core is asked to approve, if the manifest is still the one with this hash.
     pub(super) fn into_request(self, manifest_hash: Option<String>) -> ApproveAgent {
-        let all = self.permissions.is_empty();
-        ApproveAgent {
-            manifest_hash,
-            all: all.then_some(true),
-            permissions: (!all).then_some(self.permissions),
-            sandbox: self.sandbox,
-            isolation: self.isolation,
-            limits: self.limits.to_limits(),
-        }
+        let all = !self.approval.names_permissions();
+        self.approval.into_request(all, manifest_hash)
     }
 }
 
@@ -77,8 +60,7 @@ async fn take_on(
     id: &ToolId,
     output: Output,
 ) -> Result<Exit> {
-    let has_terms = args.sandbox.is_some() || args.isolation.is_some();
-    if has_terms || !args.permissions.is_empty() || args.limits.to_limits().is_some() {
+    if args.approval.says_something() {
         let message = format!(
             "{id} has no server of its own, so no options apply; they are for approving what \
              offers it: wharf agents approve {0}, or wharf mcp approve {0}",
