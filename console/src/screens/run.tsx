@@ -194,7 +194,7 @@ function Summary({ run }: { run: Run }) {
       <div><dt>Tool</dt><dd><a href={toolLink(run.tool)}><Foreign text={run.tool} /></a></dd></div>
       {run.caller && <div><dt>Caller</dt><dd><a href={link("/runs", { caller: run.caller })}><Foreign text={run.caller} /></a></dd></div>}
       {run.parent && <div><dt>Started by</dt><dd><a class="id" href={parentLink(run.parent)}><Foreign text={f.tail(run.parent, 12)} /></a></dd></div>}
-      {run.timeout_ms != null && <div><dt>An attempt may run</dt><dd>{f.span(run.timeout_ms)}</dd></div>}
+      {run.timeout_ms != null && !run.flow && <div><dt>An attempt may run</dt><dd>{f.span(run.timeout_ms)}</dd></div>}
       {run.attempt > 1 && <div><dt>Attempts</dt><dd>{run.attempt}</dd></div>}
       {run.mode === "mock" && <div><dt>Mode</dt><dd><Badge tone="odd">mock</Badge></dd></div>}
       {run.kept && <div><dt>Values</dt><dd><Tip text={WITHHELD}><Badge tone="odd">digests only</Badge></Tip></dd></div>}
