@@ -23,6 +23,9 @@ pub enum Taken {
 pub enum Adoption {
     /// The place was given it: it goes on, or how it ended is on its way.
     Working,
+    /// It began at a place that is gone, and this one took it up again: it goes on, or how it
+    /// ended is on its way.
+    TakenUp,
     /// The place was never given it and takes it from nobody any more.
     NeverBegun,
     /// The place is gone, with all that it was given.
@@ -74,12 +77,12 @@ impl<T> Book<T> {
             return None;
         }
         // An attempt that was taken up again is at another place than where it began.
-        Some(if self.knows(run, attempt) {
-            Adoption::Working
-        } else if place == Some(&self.place) {
-            Adoption::NeverBegun
-        } else {
-            Adoption::Gone
+        let here = place == Some(&self.place);
+        Some(match self.knows(run, attempt) {
+            true if here => Adoption::Working,
+            true => Adoption::TakenUp,
+            false if here => Adoption::NeverBegun,
+            false => Adoption::Gone,
         })
     }
 
@@ -178,6 +181,8 @@ mod tests {
         assert_eq!(book.take(&effect(4), &run, &attempt, ()), Taken::New);
         assert_eq!(book.adopt((shard, Epoch(5)), Some(&here), asked), Some(Adoption::Working));
         let (earlier, unknown) = (place(0), None);
+        let found = book.adopt((shard, Epoch(5)), Some(&earlier), asked);
+        assert_eq!(found, Some(Adoption::TakenUp), "it began elsewhere");
         let other = AttemptId::in_shard(shard, "of an earlier life");
         for place in [Some(&earlier), unknown] {
             let found = book.adopt((shard, Epoch(5)), place, (&run, &other));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use wharf_domain::run::RunInput;
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{Progress, Run};
 use wharf_ports::{Refusal, StoreError, StoreErrorKind};
@@ -43,12 +44,18 @@ impl Shard {
         // Now that the store has its inputs, nobody need keep large ones here.
         let next = Run::lean(&next);
         let before = slot.run.replace(Arc::clone(&next)).and_then(|run| run.active.clone());
+        let began = next.active.as_ref().map(|now| &now.id);
+        let began = began.filter(|id| before.as_ref().is_none_or(|it| it.id != **id)).cloned();
         let over = before.filter(|it| next.active.as_ref().is_none_or(|now| now.id != it.id));
         let place = std::mem::replace(&mut slot.at, at);
         slot.seq = next_seq;
         slot.doubtful = false;
-        // Another attempt is not taken up again.
+        // Another attempt is not taken up again, and what was to be gone on with has gone on.
         slot.detached &= over.is_none();
+        if over.is_some() || began.is_some() {
+            slot.waiting.retain(|waiting| waiting.input != RunInput::Recovered);
+            slot.at_one_place = began;
+        }
         if !slot.detached {
             slot.recheck_at = super::flows::recheck_at(&next, now);
         }

@@ -19,6 +19,8 @@ pub struct Providers(Arc<RwLock<ProviderStates>>, Arc<Outbox>);
 struct ProviderStates {
     /// Where attempts are handed over.
     here: Option<Place>,
+    /// Whether there are places of other cores.
+    among_others: bool,
     availability: BTreeMap<ProviderId, Availability>,
     full: BTreeSet<ProviderId>,
     /// Where attempts of a provider can be handed over, if not only here.
@@ -57,6 +59,18 @@ impl Providers {
     /// Says where attempts of a provider can be handed over, if not only here.
     pub fn set_places(&self, provider: &ProviderId, places: Vec<PlaceLoad>) {
         self.0.write().places.insert(provider.clone(), places);
+    }
+
+    /// Says that there are other cores, whose places have attempts of these shards, too.
+    #[must_use]
+    pub fn among_others(self) -> Self {
+        self.0.write().among_others = true;
+        self
+    }
+
+    /// Whether other places may speak of attempts, and their words come late.
+    pub(super) fn is_among_others(&self) -> bool {
+        self.0.read().among_others
     }
 
     /// Where the next attempt of a provider is handed over, if places are told apart: here if

@@ -100,8 +100,17 @@ impl Shard {
         if !active(&run) {
             return;
         }
+        if matches!(found, Adoption::Working | Adoption::NeverBegun)
+            && let Some(slot) = self.runs.get_mut(key)
+        {
+            // A place that is gone by now has answered late.
+            if slot.taken_up.as_ref() == Some(&attempt_id) {
+                return;
+            }
+            slot.at_one_place = Some(attempt_id.clone());
+        }
         match found {
-            Adoption::Working => {
+            Adoption::Working | Adoption::TakenUp => {
                 let mut at = self.runs.get(key).and_then(|slot| slot.at.clone());
                 let effects = self.outward(&run, run.reminders(), &mut at);
                 out.effects.extend(effects);

@@ -135,7 +135,7 @@ impl Shard {
     /// Takes the next thing that waits; `false` if nothing does.
     fn advance(&mut self, now: Timestamp, key: &RunKey, slot: &mut Slot, out: &mut Output) -> bool {
         let Some(run) = slot.run.clone() else { return false };
-        let Some(waiting) = slot.waiting.pop_front() else {
+        let Some(mut waiting) = slot.waiting.pop_front() else {
             if slot.progress.is_empty() {
                 return false;
             }
@@ -155,6 +155,13 @@ impl Shard {
             if slot.detached {
                 return true;
             }
+            if attaches {
+                slot.at_one_place = None;
+                slot.taken_up = run.active.as_ref().map(|active| active.id.clone());
+            }
+        }
+        if self.providers.is_among_others() {
+            slot.doubt(&run, &mut waiting.input);
         }
         let place = self.providers.place(&slot.provider, &mut self.fresh);
         let mut cx = Cx {

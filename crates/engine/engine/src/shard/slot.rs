@@ -3,10 +3,12 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use wharf_domain::run::RunInput;
+use wharf_domain::run::{AttemptError, RunInput};
 use wharf_domain::{Funds, Progress, Run};
 use wharf_ports::{Batch, Body, Claim};
-use wharf_vocab::{CommitNo, Digest, Place, ProviderId, RunKey, Seq, Timestamp};
+use wharf_vocab::{
+    AttemptId, Code, CommitNo, Digest, Executed, Place, ProviderId, RunKey, Seq, Timestamp,
+};
 
 use super::Effect;
 use super::input::Ticket;
@@ -37,6 +39,11 @@ pub(super) struct Slot {
     pub(super) detached: bool,
     /// Where the latest attempt was handed over, if places are told apart.
     pub(super) at: Option<Place>,
+    /// The attempt that was handed over at one place only, as far as this life of the shard can
+    /// tell: it began under it, or the place where it began has it.
+    pub(super) at_one_place: Option<AttemptId>,
+    /// The attempt that this life of the shard has taken up again, because its place was gone.
+    pub(super) taken_up: Option<AttemptId>,
     /// Whether the run waits to hear of its provider, as the shard's index has it.
     pub(super) listens: bool,
     /// When whatever a flow waits for outside is looked for, if nothing happens before.
@@ -122,6 +129,8 @@ impl Slot {
             doubtful: false,
             detached: false,
             at: None,
+            at_one_place: None,
+            taken_up: None,
             listens: false,
             recheck_at: None,
             deadline: None,
@@ -148,6 +157,19 @@ impl Slot {
     /// way, or one waits to be taken up again.
     pub(super) fn wants_news(&self) -> bool {
         self.detached || self.latest().is_some_and(|run| run.active.is_none())
+    }
+
+    /// What was taken up again may have begun elsewhere than where it is said not to have: such a
+    /// word may have been on its way since before. Only its provider itself proposes something.
+    pub(super) fn doubt(&self, run: &Run, input: &mut RunInput) {
+        let RunInput::AttemptEnded { attempt_id, report } = input else { return };
+        let Err(AttemptError::Failed(fault, executed)) = &mut report.result else { return };
+        let known = !run.spec.reattach
+            || self.at_one_place.as_ref() == Some(attempt_id)
+            || fault.is(Code::ToolDirectiveRequired);
+        if *executed == Executed::No && !known {
+            *executed = Executed::Maybe;
+        }
     }
 
     /// The run as it will be once what is on its way is committed.

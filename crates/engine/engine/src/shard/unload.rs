@@ -117,6 +117,8 @@ fn left(key: RunKey, mut slot: Slot) -> LeftRun {
     }
     let waiting = slot.waiting.into_iter().filter(|waiting| waiting.ticket.is_none());
     inputs.extend(waiting.map(|waiting| waiting.input));
+    // What is to be gone on with is found out anew.
+    inputs.retain(|input| *input != RunInput::Recovered);
     let kept = |run: &Arc<Run>| run.spec.durability == Durability::Memory && !run.is_over();
     let in_memory = slot.run.filter(kept);
     LeftRun {

@@ -235,7 +235,7 @@ impl From<CrashPoint> for Thing {
 impl From<Adoption> for Thing {
     fn from(found: Adoption) -> Self {
         match found {
-            Adoption::Working => Self::WentOn,
+            Adoption::Working | Adoption::TakenUp => Self::WentOn,
             Adoption::NeverBegun => Self::NeverBegun,
             Adoption::Gone => Self::PlaceGone,
         }

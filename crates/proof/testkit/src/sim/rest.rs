@@ -30,9 +30,13 @@ impl Sim {
             if let Some(at) = families.next_if(|at| lasted > *at) {
                 self.settle_families(at);
             }
-            let Some(unrest) = self.unrest() else { break };
-            if step > REST_STEPS_MAX || lasted > REST_MS_MAX {
-                return self.check.broken("everything comes to its end", unrest);
+            let over = step > REST_STEPS_MAX || lasted > REST_MS_MAX;
+            // Words for it are found only where somebody reads them.
+            if over || self.check.is_finished() {
+                let Some(unrest) = self.unrest() else { break };
+                if over {
+                    return self.check.broken("everything comes to its end", unrest);
+                }
             }
             self.next_event();
             self.after_step();

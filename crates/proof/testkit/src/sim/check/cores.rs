@@ -80,7 +80,7 @@ impl Checker {
                 }
             }
         }
-        for key in self.model.open.iter().filter(|key| key.shard() == id) {
+        for (key, _) in self.model.open.iter().filter(|(_, shard)| **shard == id) {
             if shard.run(key).is_none() && !self.is_unsure(id, shard, key) {
                 wrong.insert(format!("{key} is forgotten"));
             }
@@ -98,8 +98,7 @@ impl Checker {
     /// Money is held for runs exactly while an attempt is under way that was to hold it.
     pub(in super::super) fn holds_fit(&mut self) {
         let active = |run: &Run| run.active.as_ref()?.hold.as_ref().map(|held| held.hold.clone());
-        let runs = self.model.open.iter().filter_map(|key| self.model.runs.get(key));
-        let mut wanted: Vec<_> = runs.filter_map(|tale| active(&tale.run)).collect();
+        let mut wanted: Vec<_> = self.model.open().filter_map(|tale| active(&tale.run)).collect();
         wanted.sort();
         let holds = self.model.purse.holds.iter().filter(|(_, hold)| !hold.of_memory);
         let held: Vec<_> = holds.map(|(id, _)| id.clone()).collect();
@@ -190,12 +189,16 @@ impl Checker {
         });
     }
 
+    /// Whether everything has come to its end.
+    pub(in super::super) fn is_finished(&self) -> bool {
+        self.model.open.is_empty() && self.model.purse.holds.is_empty()
+    }
+
     /// What has not come to its end.
     pub(in super::super) fn unfinished(&self) -> Option<String> {
-        let open: Vec<_> = self.model.open.iter().collect();
-        if let Some(key) = open.first() {
-            let run = self.model.runs.get(*key).map(|tale| &tale.run);
-            return Some(format!("{} runs are open, the first is {run:?}", open.len()));
+        if let Some(tale) = self.model.open().next() {
+            let (count, run) = (self.model.open.len(), &tale.run);
+            return Some(format!("{count} runs are open, the first is {run:?}"));
         }
         let holds = &self.model.purse.holds;
         (!holds.is_empty()).then(|| format!("held: {holds:?}"))
@@ -205,7 +208,7 @@ impl Checker {
     pub(in super::super) fn orphans(&self) -> Vec<RunKey> {
         let called_off =
             |run: &Run| run.cancel.is_some() || run.status() == wharf_vocab::RunStatus::Canceled;
-        let open = self.model.open.iter().filter_map(|key| self.model.runs.get(key));
+        let open = self.model.open();
         // A flow that is canceled still undoes what it did.
         open.filter(|tale| !called_off(&tale.run) && tale.run.spec.step.is_none())
             .filter(|tale| {

@@ -15,7 +15,7 @@ impl Checker {
         match entry {
             FlowRunEntry::StepStarted(started) => {
                 let place = (flow.clone(), started.path.clone(), started.number);
-                let first = self.steps.insert(place, false).is_none();
+                let first = self.steps.insert(place, (started.child.clone(), false)).is_none();
                 self.require(first, "no step is started twice", || format!("{flow} {started:?}"));
                 let named = step_id(flow, &started.path, started.number) == started.child;
                 let run = RunKey { world: flow.world.clone(), run: started.child.clone() };
@@ -27,13 +27,14 @@ impl Checker {
             FlowRunEntry::StepFinished(finished) => {
                 seen.note(Thing::Step);
                 let place = (flow.clone(), finished.path.clone(), finished.number);
-                let before = self.steps.insert(place, true);
-                self.require(before == Some(false), "a step is over once", || {
-                    format!("{flow} {finished:?}")
-                });
-                let child = step_id(flow, &finished.path, finished.number);
-                let run = RunKey { world: flow.world.clone(), run: child };
-                let ended = self.model.runs.get(&run).and_then(|tale| ChildEnd::of(&tale.run));
+                let started = self.steps.get_mut(&place);
+                let before =
+                    started.map(|(child, over)| (child.clone(), std::mem::replace(over, true)));
+                let open = before.as_ref().is_some_and(|(_, over)| !over);
+                self.require(open, "a step is over once", || format!("{flow} {finished:?}"));
+                let run = before.map(|(run, _)| RunKey { world: flow.world.clone(), run });
+                let tale = run.and_then(|run| self.model.runs.get(&run));
+                let ended = tale.and_then(|tale| ChildEnd::of(&tale.run));
                 let fits = match (finished.run, &ended) {
                     (true, Some(ended)) => ended.end == finished.end,
                     (false, _) => finished.end.error().is_some(),
@@ -57,11 +58,10 @@ impl Checker {
         if !self.model.runs.get(flow).is_some_and(is_flow) {
             return;
         }
-        let open = self.model.open.iter().filter_map(|key| self.model.runs.get(key));
-        let mut steps = open.filter(|tale| {
+        let is_step = |tale: &&super::model::Tale| {
             tale.run.spec.parent.as_ref() == Some(flow) && tale.run.spec.step.is_some()
-        });
-        let left = steps.next().map(|tale| tale.run.key.clone());
+        };
+        let left = self.model.open().find(is_step).map(|tale| tale.run.key.clone());
         self.require(left.is_none(), "a flow ends when no step of it is open", || {
             format!("{flow} ends before {left:?}")
         });

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wharf_domain::{Ask, Move};
 use wharf_ports::{Batch, Lease};
-use wharf_vocab::{AttemptId, CommitNo, Digest, Epoch, RunKey, ShardId, StreamId};
+use wharf_vocab::{AttemptId, CommitNo, Digest, Epoch, RunId, RunKey, ShardId, StreamId};
 
 pub(super) use brief::{brief, brief_batch};
 
@@ -54,8 +54,8 @@ pub(super) struct Checker {
     gone: BTreeSet<AttemptId>,
     /// Files that were put in their places.
     placed: BTreeSet<(RunKey, Move)>,
-    /// Steps of flows that were started, and those that are over.
-    steps: BTreeMap<(RunKey, String, u32), bool>,
+    /// Steps of flows that were started, their runs, and whether they are over.
+    steps: BTreeMap<(RunKey, String, u32), (RunId, bool)>,
     /// How far the audit was read, and where each chain stood.
     audit_read: u64,
     chains: BTreeMap<ShardId, (u64, [u8; 32])>,
@@ -128,10 +128,9 @@ impl Checker {
 
     /// Open runs that have started others which are open.
     pub(super) fn parents(&self) -> Vec<RunKey> {
-        let open = self.model.open.iter().filter_map(|key| self.model.runs.get(key));
-        let parents = open.filter_map(|tale| tale.run.spec.parent.clone());
+        let parents = self.model.open().filter_map(|tale| tale.run.spec.parent.clone());
         let parents: BTreeSet<_> =
-            parents.filter(|parent| self.model.open.contains(parent)).collect();
+            parents.filter(|parent| self.model.open.contains_key(parent)).collect();
         parents.into_iter().collect()
     }
 

@@ -14,8 +14,8 @@ use super::money::Purse;
 #[derive(Debug, Default)]
 pub(super) struct Model {
     pub(super) runs: BTreeMap<RunKey, Tale>,
-    /// Runs that are not over.
-    pub(super) open: BTreeSet<RunKey>,
+    /// Runs that are not over, and their shards.
+    pub(super) open: BTreeMap<RunKey, ShardId>,
     pub(super) asks: BTreeMap<AskId, Ask>,
     pub(super) ask_order: Vec<AskId>,
     pub(super) worlds: BTreeMap<WorldId, WorldTale>,
@@ -120,7 +120,7 @@ impl Model {
                 if append.expected != Seq(0) {
                     return Err("its first entry is not its first".into());
                 }
-                self.open.insert(key.clone());
+                self.open.insert(key.clone(), key.shard());
                 self.runs.insert(key.clone(), Tale { states: vec![run.clone()], run, seq: last });
             }
             Some(tale) => {
@@ -166,6 +166,11 @@ impl Model {
             }
         }
         Ok(())
+    }
+
+    /// Runs that are not over.
+    pub(super) fn open(&self) -> impl Iterator<Item = &Tale> {
+        self.open.keys().filter_map(|key| self.runs.get(key))
     }
 
     /// Whether the state is one the run was in after a commit.

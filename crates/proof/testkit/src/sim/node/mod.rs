@@ -166,7 +166,7 @@ impl Memory {
             reload: BTreeSet::new(),
             left: BTreeMap::new(),
             turns: Turns::default(),
-            providers: Providers::at(place),
+            providers: Providers::at(place).among_others(),
             full: BTreeSet::new(),
             answers: BTreeMap::new(),
             last_ticket: 0,

@@ -47,16 +47,21 @@ impl Sim {
         if taken == Taken::Old {
             self.seen.note(Thing::RefusedOld);
         }
-        if taken == Taken::Old || (taken == Taken::Known && !dispatch.reattach) {
+        let reattach = dispatch.reattach;
+        self.trace(|| {
+            let again = if reattach { " again" } else { "" };
+            format!("node {node} is given {attempt_id}{again} by {:?}: {taken:?}", dispatch.effect)
+        });
+        if taken == Taken::Old || (taken == Taken::Known && !reattach) {
             return;
         }
         let owner = own && self.owns(node, dispatch.effect.shard);
         let leased = self.nodes[node].leased_until;
         self.check.hands_over(&attempt_id, self.agenda.now(), leased);
         self.check.dispatched(&dispatch, owner, &mut self.nodes[node].memory.dispatched);
-        let reattach = dispatch.reattach;
         if let Err(fault) = self.hand_to_provider(node, dispatch) {
             self.seen.note(Thing::DispatchFailed);
+            self.trace(|| format!("node {node} cannot hand {attempt_id} over: {fault}"));
             if reattach && fault.is(Code::ToolUnavailable) {
                 self.seen.note(Thing::Detached);
                 if taken == Taken::New {

@@ -46,6 +46,8 @@ struct Link {
     process: u64,
     /// Attempts the core's edge has handed over and not seen the end of.
     attempts: BTreeMap<AttemptId, RunKey>,
+    /// Those of them that its process has begun with, whatever became of the process since.
+    begun: BTreeSet<AttemptId>,
     /// Those of them that were told to stop.
     stopping: BTreeSet<AttemptId>,
 }
@@ -178,7 +180,9 @@ impl Sim {
             }
             return;
         }
+        self.trace(|| format!("{} begins with {attempt} of node {from}", TOOLS[provider].name));
         self.check.begins(&attempt);
+        self.providers[provider].links[from].begun.insert(attempt.clone());
         let script = self.write_script(provider, dispatch);
         let work = Work {
             key: dispatch.run.clone(),
@@ -248,6 +252,7 @@ impl Sim {
             for provider in &mut self.providers {
                 let link = &mut provider.links[node];
                 link.attempts.remove(attempt_id);
+                link.begun.remove(attempt_id);
                 link.stopping.remove(attempt_id);
             }
             for provider in 0..self.providers.len() {
@@ -262,6 +267,7 @@ impl Sim {
             let link = &mut provider.links[node];
             link.up = false;
             link.attempts.clear();
+            link.begun.clear();
             link.stopping.clear();
             link.process += 1;
             if !tool.reattach {
@@ -352,10 +358,11 @@ impl Sim {
         let link = &mut died.links[node];
         link.process += 1;
         let attempts = std::mem::take(&mut link.attempts);
+        let taken = std::mem::take(&mut link.begun);
         link.stopping.clear();
-        let begun: Vec<_> = attempts.keys().map(|id| died.works.contains_key(id)).collect();
         died.works.retain(|_, work| work.home != node);
-        for ((attempt_id, key), begun) in attempts.into_iter().zip(begun) {
+        for (attempt_id, key) in attempts {
+            let begun = taken.contains(&attempt_id);
             let executed = if begun { Executed::Maybe } else { Executed::No };
             if !begun {
                 self.check.never_starts(&attempt_id);

@@ -7,6 +7,7 @@ mod families;
 mod flows;
 mod publishing;
 mod recovery;
+mod taken_up;
 
 use wharf_domain::{Caller, Resolution, Run};
 use wharf_engine::shard::Reply;
