@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use tokio::sync::Mutex;
 use wharf_domain::notify::ReceiverSpec;
 use wharf_domain::{Caller, Receiver, Trigger};
 use wharf_engine::Handle;
@@ -45,11 +46,20 @@ fn failed() -> Fault {
     Fault::new(Code::CoreInternal, "The core could not do this; its log says more.")
 }
 
-/// Does work to its end, even if whoever asked for it leaves meanwhile.
+/// Held while a thing and its secrets are made or removed: two that have one name would take each
+/// other's secrets away.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+
+/// Does work to its end, even if whoever asked for it leaves meanwhile, and nothing else of this
+/// kind beside it.
 async fn to_its_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, Fault>> + Send + 'static,
 ) -> Result<T, Fault> {
-    tokio::spawn(work).await.unwrap_or_else(|_| Err(failed()))
+    let alone = async {
+        let _turn = ONE_AT_A_TIME.lock().await;
+        work.await
+    };
+    tokio::spawn(alone).await.unwrap_or_else(|_| Err(failed()))
 }
 
 /// Makes a trigger, with the secret of its hook if it has one. The answer alone shows a secret
@@ -62,10 +72,6 @@ pub async fn create_trigger(
 ) -> Result<wire::Trigger, Fault> {
     let given = request.secret.clone();
     let (id, spec) = new_trigger(request, random()?)?;
-    if handle.triggers().get(&id).is_ok() {
-        let message = format!("There is a trigger {id} already; remove it first.");
-        return Err(Fault::new(Code::TriggerExists, message));
-    }
     let Some(hook) = spec.hook().cloned() else {
         let added = handle.triggers().add(caller, id, spec).await?;
         return Ok(trigger(&added));
@@ -75,6 +81,10 @@ pub async fn create_trigger(
     let secret = Secret::new(given.unwrap_or(made).into_bytes());
     let (handle, caller, vault) = (handle.clone(), caller.clone(), kept(vault)?);
     let work = async move {
+        if handle.triggers().get(&id).is_ok() {
+            let message = format!("There is a trigger {id} already; remove it first.");
+            return Err(Fault::new(Code::TriggerExists, message));
+        }
         vault.set(hook.secret.clone(), secret).await?;
         let added = handle.triggers().add(&caller, id, spec).await;
         if added.is_err() {
@@ -154,14 +164,14 @@ pub async fn create_receiver(
         url: secret("url")?,
         key: secret("key")?,
     };
-    if handle.receivers().get(&request.name).is_ok() {
-        let message = format!("There is a receiver {} already; remove it first.", request.name);
-        return Err(Fault::new(Code::ReceiverExists, message));
-    }
     let key = format!("{}{}", outbound::KEY_PREFIX, STANDARD.encode(bytes()?));
     let signing_key = Some(key.clone());
     let (handle, caller, vault) = (handle.clone(), caller.clone(), kept(vault)?);
     let work = async move {
+        if handle.receivers().get(&request.name).is_ok() {
+            let message = format!("There is a receiver {} already; remove it first.", request.name);
+            return Err(Fault::new(Code::ReceiverExists, message));
+        }
         vault.set(spec.url.clone(), Secret::new(request.url.into_bytes())).await?;
         vault.set(spec.key.clone(), Secret::new(key.into_bytes())).await?;
         let secrets = [spec.url.clone(), spec.key.clone()];

@@ -20,11 +20,14 @@ impl MemoryState {
         self.streams.get(stream).map(|stream| stored(stream))
     }
 
-    /// All open streams of a kind in these shards, without progress and large inputs, oldest
-    /// first.
+    /// All open streams of a kind in these shards, without progress, large inputs and what a fold
+    /// stands for, oldest first.
     pub fn load_open(&self, kind: StreamKind, shards: &[ShardId]) -> Vec<(StreamId, History)> {
         let lean = |stored: History| {
-            let entries = stored.entries.into_iter().map(|(at, entry)| (at, entry.lean()));
+            let fold = stored.entries.iter().rposition(|(_, entry)| entry.is_fold()).unwrap_or(0);
+            let entries = stored.entries.into_iter().enumerate();
+            let needed = entries.filter(|(at, (_, entry))| *at >= fold || !entry.is_folded());
+            let entries = needed.map(|(_, (at, entry))| (at, entry.lean()));
             History { seq: stored.seq, entries: entries.collect() }
         };
         self.open_of(kind)

@@ -47,7 +47,8 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
     fn load(&self, stream: StreamId) -> BoxFuture<'static, Result<Option<History>, StoreError>>;
 
     /// All open streams of a kind in these shards, without progress and without what
-    /// [`Entry::lean`] leaves out: however much all open runs were given, no more than one run's
+    /// [`Entry::lean`] leaves out, and of a flow without what happened to its steps before it was
+    /// folded last ([`Entry::is_folded`]): however much all open runs were given, no more than one run's
     /// inputs are in memory at once.
     fn load_open(
         &self,

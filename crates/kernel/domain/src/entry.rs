@@ -2,6 +2,7 @@
 
 use crate::flow::FlowEntry;
 use crate::run::Created;
+use crate::run::flow::FlowRunEntry;
 use crate::trigger::FiringEntry;
 use crate::{
     AskEntry, GrantEntry, NoticeEntry, NotificationEntry, ProviderEntry, ReceiverEntry, RunEntry,
@@ -40,6 +41,16 @@ pub enum Entry {
 }
 
 impl Entry {
+    /// Whether it begins anew what is known of a flow's steps.
+    pub fn is_fold(&self) -> bool {
+        matches!(self, Self::Run(RunEntry::Flow(entry)) if matches!(**entry, FlowRunEntry::Folded(_)))
+    }
+
+    /// Whether it says nothing that a later fold does not say.
+    pub fn is_folded(&self) -> bool {
+        matches!(self, Self::Run(RunEntry::Flow(_)))
+    }
+
     /// The entry as recovery reads it: without large inputs of a run, which its stream has.
     #[must_use]
     pub fn lean(self) -> Self {

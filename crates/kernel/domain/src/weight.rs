@@ -81,7 +81,8 @@ impl Run {
         let notes = self.active.iter().flat_map(|active| active.notes.values());
         let notes: u64 = notes.map(value_weight).sum();
         let steps = self.steps.as_ref().map_or(0, |steps| steps.weight());
-        RUN_BYTES + self.spec.weight() + asks + publishing + outcome + notes + steps
+        let flow = self.flow.as_ref().map_or(0, |flow| flow.weight());
+        RUN_BYTES + self.spec.weight() + asks + publishing + outcome + notes + steps + flow
     }
 }
 
@@ -202,16 +203,19 @@ impl RunEntry {
 }
 
 impl FlowRunEntry {
-    fn weight(&self) -> u64 {
-        match self {
+    /// About how many bytes it takes in memory.
+    pub(crate) fn weight(&self) -> u64 {
+        let values = match self {
             Self::StepFinished(finished) => match &finished.end {
                 StepEnd::Succeeded { outputs } => memory_weight(outputs),
                 _ => ENTRY_BYTES,
             },
             Self::Evaluated(evaluated) => value_weight(&evaluated.value),
             Self::Signaled(signaled) => value_weight(&signaled.value),
+            Self::Folded(folded) => folded.weight(),
             _ => 0,
-        }
+        };
+        ENTRY_BYTES + values
     }
 }
 

@@ -25,6 +25,23 @@ pub fn decode(row: &[u8]) -> Result<Vec<Entry>, Error> {
     decode_with(&VERSIONS, row)
 }
 
+/// Reads what a run can go on from of a row, where rows are read newest first: `folded` says whether
+/// a later row holds a fold, and afterwards whether this or a later one does. Says how many entries
+/// the row has in all.
+pub fn decode_open(row: &[u8], folded: &mut bool) -> Result<(Vec<Entry>, usize), Error> {
+    let pieces = pieces(&VERSIONS, row)?;
+    let (mut entries, count) = (Vec::with_capacity(pieces.len()), pieces.len());
+    for piece in pieces.into_iter().rev() {
+        if *folded && piece.kind.is_folded() {
+            continue;
+        }
+        *folded |= piece.kind == Kind::RunFlowFolded;
+        entries.push(entry(piece)?);
+    }
+    entries.reverse();
+    Ok((entries, count))
+}
+
 /// Reads the progress of one row.
 pub fn decode_progress(row: &[u8]) -> Result<Vec<Progress>, Error> {
     pieces(&VERSIONS, row)?.into_iter().map(progress).collect()
@@ -91,6 +108,7 @@ fn entry(piece: RowPiece<'_>) -> Result<Entry, Error> {
         Kind::RunWoke => flow_run(FlowRunEntry::Woke(piece.read()?)),
         Kind::RunSignaled => flow_run(FlowRunEntry::Signaled(piece.read()?)),
         Kind::RunFlowExpired => flow_run(FlowRunEntry::Expired(piece.read()?)),
+        Kind::RunFlowFolded => flow_run(FlowRunEntry::Folded(piece.read()?)),
         Kind::RunStepAsked => step(StepEntry::Asked(piece.read()?)),
         Kind::RunStepAnswered => step(StepEntry::Answered(piece.read()?)),
         Kind::RunLocalKept => step(StepEntry::Kept(piece.read()?)),

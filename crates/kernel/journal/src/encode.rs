@@ -100,6 +100,7 @@ fn flow_run(row: &mut RowWriter, entry: &FlowRunEntry) {
         FlowRunEntry::Woke(data) => row.push(Kind::RunWoke, data),
         FlowRunEntry::Signaled(data) => row.push(Kind::RunSignaled, data),
         FlowRunEntry::Expired(data) => row.push(Kind::RunFlowExpired, data),
+        FlowRunEntry::Folded(data) => row.push(Kind::RunFlowFolded, data),
     }
 }
 

@@ -23,6 +23,23 @@ macro_rules! kinds {
     };
 }
 
+impl Kind {
+    /// Whether what it says of a flow's steps is in every later fold.
+    pub(crate) fn is_folded(self) -> bool {
+        matches!(
+            self,
+            Self::RunFlowBegan
+                | Self::RunStepStarted
+                | Self::RunStepFinished
+                | Self::RunEvaluated
+                | Self::RunWoke
+                | Self::RunSignaled
+                | Self::RunFlowExpired
+                | Self::RunFlowFolded
+        )
+    }
+}
+
 kinds! {
     RunCreated = "run.created", 2;
     RunProviderAwaited = "run.provider_awaited", 1;
@@ -44,6 +61,7 @@ kinds! {
     RunWoke = "run.woke", 1;
     RunSignaled = "run.signaled", 1;
     RunFlowExpired = "run.flow_expired", 1;
+    RunFlowFolded = "run.flow_folded", 1;
     RunStepAsked = "run.step_asked", 1;
     RunStepAnswered = "run.step_answered", 1;
     RunLocalKept = "run.local_kept", 1;

@@ -16,7 +16,7 @@ mod kind;
 mod shape;
 mod upcast;
 
-pub use decode::{decode, decode_progress};
+pub use decode::{decode, decode_open, decode_progress};
 pub use encode::{encode, encode_progress};
 pub use error::Error;
 pub use kind::Kind;

@@ -363,6 +363,15 @@ fn replay(stream: &StreamId, entries: Vec<(Timestamp, Entry)>) -> Value {
     }
 }
 
+/// The places of a flow's steps that are under way.
+fn under_way(run: &Run) -> Vec<String> {
+    let steps = match (&run.flow, &run.spec.flow) {
+        (Some(flow), Some(spec)) => flow.live_steps(spec),
+        _ => Vec::new(),
+    };
+    steps.into_iter().map(|step| step.path).collect()
+}
+
 fn run_summary(run: &Run) -> Value {
     let asks: Vec<_> = run
         .asks
@@ -378,6 +387,7 @@ fn run_summary(run: &Run) -> Value {
             "signals": flow.signals_waiting(),
             "ended": flow.has_ended(),
         })),
+        "under_way": under_way(run),
         "inputs": run.spec.inputs,
         "outcome": run.outcome,
         "asks": asks,

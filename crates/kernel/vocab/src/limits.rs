@@ -277,6 +277,16 @@ pub const FLOW_RUN_STEPS_MAX: u64 = 10_000;
 pub const FLOW_LAST_STEPS_MAX: u64 = 1_000;
 /// What a run takes over from another one, when it is run again from a step.
 pub const FLOW_CITED_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// What a flow keeps in memory of what a call gave; more is found by the call's run.
+pub const FLOW_VALUE_KEPT_BYTES_MAX: u64 = 2 * 1024;
+/// What a run of a flow keeps of its steps together.
+pub const FLOW_STATE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// What the results may take together that one step's expressions look at.
+pub const FLOW_RESULTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// After so many calls a flow writes down where it stands.
+pub const FLOW_FOLD_STEPS: u32 = 256;
+/// A flow is weighed anew after about so much was written about it.
+pub const FLOW_WEIGH_BYTES: u64 = 256 * 1024;
 /// Most messages that a run takes in all.
 pub const FLOW_SIGNALS_MAX: usize = 10_000;
 /// Items that one step may go through.

@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wharf_domain::provider::{ProviderEntry, ToolsOffered};
+use wharf_domain::run::ProviderAwaited;
+use wharf_domain::run::flow::{FlowRunEntry, FlowState, Woke};
 use wharf_domain::{Entry, RunEntry, RunSpec, ToolDef};
-use wharf_vocab::{Object, ProviderId, RunStatus, Seq, ShardId, StreamId, StreamKind, ToolId};
+use wharf_vocab::{
+    Object, ProviderId, RunKey, RunStatus, Seq, ShardId, StreamId, StreamKind, Timestamp, ToolId,
+};
 
 use super::Subject;
 use super::desk::{Desk, append, created, key};
@@ -35,6 +39,50 @@ pub async fn large_inputs_are_left_out_of_what_recovery_loads(subject: Subject) 
     assert!(lean.inputs.is_empty() && lean.inputs.away().is_some());
     assert_eq!(whole.inputs, inputs);
     assert_eq!(lean.inputs, whole.inputs, "they are known by their digest");
+}
+
+/// Of a flow that was folded, recovery loads the fold, what came after it and what says more of the
+/// run than its steps; whoever reads the stream finds everything.
+pub async fn a_fold_stands_for_what_happened_to_steps_before(subject: Subject) {
+    let desk = Desk::open(subject).await;
+    let (run, other) = (key("folded"), key("other"));
+    let flow = |entry| Entry::Run(RunEntry::Flow(Box::new(entry)));
+    let woke = |path: &str| flow(FlowRunEntry::Woke(Woke { path: path.to_owned() }));
+    let fold = || {
+        let state = FlowState::default().fold(Timestamp(5));
+        flow(FlowRunEntry::Folded(state))
+    };
+    let asked = || Entry::Run(RunEntry::ProviderAwaited(ProviderAwaited { until: Timestamp(9) }));
+    let rows = [
+        vec![created(&run), woke("a")],
+        vec![asked(), woke("b"), fold(), woke("c")],
+        vec![woke("d"), fold(), woke("e")],
+        vec![woke("f"), asked()],
+    ];
+    let mut at = 0;
+    for entries in rows.clone() {
+        let mut batch = desk.batch(run.shard());
+        let count = entries.len() as u64;
+        batch.appends.push(append(&run, at, entries, RunStatus::Running));
+        desk.put(batch).await;
+        at += count;
+    }
+    let mut batch = desk.batch(other.shard());
+    batch.appends.push(append(&other, 0, vec![created(&other), woke("a")], RunStatus::Running));
+    desk.put(batch).await;
+
+    let open = desk.store().load_open(StreamKind::Run, ShardId::all().collect()).await;
+    let open = open.expect("readable");
+    let of = |wanted: &RunKey| {
+        let found = open.iter().find(|(stream, _)| *stream == wanted.stream()).expect("open");
+        found.1.entries.iter().map(|(_, entry)| entry.clone().lean()).collect::<Vec<_>>()
+    };
+    let left = [created(&run).lean(), asked(), fold(), woke("e"), woke("f"), asked()];
+    assert_eq!(of(&run), left);
+    assert_eq!(of(&other), [created(&other).lean(), woke("a")]);
+    let whole = desk.store().load(run.stream()).await.expect("readable").expect("there");
+    let all: Vec<Entry> = whole.entries.into_iter().map(|(_, entry)| entry).collect();
+    assert_eq!((whole.seq, all), (Seq(at), rows.concat()));
 }
 
 /// An entry that says all that earlier ones said takes their place: little is kept of those, and

@@ -54,6 +54,7 @@ pub use groups::{
     each_batch_of_a_group_stands_alone, many_callers_commit_at_once, no_batches_give_no_answers,
 };
 pub use kept::{
+    a_fold_stands_for_what_happened_to_steps_before,
     large_inputs_are_left_out_of_what_recovery_loads,
     only_the_newest_offer_of_an_agent_is_kept_whole,
 };
@@ -169,6 +170,7 @@ macro_rules! store_contract {
             renewing_keeps_only_what_is_held
             s025_a_renewal_tells_who_holds_which_shard
             large_inputs_are_left_out_of_what_recovery_loads
+            a_fold_stands_for_what_happened_to_steps_before
             only_the_newest_offer_of_an_agent_is_kept_whole
             t041_costs_are_summed_by_tool_world_agent_and_day
             t041_costs_are_narrowed_by_world_and_time

@@ -52,7 +52,8 @@ pub(super) async fn entries(
 }
 
 /// All open streams of a kind in these shards, oldest first, without large inputs of runs. Rows are
-/// read one after the other.
+/// read one after the other, of each stream the newest first, since a fold says what is needed of
+/// those before it.
 pub(crate) async fn load_open(
     reader: Reader,
     kind: StreamKind,
@@ -65,27 +66,36 @@ pub(crate) async fn load_open(
                JOIN streams AS s ON s.shard = o.shard AND s.id = o.stream
                LEFT JOIN journal AS j ON j.stream = s.id AND j.class = 0
                WHERE o.kind = $1 AND o.shard = ANY ($2)
-               ORDER BY s.pos, j.first_seq";
+               ORDER BY s.pos, j.first_seq DESC";
     let mut client = reader.get().await?;
     let rows = client.stream(sql, &[&kind.as_str(), &shards]).await?;
     let mut rows = std::pin::pin!(rows);
     let mut found: Vec<(StreamId, History)> = Vec::new();
-    let mut current = None;
+    let (mut current, mut folded) = (None, false);
     while let Some(row) = rows.try_next().await.map_err(from_postgres)? {
         let id: i64 = row.try_get(6).map_err(from_postgres)?;
         let key: &str = row.try_get(7).map_err(from_postgres)?;
         if current != Some(id) {
-            current = Some(id);
+            (current, folded) = (Some(id), false);
+            in_order(&mut found);
             let seq: i64 = row.try_get(8).map_err(from_postgres)?;
             let stored = History { seq: Seq(seq.cast_unsigned()), entries: Vec::new() };
             found.push((stream_id(kind, key)?, stored));
         }
         let is_row = row.try_get::<_, Option<i16>>(0).map_err(from_postgres)?.is_some();
         if let (true, Some((_, stored))) = (is_row, found.last_mut()) {
-            JournalRow::of(&row)?.add_entries(&mut stored.entries, key, Entry::lean)?;
+            JournalRow::of(&row)?.add_open_entries(&mut stored.entries, key, &mut folded)?;
         }
     }
+    in_order(&mut found);
     Ok(found)
+}
+
+/// Turns the entries of the last stream around, which were read newest first.
+fn in_order(found: &mut [(StreamId, History)]) {
+    if let Some((_, stored)) = found.last_mut() {
+        stored.entries.reverse();
+    }
 }
 
 /// Some streams of a kind that are not open.
@@ -243,6 +253,20 @@ impl<'a> JournalRow<'a> {
             wharf_journal::decode(self.body).map_err(|error| from_journal(name, &error))?;
         self.check_len(name, decoded.len())?;
         entries.extend(decoded.into_iter().map(|entry| (self.at, kept(entry))));
+        Ok(())
+    }
+
+    /// Adds what an open run needs of the row, the last entry first.
+    fn add_open_entries(
+        self,
+        entries: &mut Vec<(Timestamp, Entry)>,
+        name: &str,
+        folded: &mut bool,
+    ) -> Result<(), StoreError> {
+        let decoded = wharf_journal::decode_open(self.body, folded);
+        let (decoded, count) = decoded.map_err(|error| from_journal(name, &error))?;
+        self.check_len(name, count)?;
+        entries.extend(decoded.into_iter().rev().map(|entry| (self.at, entry.lean())));
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Streams: their entries, and their history with progress.
 
+use std::borrow::Cow;
+
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row, Rows, params};
 use wharf_domain::Entry;
@@ -52,19 +54,20 @@ pub(crate) fn load_open(
         wanted[shard.index()] = true;
     }
     // A left join walks streams first, so that rows come stream by stream; one that has progress
-    // only comes once, without a row.
+    // only comes once, without a row. The newest come first, since a fold says what is needed of
+    // those before it.
     let base = first_row_sql("s.id");
     let sql = format!(
         "SELECT j.id, j.last_seq, j.at, j.commit_no, j.body, s.id, s.shard, s.key, s.seq
          FROM streams AS s
          LEFT JOIN journal AS j ON j.id >= {base} AND j.id < {base} + {ENTRIES_SPAN}
          WHERE s.open = 1 AND s.kind = ?1
-         ORDER BY s.id, j.id"
+         ORDER BY s.id, j.id DESC"
     );
     let mut select = conn.prepare_cached(&sql).map_err(from_sqlite)?;
     let mut rows = select.query([kind.as_str()]).map_err(from_sqlite)?;
     let mut found: Vec<(StreamId, History)> = Vec::new();
-    let mut current = None;
+    let (mut current, mut folded) = (None, false);
     while let Some(row) = rows.next().map_err(from_sqlite)? {
         let (id, shard): (i64, u8) =
             (row.get(5).map_err(from_sqlite)?, row.get(6).map_err(from_sqlite)?);
@@ -74,17 +77,26 @@ pub(crate) fn load_open(
         let key = row.get_ref(7).map_err(from_sqlite)?.as_str();
         let key = key.map_err(|_| corrupt("a stream's name is not text"))?;
         if current != Some(id) {
-            current = Some(id);
+            (current, folded) = (Some(id), false);
+            in_order(&mut found);
             let seq: i64 = row.get(8).map_err(from_sqlite)?;
             let stored = History { seq: Seq(seq.cast_unsigned()), entries: Vec::new() };
             found.push((stream_id(kind, key)?, stored));
         }
         let is_row = !matches!(row.get_ref(0).map_err(from_sqlite)?, ValueRef::Null);
         if let (true, Some((_, stored))) = (is_row, found.last_mut()) {
-            add_entries(&mut stored.entries, conn, (key, row), Entry::lean)?;
+            add_open_entries(&mut stored.entries, conn, (key, row), &mut folded)?;
         }
     }
+    in_order(&mut found);
     Ok(found)
+}
+
+/// Turns the entries of the last stream around, which were read newest first.
+fn in_order(found: &mut [(StreamId, History)]) {
+    if let Some((_, stored)) = found.last_mut() {
+        stored.entries.reverse();
+    }
 }
 
 /// Some streams of a kind that are not open.
@@ -281,19 +293,49 @@ fn add_entries(
     (name, row): (&str, &Row<'_>),
     kept: impl Fn(Entry) -> Entry,
 ) -> Result<(), StoreError> {
-    let (id, last, at): (i64, i64, i64) = (
-        row.get(0).map_err(from_sqlite)?,
-        row.get(1).map_err(from_sqlite)?,
-        row.get(2).map_err(from_sqlite)?,
-    );
-    let body = row.get_ref(4).map_err(from_sqlite)?.as_blob();
-    let body = body.map_err(|_| corrupt(format!("a row of {name} holds no bytes")))?;
-    let body = seal::open(conn, id, body)?;
-    let decoded = wharf_journal::decode(&body).map_err(|error| from_journal(name, &error))?;
-    check_len(name, first_seq(id), last.cast_unsigned(), decoded.len())?;
-    let at = Timestamp(at.cast_unsigned());
-    entries.extend(decoded.into_iter().map(|entry| (at, kept(entry))));
+    let row = EntriesRow::of(conn, (name, row))?;
+    let decoded = wharf_journal::decode(&row.body).map_err(|error| from_journal(name, &error))?;
+    check_len(name, row.first, row.last, decoded.len())?;
+    entries.extend(decoded.into_iter().map(|entry| (row.at, kept(entry))));
     Ok(())
+}
+
+/// Adds what an open run needs of such a row, the last entry first.
+fn add_open_entries(
+    entries: &mut Vec<(Timestamp, Entry)>,
+    conn: &Connection,
+    (name, row): (&str, &Row<'_>),
+    folded: &mut bool,
+) -> Result<(), StoreError> {
+    let row = EntriesRow::of(conn, (name, row))?;
+    let decoded = wharf_journal::decode_open(&row.body, folded);
+    let (decoded, count) = decoded.map_err(|error| from_journal(name, &error))?;
+    check_len(name, row.first, row.last, count)?;
+    entries.extend(decoded.into_iter().rev().map(|entry| (row.at, entry.lean())));
+    Ok(())
+}
+
+/// A row of entries that is not sealed any more.
+struct EntriesRow<'a> {
+    first: u64,
+    last: u64,
+    at: Timestamp,
+    body: Cow<'a, [u8]>,
+}
+
+impl<'a> EntriesRow<'a> {
+    fn of(conn: &Connection, (name, row): (&str, &'a Row<'_>)) -> Result<Self, StoreError> {
+        let (id, last, at): (i64, i64, i64) = (
+            row.get(0).map_err(from_sqlite)?,
+            row.get(1).map_err(from_sqlite)?,
+            row.get(2).map_err(from_sqlite)?,
+        );
+        let body = row.get_ref(4).map_err(from_sqlite)?.as_blob();
+        let body = body.map_err(|_| corrupt(format!("a row of {name} holds no bytes")))?;
+        let (first, last) = (first_seq(id), last.cast_unsigned());
+        let (at, body) = (Timestamp(at.cast_unsigned()), seal::open(conn, id, body)?);
+        Ok(Self { first, last, at, body })
+    }
 }
 
 /// A row that holds more or less than its numbers say was damaged.

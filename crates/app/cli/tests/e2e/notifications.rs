@@ -144,6 +144,27 @@ fn f036_addresses_are_kept_as_secrets_and_shown_nowhere() {
 }
 
 #[test]
+fn f036_of_receivers_made_at_once_under_one_name_one_is_there_with_its_own_address() {
+    let home = TestHome::new();
+    let core = home.up();
+    let receivers: Vec<Receiver> = (0..6).map(|_| Receiver::start(GOOD)).collect();
+    let made: Vec<u16> = std::thread::scope(|scope| {
+        let make = |receiver: &Receiver| {
+            let body = json!({"name": "desk", "url": receiver.url, "on": ["ask"],
+                "allow_private": true});
+            Api::of(&core).ask("POST", "/v1/receivers", &body).0
+        };
+        let makers: Vec<_> = receivers.iter().map(|it| scope.spawn(move || make(it))).collect();
+        makers.into_iter().map(|maker| maker.join().expect("no panic")).collect()
+    });
+    let winners: Vec<usize> = (0..made.len()).filter(|at| made[*at] == 201).collect();
+    assert_eq!(winners.len(), 1, "{made:?}");
+    let (status, tested) = Api::of(&core).ask("POST", "/v1/receivers/desk/test", &json!({}));
+    assert!((200..300).contains(&status), "{status} {tested}");
+    wait_for("whoever was made to be told", || receivers[winners[0]].seen().first().cloned());
+}
+
+#[test]
 fn f037_a_receiver_that_is_slow_or_down_delays_nobody() {
     let home = TestHome::new();
     let core = home.up();

@@ -130,7 +130,7 @@ impl FlowCalls<'_> {
             let entry = match entry {
                 RunEntry::Flow(entry) => entry,
                 RunEntry::Step(entry) => {
-                    code_step(&mut steps, at, *entry);
+                    code_step((&mut steps, &mut places), at, *entry);
                     continue;
                 }
                 _ => continue,

@@ -17,6 +17,7 @@ use wharf_vocab::limits::PROVIDER_WAIT_MS;
 use wharf_vocab::{Backoff, Code, DateTime, Executed, Fault, Object, RunKey};
 
 use super::FlowCalls;
+use super::flow_results::StepOutputs;
 use super::request::{NewRun, RunSeats, StepTerms};
 use crate::shard::Effect;
 
@@ -39,10 +40,15 @@ impl FlowCalls<'_> {
     async fn evaluate(self, run: &Arc<Run>, wanted: Evaluation) -> Option<FlowInput> {
         let Evaluation { path, turn, what, scope } = wanted;
         let is_output = matches!(what, Evaluable::Output(_));
-        let flow = Arc::clone(run);
-        let evaluated = tokio::task::spawn_blocking(move || evaluate(&flow, &what, &scope));
-        // Whoever evaluates it can only be gone when the engine ends.
-        let mut result = evaluated.await.ok()?;
+        let mut result = match self.results(run, &scope, what.references().fields("steps")).await? {
+            Ok(results) => {
+                let flow = Arc::clone(run);
+                let evaluate = move || evaluate(&Seen::of(&flow, &scope, results), &what, &scope);
+                // Whoever evaluates it can only be gone when the engine ends.
+                tokio::task::spawn_blocking(evaluate).await.ok()?
+            }
+            Err(fault) => Err(fault),
+        };
         if is_output && let Ok(value) = &result {
             result = self.fits(run, value).await.map(|()| value.clone());
         }
@@ -68,12 +74,17 @@ impl FlowCalls<'_> {
                 Found::Nothing => {}
             }
         }
-        let (parent, scope, def) = (Arc::clone(run), call.scope.clone(), Arc::clone(&call.call));
-        let filled = tokio::task::spawn_blocking(move || fill(&parent, &def, &scope));
-        let request = match filled.await.ok()? {
-            Ok((inputs, outputs)) => self.request(run, &call, inputs, outputs),
+        let filled = match self.results(run, &call.scope, call.references().fields("steps")).await?
+        {
+            Ok(results) => {
+                let seen = Seen::of(run, &call.scope, results);
+                let (scope, def) = (call.scope.clone(), Arc::clone(&call.call));
+                tokio::task::spawn_blocking(move || fill(&seen, &def, &scope)).await.ok()?
+            }
             Err(fault) => Err(fault),
         };
+        let request =
+            filled.and_then(|(inputs, outputs)| self.request(run, &call, inputs, outputs));
         match request {
             Ok(request) => self.make(run, &call, request).await,
             Err(fault) => Some(refused(&call, fault)),
@@ -235,18 +246,17 @@ pub(super) fn caller_of(by: &CallerRef) -> Caller {
     }
 }
 
-fn evaluate(flow: &Run, what: &Evaluable, scope: &FlowScope) -> Result<Value, Fault> {
-    what.evaluate(&Seen::of(flow, scope).scope(scope))
+fn evaluate(seen: &Seen, what: &Evaluable, scope: &FlowScope) -> Result<Value, Fault> {
+    what.evaluate(&seen.scope(scope))
 }
 
 /// The inputs and outputs of a call.
 fn fill(
-    flow: &Run,
+    seen: &Seen,
     call: &wharf_domain::flow::Call,
     scope: &FlowScope,
 ) -> Result<(Object, Object), Fault> {
-    let (seen, mut budget) = (Seen::of(flow, scope), EvaluationBudget::default());
-    let scope = seen.scope(scope);
+    let (scope, mut budget) = (seen.scope(scope), EvaluationBudget::default());
     let mut object = |template| match budget.fill(template, &scope)? {
         Value::Object(object) => Ok(object),
         _ => {
@@ -266,11 +276,13 @@ struct Seen {
     run: Value,
     now: Value,
     index: Value,
+    results: StepOutputs,
 }
 
 impl Seen {
-    fn of(flow: &Run, scope: &FlowScope) -> Self {
+    fn of(flow: &Run, scope: &FlowScope, results: StepOutputs) -> Self {
         Self {
+            results,
             inputs: Value::Object(Object::clone(&flow.spec.inputs)),
             vars: Value::Object(Object::clone(&scope.vars)),
             run: json!({ "id": scope.run.run.as_str(), "world": scope.run.world.as_str() }),
@@ -295,8 +307,10 @@ impl Seen {
                 let details = Value::Object(fault.details.clone());
                 json!({ "code": fault.code.as_str(), "message": fault.message, "details": details })
             });
-            scope.set(&["steps", id, "outputs"], Cow::Borrowed(&step.outputs));
-            scope.set(&["steps", id, "status"], Cow::Owned(Value::from(step.status)));
+            // What no expression names is not there and need not be.
+            let outputs = self.results.get(id).unwrap_or(&Value::Null);
+            scope.set(&["steps", id, "outputs"], Cow::Borrowed(outputs));
+            scope.set(&["steps", id, "status"], Cow::Owned(Value::from(step.status())));
             scope.set(&["steps", id, "error"], Cow::Owned(error));
             scope.set(&["steps", id, "cost_micro"], Cow::Owned(json!(step.cost_micro)));
         }

@@ -18,6 +18,7 @@ mod files;
 mod firing;
 mod flow_rerun;
 mod flow_restart;
+mod flow_results;
 mod flow_runs;
 mod flow_steps;
 mod follow;

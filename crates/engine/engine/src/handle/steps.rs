@@ -1,6 +1,7 @@
 //! Steps of durable code: what an attempt asks for is written into its run's journal first, and
 //! then made or found by its computed id. An attempt that is repeated so meets every step again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -204,8 +205,13 @@ impl AttemptRef {
     }
 }
 
-/// Adds what an entry tells to the steps of a run of durable code, for whoever looks at it.
-pub(super) fn code_step(steps: &mut Vec<FlowStep>, at: Timestamp, entry: StepEntry) {
+/// Adds what an entry tells to the steps of a run of durable code, for whoever looks at it. `places`
+/// says where each of them stands.
+pub(super) fn code_step(
+    (steps, places): (&mut Vec<FlowStep>, &mut BTreeMap<(String, u32), usize>),
+    at: Timestamp,
+    entry: StepEntry,
+) {
     let began = |path: String| FlowStep {
         path,
         status: "running",
@@ -221,11 +227,12 @@ pub(super) fn code_step(steps: &mut Vec<FlowStep>, at: Timestamp, entry: StepEnt
     match entry {
         StepEntry::Asked(asked) => {
             let (tool, run) = (Some(asked.tool), Some(asked.child));
+            places.insert((asked.step.to_string(), 1), steps.len());
             steps.push(FlowStep { tool, run, ..began(asked.step.to_string()) });
         }
         StepEntry::Answered(answered) => {
-            let path = answered.step.to_string();
-            let Some(step) = steps.iter_mut().find(|step| step.path == path) else { return };
+            let place = places.get(&(answered.step.to_string(), 1));
+            let Some(step) = place.and_then(|at| steps.get_mut(*at)) else { return };
             (step.status, step.ended_at) = (answered.status.as_str(), Some(at));
             if answered.refused.is_some() {
                 (step.error, step.run) = (answered.refused, None);

@@ -11,12 +11,12 @@ use wharf_vocab::{AskKind, Code, Durability, Fault, RunId, RunStatus};
 use crate::peer::{Peer, fail, tool};
 use crate::support::{Bench, default_world, new, object, outputs_of, owner};
 
-async fn add(bench: &Bench, document: Value) {
+pub(crate) async fn add(bench: &Bench, document: Value) {
     let new = NewFlow { document, pin: false };
     bench.handle.flows().add(&owner(), new).await.expect("added");
 }
 
-fn flow(name: &str, steps: impl Into<Value>, output: impl Into<Value>) -> Value {
+pub(crate) fn flow(name: &str, steps: impl Into<Value>, output: impl Into<Value>) -> Value {
     let (steps, output) = (steps.into(), output.into());
     json!({ "name": name, "description": "A flow of a test.", "steps": steps, "output": output })
 }

@@ -10,6 +10,7 @@ mod collect;
 mod costs;
 mod doubt;
 mod family;
+mod flow_folds;
 mod flow_limits;
 mod flow_reruns;
 mod flows;

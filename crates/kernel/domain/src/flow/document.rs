@@ -7,6 +7,7 @@ use serde_json::Value;
 use wharf_vocab::limits::{FLOW_CLOSING_DEFAULT_MS, FLOW_DEADLINE_MAX_MS};
 use wharf_vocab::{Digest, Micro, Object, ToolId};
 
+use super::used::UsedCache;
 use super::{FlowFinding, Step, StepId, StepKind, Template};
 
 /// What a flow takes, does and gives.
@@ -30,6 +31,7 @@ pub struct Document {
     pub on_cancel: Option<Box<Step>>,
     /// What one run of it may take.
     pub limits: FlowLimits,
+    pub(super) used: UsedCache,
 }
 
 /// What one run of a flow may take.

@@ -14,6 +14,7 @@ mod read;
 mod record;
 mod step;
 mod template;
+mod used;
 mod write;
 
 pub use check::check;
@@ -30,4 +31,5 @@ pub use step::{
     OnTimeout, Parallel, ParallelMode, RetryRule, SignalStep, Sleep, Step, StepId, StepKind, Try,
 };
 pub use template::{Expression, Template, TemplateError, TemplatePart};
+pub(crate) use used::UsedResults;
 pub use wharf_expression::NameScope;

@@ -81,6 +81,7 @@ impl DocumentReader {
             output: output?,
             on_cancel: on_cancel.map(Box::new),
             limits: limits.unwrap_or_default(),
+            used: super::used::UsedCache::default(),
         })
     }
 

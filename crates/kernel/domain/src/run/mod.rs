@@ -384,8 +384,10 @@ impl Run {
                 self.in_flow(|flow, spec| flow.cancel(spec, at));
             }
             RunEntry::Flow(entry) => {
-                if matches!(**entry, FlowRunEntry::Began(_)) {
-                    self.started_at.get_or_insert(at);
+                match &**entry {
+                    FlowRunEntry::Began(_) => drop(self.started_at.get_or_insert(at)),
+                    FlowRunEntry::Folded(it) => drop(self.started_at.get_or_insert(it.began_at)),
+                    _ => {}
                 }
                 self.in_flow(|flow, spec| flow.apply(spec, at, entry));
             }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wharf_domain::flow::{Document, EvaluationBudget, NameScope};
 use wharf_domain::run::flow::{
-    ChildEnd, Evaluable, Evaluation, FlowInput, FlowSpec, FlowWork, NewSignal, StepCall, StepEnd,
+    ChildEnd, Evaluable, Evaluation, FlowInput, FlowRunEntry, FlowSpec, FlowWork, NewSignal,
+    StepCall, StepEnd,
 };
 use wharf_domain::run::{Cx, Phase, RunInput};
 use wharf_domain::{Actor, AuditRecord, Availability, Outcome, Resolution, Run, RunEntry};
@@ -147,9 +148,35 @@ impl Flow {
 
     /// What the journal tells is what was live.
     pub(crate) fn is_replayed(&self) {
-        let entries = self.journal.iter().map(|(at, entry)| (*at, entry));
-        assert_eq!(Run::replay(entries).expect("a run"), self.run);
+        assert_eq!(replayed(&self.journal), self.run);
+        self.goes_on_from_folds();
     }
+
+    /// Wherever it is folded, whoever reads no more of its steps goes on as whoever reads all.
+    fn goes_on_from_folds(&self) {
+        let times = if self.journal.len() > 1_000 { 2 } else { 40 };
+        for at in (1..self.journal.len()).step_by(self.journal.len().div_ceil(times)) {
+            let (before, after) = self.journal.split_at(at);
+            let then = replayed(before);
+            let Some(flow) = then.flow.as_ref().filter(|it| it.has_begun() && !then.is_over())
+            else {
+                continue;
+            };
+            let fold = flow.fold(then.started_at.expect("its steps have begun"));
+            let text = serde_json::to_string(&fold).expect("serializes");
+            let fold = FlowRunEntry::Folded(serde_json::from_str(&text).expect("reads"));
+            let fold = (before[at - 1].0, RunEntry::Flow(Box::new(fold)));
+            let needed = before.iter().filter(|(_, entry)| !matches!(entry, RunEntry::Flow(_)));
+            let with = |before: Vec<_>| [&before[..], std::slice::from_ref(&fold), after].concat();
+            let (folded, whole) = (with(needed.cloned().collect()), with(before.to_vec()));
+            assert_eq!(replayed(&folded), replayed(&whole), "folded after {at} entries: {text}");
+        }
+    }
+}
+
+/// What a journal tells.
+pub(crate) fn replayed(journal: &[(Timestamp, RunEntry)]) -> Run {
+    Run::replay(journal.iter().map(|(at, entry)| (*at, entry))).expect("a run")
 }
 
 fn cx(now: Timestamp, fresh: &mut Counter) -> Cx<'_> {

@@ -10,6 +10,7 @@ mod cancel;
 mod cast;
 mod deciders;
 mod files;
+mod flow_folds;
 mod flow_limits;
 mod flows;
 mod gates;

@@ -282,21 +282,18 @@ pub(super) fn tick(draft: &mut Draft<'_, '_>) {
     if late && !doomed && draft.run.cancel.is_none() && !draft.run.is_over() {
         push(draft, FlowRunEntry::Expired(FlowExpired { error: None }));
     }
+    let mut last = None;
     loop {
         let Some((flow, spec)) = parts(&draft.run).filter(|_| !draft.run.is_over()) else { return };
         let due = flow.wants(spec).into_iter().find_map(|want| match want {
             Want::Wake { path, at } if at <= now => Some(path),
             _ => None,
         });
-        let Some(path) = due else { return };
-        let before = draft.run.flow.clone();
-        let limit = draft.run.flow.as_ref().and_then(|flow| flow.at_limit());
-        push(draft, limit.unwrap_or(FlowRunEntry::Woke(Woke { path })));
         // A step whose time has come goes on; one that does not would be woken for ever.
-        debug_assert!(draft.run.flow != before, "a step that is woken goes on");
-        if draft.run.flow == before {
-            return;
-        }
+        let Some(path) = due.filter(|path| last.as_ref() != Some(path)) else { return };
+        let limit = draft.run.flow.as_ref().and_then(|flow| flow.at_limit());
+        last = limit.is_none().then(|| path.clone());
+        push(draft, limit.unwrap_or(FlowRunEntry::Woke(Woke { path })));
     }
 }
 
@@ -310,6 +307,10 @@ pub(super) fn go_on(draft: &mut Draft<'_, '_>, before: Option<&BTreeSet<WantKey>
     withdraw(draft);
     if let Some(end) = draft.run.flow.as_ref().and_then(|flow| flow.end()) {
         return end_run(draft, end);
+    }
+    let began_at = draft.run.started_at.unwrap_or(draft.cx.now);
+    if let Some(folded) = draft.run.flow.as_ref().and_then(|flow| flow.fold_due(began_at)) {
+        push(draft, folded);
     }
     let works = works(draft, before);
     draft.effects.extend(works.into_iter().map(RunEffect::Flow));

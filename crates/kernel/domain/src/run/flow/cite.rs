@@ -9,7 +9,7 @@ use wharf_vocab::{Code, Fault, Object, RunId, Timestamp, ToolId};
 
 use super::frame::SeqFrame;
 use super::stage::Stage;
-use super::{FlowRunEntry, FlowSpec, FlowState, StepResult};
+use super::{FlowRunEntry, FlowSpec, FlowState, StepResult, StepValue};
 use crate::flow::{Document, Step, StepKind};
 use crate::run::{Run, RunEntry};
 
@@ -68,6 +68,8 @@ impl Citation {
         let no_flow = || Fault::new(Code::RequestInvalid, "The run is no run of a flow.");
         let Some((at, RunEntry::Created(created))) = entries.next() else { return Err(no_flow()) };
         let mut run = Run::created(created, at);
+        // What a later version of the document looks at is not known to this one.
+        run.flow = Some(Box::new(FlowState::keeping_everything()));
         let spec = run.spec.flow.clone().ok_or_else(no_flow)?;
         let index = place_of(&spec.document, from)?;
         place_of(document, from)?;
@@ -180,7 +182,7 @@ impl FlowState {
     /// What steps at the top and in it gave.
     fn top_results(&self, names: &[String]) -> BTreeMap<String, CitedResult> {
         let cited = |it: &Arc<StepResult>| CitedResult {
-            outputs: Arc::clone(&it.outputs),
+            outputs: Arc::new(it.outputs.whole(&|_| Value::Null)),
             error: it.error.clone(),
             run: it.run.clone(),
         };
@@ -193,11 +195,11 @@ impl FlowState {
         let index = document.steps.iter().position(|step| step.id.as_str() == cited.from);
         self.shared.vars = Arc::clone(&cited.vars);
         for (path, result) in &cited.results {
-            let status = if result.error.is_none() { "succeeded" } else { "failed" };
             let (outputs, error) = (Arc::clone(&result.outputs), result.error.clone());
+            let (outputs, failed) = (StepValue::Here(outputs), error.is_some());
             let run = result.run.clone();
-            let result = StepResult { status, outputs, error, cost_micro: 0, run };
-            self.shared.results.insert(path.clone(), Arc::new(result));
+            let result = StepResult { failed, outputs, error, cost_micro: 0, run };
+            self.shared.results.insert(path, result);
         }
         self.stage = Stage::Steps(SeqFrame::begin_at(&document.steps, index.unwrap_or(0), at));
     }

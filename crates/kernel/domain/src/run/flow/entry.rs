@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wharf_vocab::{Fault, Micro, Object, RunId, Timestamp, ToolId};
 
+use super::FlowFolded;
 use crate::Actor;
 
 /// One entry about a flow.
@@ -23,6 +24,8 @@ pub enum FlowRunEntry {
     Signaled(Signaled),
     /// It may go on no longer.
     Expired(FlowExpired),
+    /// Where it stands; what happened to its steps before need not be read to go on.
+    Folded(FlowFolded),
 }
 
 /// The first steps of a flow begin.
@@ -180,6 +183,7 @@ impl FlowRunEntry {
                 Self::Evaluated(Evaluated { value: Value::Null, error, ..evaluated })
             }
             Self::Signaled(signaled) => Self::Signaled(Signaled { value: Value::Null, ..signaled }),
+            Self::Folded(folded) => Self::Folded(folded.withheld()),
             other => other,
         }
     }

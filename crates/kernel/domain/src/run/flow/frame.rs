@@ -5,14 +5,14 @@ mod call;
 mod many;
 mod wait;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wharf_vocab::{Fault, Micro, Object, Timestamp};
 
 use super::machine::{Ctx, Machine};
-use super::{Evaluable, value};
+use super::{Evaluable, LongList, StepValue, value};
 use crate::flow::{CodePattern, Sleep, Step, StepKind, Template, Try};
 
 pub(super) use call::{CallFrame, CallState, UndoFrame, UndoItem, may_have_acted, undo_path};
@@ -29,34 +29,35 @@ pub(super) struct StepNode {
     pub(super) frame: Frame,
 }
 
-/// Where a step stands.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Frame {
+/// Where a step stands; `C` is a step in it, or the number of one where they stand in a row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Frame<C = Box<StepNode>> {
     /// One of its expressions is being evaluated.
     Value {
         turn: u32,
     },
     Call(CallFrame),
-    Seq(SeqFrame),
-    Parallel(ParallelFrame),
-    Each(EachFrame),
+    Seq(SeqFrame<C>),
+    Parallel(ParallelFrame<C>),
+    Each(EachFrame<C>),
     Branch {
         /// Which case; the last is the one for all others.
         case: usize,
-        child: Box<StepNode>,
+        child: C,
     },
     Loop {
         round: u32,
-        child: Box<StepNode>,
+        child: C,
         cost_micro: Micro,
     },
     /// Between the rounds of a loop: whether there is another one is being evaluated.
     Round {
         round: u32,
-        last: Arc<Value>,
+        last: StepValue,
         cost_micro: Micro,
     },
-    Try(TryFrame),
+    Try(TryFrame<C>),
     Sleep {
         until: Timestamp,
     },
@@ -67,30 +68,31 @@ pub(super) enum Frame {
 }
 
 /// Steps one after another.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct SeqFrame {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct SeqFrame<C = Box<StepNode>> {
     pub(super) at: usize,
     /// The step under way; none if there are none at all.
-    pub(super) child: Option<Box<StepNode>>,
+    pub(super) child: Option<C>,
     pub(super) cost_micro: Micro,
 }
 
 /// A step, and what is done when it fails.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct TryFrame {
-    pub(super) part: TryPart,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct TryFrame<C = Box<StepNode>> {
+    pub(super) part: TryPart<C>,
     pub(super) cost_micro: Micro,
 }
 
 /// What of a `try` is under way.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum TryPart {
-    Body(Box<StepNode>),
-    Catch(usize, Box<StepNode>),
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum TryPart<C = Box<StepNode>> {
+    Body(C),
+    Catch(usize, C),
     /// What was done in it is undone, since nobody caught its failure.
     Undo(UndoFrame, End),
     /// The last thing, and how the rest ended.
-    Finally(Box<StepNode>, End),
+    Finally(C, End),
 }
 
 /// How far a step is told to stop.
@@ -112,10 +114,11 @@ pub(super) struct StepOutcome {
 }
 
 /// How a step ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum End {
     /// It gave this.
-    Done(Arc<Value>),
+    Done(StepValue),
     Failed(Fault),
     /// It was told to stop and did.
     Canceled,
@@ -138,8 +141,8 @@ pub(super) fn over(end: End) -> Next {
     Next::Over(StepOutcome { end, cost_micro: 0 })
 }
 
-pub(super) fn nothing() -> Arc<Value> {
-    Arc::new(Value::Null)
+pub(super) fn nothing() -> StepValue {
+    StepValue::default()
 }
 
 impl StepNode {
@@ -180,8 +183,13 @@ impl StepNode {
             match self.go_on(m, step, cx) {
                 Next::Again => {}
                 Next::Wait => return None,
-                Next::Over(ended) => {
-                    m.record(&cx.path(&step.id), &ended);
+                Next::Over(mut ended) => {
+                    if let End::Done(value) = &mut ended.end
+                        && !m.used.values(&step.id)
+                    {
+                        *value = nothing();
+                    }
+                    m.record(&cx.path(&step.id), &step.id, &ended);
                     return Some(ended);
                 }
             }
@@ -258,8 +266,11 @@ impl StepNode {
         };
         let failed = |fault: Fault| over(End::Failed(fault));
         match &step.kind {
-            StepKind::Each(each) => match value::items(&step.id, given) {
-                Ok(items) => done(&mut self.frame, Frame::Each(EachFrame::new(each, items))),
+            StepKind::Each(_) => match value::items(&step.id, given) {
+                Ok(items) => {
+                    let keeps = m.used.values(&step.id);
+                    done(&mut self.frame, Frame::Each(EachFrame::new(items, keeps)))
+                }
                 Err(fault) => failed(fault),
             },
             StepKind::Branch(branch) => {
@@ -280,7 +291,7 @@ impl StepNode {
                 Err(fault) => failed(fault),
             },
             // The answer when nobody gave one.
-            StepKind::Ask(_) if turn > 0 => over(End::Done(Arc::new(given))),
+            StepKind::Ask(_) if turn > 0 => over(End::Done(StepValue::Here(Arc::new(given)))),
             StepKind::Ask(_) | StepKind::Approve(_) => {
                 let title = value::text(&given);
                 done(&mut self.frame, Frame::Ask(AskFrame::Ready { title }))
@@ -308,7 +319,7 @@ impl StepNode {
         else {
             return over(End::Failed(value::misfit(&step.id)));
         };
-        let (round, last, cost_micro) = (*round, Arc::clone(last), *cost_micro);
+        let (round, last, cost_micro) = (*round, last.clone(), *cost_micro);
         let ended = |end| Next::Over(StepOutcome { end, cost_micro });
         if self.canceling {
             return ended(End::Canceled);
@@ -533,12 +544,12 @@ pub(super) fn what(step: &Step, turn: u32) -> Evaluable {
 }
 
 /// What lists have for something that failed and was let fail.
-pub(super) fn as_item(fault: &Fault) -> Arc<Value> {
-    Arc::new(json!({ "error": value::of_fault(fault) }))
+pub(super) fn as_item(fault: &Fault) -> StepValue {
+    StepValue::Here(Arc::new(json!({ "error": value::of_fault(fault) })))
 }
 
 /// The results of a list, in the order of its items.
-pub(super) fn listed(done: &BTreeMap<usize, Arc<Value>>, count: usize) -> Arc<Value> {
-    let one = |at: usize| done.get(&at).map_or(Value::Null, |value| Value::clone(value));
-    Arc::new(Value::Array((0..count).map(one).collect()))
+pub(super) fn listed(done: &LongList<Option<StepValue>>, count: usize) -> StepValue {
+    let one = |at: usize| done.get(at).cloned().flatten().unwrap_or_default();
+    StepValue::List(Arc::new((0..count).map(one).collect()))
 }

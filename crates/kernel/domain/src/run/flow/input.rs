@@ -10,6 +10,7 @@ use super::{StepEnd, StepResult};
 use crate::flow::{Call, EvaluationBudget, Expression, NameScope, Template};
 use crate::run::Run;
 use crate::{Actor, Outcome};
+use wharf_expression::References;
 
 /// What can happen to a flow.
 #[derive(Debug, Clone, PartialEq)]
@@ -188,7 +189,28 @@ pub enum Evaluable {
     Output(Template),
 }
 
+impl StepCall {
+    /// What the expressions of its inputs and outputs refer to.
+    pub fn references(&self) -> References {
+        let mut found = self.call.inputs.references();
+        found.paths.extend(self.call.outputs.iter().flat_map(|it| it.references().paths));
+        found
+    }
+}
+
 impl Evaluable {
+    /// What its expressions refer to.
+    pub fn references(&self) -> References {
+        let of = |expression: &Expression| expression.references().paths;
+        let paths = match self {
+            Self::Template(template) | Self::Output(template) => return template.references(),
+            Self::Expression(expression) => return expression.references(),
+            Self::First(conditions) => conditions.iter().flat_map(of).collect(),
+            Self::Fields(fields) => fields.values().flat_map(of).collect(),
+        };
+        References { paths }
+    }
+
     /// What it gives, within the work that one step may take.
     pub fn evaluate(&self, scope: &NameScope<'_>) -> Result<Value, Fault> {
         let mut budget = EvaluationBudget::default();

@@ -3,21 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wharf_vocab::{AskId, Digest, Fault, Micro, Object, RunId, RunKey, Timestamp};
 
 use super::frame::{End, StepOutcome, UndoFrame, UndoItem, may_have_acted};
-use super::{Evaluable, Evaluated, FlowScope, StepEnd, StepFinished, StepStarted, value};
+use super::{
+    Evaluable, Evaluated, FlowScope, LongList, Results, StepEnd, StepFinished, StepResult,
+    StepStarted, StepValue, value,
+};
 use crate::Resolution;
-use crate::flow::{Call, StepId, Template};
+use crate::flow::{Call, StepId, Template, UsedResults};
+use crate::weight::value_weight;
 
 /// What a step that may not ask is told under.
 pub(in super::super) const NO_ASK_TURN: u32 = 2;
 
 /// What stands for the key of a message, so that long keys take no room.
-pub(super) fn key_digest(key: &str) -> u128 {
+pub(super) fn key_digest(key: &str) -> (u64, u64) {
     let digest = Digest::of(&[b"wharf.signal.1", key.as_bytes()]);
-    u128::from_str_radix(&digest.as_str()[..32], 16).unwrap_or_default()
+    let part = |from: usize| u64::from_str_radix(&digest.as_str()[from..from + 16], 16);
+    (part(0).unwrap_or_default(), part(16).unwrap_or_default())
 }
 
 /// What has just been written down.
@@ -38,26 +44,29 @@ pub(super) struct Machine<'e, 's> {
     /// The entry, until a step takes it.
     pub(super) event: Option<MachineEvent<'e>>,
     pub(super) shared: &'s mut Shared,
+    /// Which results are kept.
+    pub(super) used: &'s UsedResults,
     /// Whether all of it is to stop, so that what was done is undone.
     pub(super) undoes: bool,
     /// Whether what is done at last is cut short.
     pub(super) cut: bool,
 }
 
-/// What all steps of a flow share.
-#[derive(Debug, Clone, PartialEq, Default)]
+/// What all steps of a flow share. It is copied with each decision, so what may become long
+/// shares its parts with its copies.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct Shared {
     pub(super) vars: Arc<Object>,
-    /// What steps gave that can still be seen, by their places.
-    pub(super) results: BTreeMap<String, Arc<StepResult>>,
+    /// What steps gave that can still be seen and is looked at, by their places.
+    pub(super) results: Results,
     /// Messages that nobody has taken, oldest first.
     pub(super) signals: VecDeque<(String, Arc<Value>)>,
     /// How many messages have come.
     pub(super) signals_come: usize,
     /// Digests of the keys of messages that have come.
-    pub(super) signal_keys: BTreeSet<u128>,
+    pub(super) signal_keys: Arc<BTreeSet<(u64, u64)>>,
     /// What can be undone, in the order in which it was done.
-    pub(super) undo: Vec<UndoItem>,
+    pub(super) undo: LongList<Arc<UndoItem>>,
     /// What could not be undone: the first of it.
     pub(super) undo_failed: Option<Fault>,
     /// How many calls were started.
@@ -66,21 +75,6 @@ pub(super) struct Shared {
     pub(super) steps: u32,
     /// What all calls that are over have cost.
     pub(super) cost_micro: Micro,
-}
-
-/// What a finished step gave.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StepResult {
-    /// `succeeded` or `failed`.
-    pub status: &'static str,
-    /// What it gave.
-    pub outputs: Arc<Value>,
-    /// Why it failed.
-    pub error: Option<Fault>,
-    /// What it cost with all in it.
-    pub cost_micro: Micro,
-    /// The run that did it, if it is a call.
-    pub run: Option<RunId>,
 }
 
 /// Where a step stands: within which items and rounds, and which `try` steps.
@@ -93,7 +87,7 @@ pub(super) struct Ctx {
 }
 
 /// What expressions of a step could see at a moment.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct VisibleValues {
     steps: BTreeMap<String, Arc<StepResult>>,
     names: Vec<(Arc<str>, Arc<Value>)>,
@@ -136,33 +130,39 @@ impl Shared {
     /// What expressions of a step at this place can see: what finished in its own item or round,
     /// and around it.
     pub(super) fn seen(&self, cx: &Ctx) -> VisibleValues {
-        let mut steps: BTreeMap<String, (usize, Arc<StepResult>)> = BTreeMap::new();
-        for (path, result) in &self.results {
-            let at = path.rfind('/').map_or(0, |at| at + 1);
-            if !cx.prefix.starts_with(&path[..at]) {
-                continue;
-            }
-            let name = &path[at..];
-            // What stands nearer hides what stands further out.
-            if steps.get(name).is_none_or(|(nearer, _)| *nearer <= at) {
-                steps.insert(name.to_owned(), (at, Arc::clone(result)));
-            }
-        }
-        let steps = steps.into_iter().map(|(name, (_, result))| (name, result)).collect();
+        let steps = self.results.seen(&cx.prefix);
         VisibleValues { steps, names: cx.names.clone(), index: cx.index }
     }
-}
 
-impl Shared {
     /// What is to be undone of all that was done within a `try` step, or in the whole flow.
     pub(super) fn undo_of(&mut self, path: Option<&str>, at: Timestamp) -> Option<UndoFrame> {
-        let within = |item: &UndoItem| {
+        let within = |item: &Arc<UndoItem>| {
             path.is_none_or(|path| item.tries.iter().any(|guarded| guarded == path))
         };
         let all = std::mem::take(&mut self.undo);
-        let (undone, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(within);
-        self.undo = kept;
-        (!undone.is_empty()).then(|| UndoFrame::new(undone, at))
+        let (undone, kept): (Vec<_>, Vec<_>) = all.iter().cloned().partition(within);
+        self.undo = kept.into_iter().collect();
+        (!undone.is_empty()).then(|| UndoFrame::new(undone.into_iter().collect(), at))
+    }
+
+    /// About how many bytes it takes in memory.
+    pub(super) fn weight(&self) -> u64 {
+        let signal = |(name, value): &(String, Arc<Value>)| name.len() as u64 + value_weight(value);
+        let keys = self.signal_keys.len() * size_of::<(u64, u64)>();
+        crate::weight::memory_weight(&self.vars)
+            + self.results.weight()
+            + self.signals.iter().map(signal).sum::<u64>()
+            + keys as u64
+            + self.undo.iter().map(|item| item.weight()).sum::<u64>()
+    }
+}
+
+impl VisibleValues {
+    /// About how many bytes it takes in memory.
+    pub(super) fn weight(&self) -> u64 {
+        let steps = self.steps.iter().map(|(name, it)| name.len() as u64 + it.weight());
+        let names = self.names.iter().map(|(name, it)| name.len() as u64 + value_weight(it));
+        steps.chain(names).sum()
     }
 }
 
@@ -271,84 +271,77 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// Keeps what a step gave, for expressions.
-    pub(super) fn record(&mut self, path: &str, ended: &StepOutcome) {
-        let (status, outputs, error) = match &ended.end {
-            End::Done(value) => ("succeeded", Arc::clone(value), None),
-            End::Failed(fault) => ("failed", super::frame::nothing(), Some(fault.clone())),
+    /// Keeps what a step gave, if expressions look at it.
+    pub(super) fn record(&mut self, path: &str, id: &StepId, ended: &StepOutcome) {
+        if !self.used.names(id) {
+            return;
+        }
+        let (outputs, error) = match &ended.end {
+            End::Done(value) => (value.clone(), None),
+            End::Failed(fault) => (StepValue::default(), Some(fault.clone())),
             End::Canceled | End::Returned(_) | End::Restarted(_) => return,
         };
         let run = self.shared.results.get(path).and_then(|before| before.run.clone());
-        let cost_micro = ended.cost_micro;
-        let result = StepResult { status, outputs, error, cost_micro, run };
-        self.shared.results.insert(path.to_owned(), Arc::new(result));
+        let (failed, cost_micro) = (error.is_some(), ended.cost_micro);
+        let result = StepResult { failed, outputs, error, cost_micro, run };
+        self.shared.results.insert(path, result);
+    }
+
+    /// What a call gave, as far as it is looked at.
+    pub(super) fn value_of(&self, id: &StepId, outputs: Object, run: Option<&RunId>) -> StepValue {
+        match self.used.values(id) {
+            false => StepValue::default(),
+            true => StepValue::of_call(outputs, run.filter(|_| !self.used.is_everything())),
+        }
     }
 
     /// Forgets what was kept below a place.
     pub(super) fn prune(&mut self, prefix: &str) {
-        let below = self.shared.results.range(prefix.to_owned()..);
-        let below: Vec<String> = below
-            .map(|(path, _)| path)
-            .take_while(|path| path.starts_with(prefix))
-            .cloned()
-            .collect();
-        for path in below {
-            self.shared.results.remove(&path);
-        }
+        self.shared.results.prune(prefix);
     }
 
     /// Moves what was kept in a round to where the loop stands.
     pub(super) fn lift(&mut self, prefix: &str, to: &str) {
-        let below = self.shared.results.range(prefix.to_owned()..);
-        let below: Vec<String> = below
-            .map(|(path, _)| path)
-            .take_while(|path| path.starts_with(prefix))
-            .cloned()
-            .collect();
-        for path in below {
-            if let Some(result) = self.shared.results.remove(&path) {
-                self.shared.results.insert(format!("{to}{}", &path[prefix.len()..]), result);
-            }
-        }
+        self.shared.results.lift(prefix, to);
     }
 
     /// Keeps in mind which run did a call.
-    pub(super) fn done_by(&mut self, path: &str, child: &RunId) {
-        let (status, outputs) = ("failed", super::frame::nothing());
-        let run = Some(child.clone());
-        let result = StepResult { status, outputs, error: None, cost_micro: 0, run };
-        self.shared.results.insert(path.to_owned(), Arc::new(result));
+    pub(super) fn done_by(&mut self, path: &str, id: &StepId, child: &RunId) {
+        if self.used.names(id) {
+            let (run, outputs) = (Some(child.clone()), StepValue::default());
+            // It counts as failed until it is known how it ended.
+            let result = StepResult { failed: true, outputs, error: None, cost_micro: 0, run };
+            self.shared.results.insert(path, result);
+        }
     }
 
-    /// Keeps in mind what may have to be undone.
+    /// Keeps in mind what may have to be undone, with what its compensation looks at.
     pub(super) fn remember(
         &mut self,
         def: &Call,
         path: &str,
         cx: &Ctx,
-        (id, finished): (&StepId, &StepFinished),
+        (id, finished, run): (&StepId, &StepFinished, Option<&RunId>),
     ) {
         let acted = finished.run && may_have_acted(&finished.end);
-        let Some(call) = def.compensate.as_ref().filter(|_| acted && finished.retry_at.is_none())
-        else {
+        if def.compensate.is_none() || !acted || finished.retry_at.is_some() {
             return;
-        };
+        }
         let mut seen = self.shared.seen(cx);
         let outputs = match &finished.end {
-            StepEnd::Succeeded { outputs } => Value::Object(outputs.clone()),
-            _ => Value::Null,
+            StepEnd::Succeeded { outputs } => StepValue::of_call(outputs.clone(), run),
+            _ => StepValue::default(),
         };
-        let error = finished.end.error().cloned();
-        let status = if error.is_none() { "succeeded" } else { "failed" };
-        let (outputs, cost_micro) = (Arc::new(outputs), finished.cost_micro);
-        let own = StepResult { status, outputs, error, cost_micro, run: None };
+        let (error, cost_micro) = (finished.end.error().cloned(), finished.cost_micro);
+        let failed = error.is_some();
+        let own = StepResult { failed, outputs, error, cost_micro, run: None };
         seen.steps.insert(id.to_string(), Arc::new(own));
-        self.shared.undo.push(UndoItem {
-            path: path.to_owned(),
-            call: Arc::new(Call::clone(call)),
-            tries: cx.tries.clone(),
-            seen,
-        });
+        if let Some(used) = self.used.by_undo(id) {
+            seen.steps.retain(|name, _| used.has_step(name));
+            seen.names.retain(|(name, _)| used.has(name));
+        }
+        let (path, tries) = (path.to_owned(), cx.tries.clone());
+        self.shared.undo.push(Arc::new(UndoItem { path, tries, seen }));
     }
 
     /// Keeps in mind that something could not be undone.

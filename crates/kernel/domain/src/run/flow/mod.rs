@@ -7,9 +7,12 @@
 
 mod cite;
 mod entry;
+mod fold;
 mod frame;
 mod input;
+mod long_list;
 mod machine;
+mod results;
 mod stage;
 mod value;
 mod wants;
@@ -18,7 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use wharf_vocab::limits::{FLOW_LAST_STEPS_MAX, FLOW_RUN_STEPS_MAX};
+use wharf_vocab::limits::{FLOW_LAST_STEPS_MAX, FLOW_RUN_STEPS_MAX, FLOW_STATE_BYTES_MAX};
 use wharf_vocab::{
     Digest, Fault, Micro, Object, RunId, RunKey, ShardId, StepName, Timestamp, ToolId,
 };
@@ -28,17 +31,21 @@ pub use entry::{
     Evaluated, FlowBegan, FlowExpired, FlowRunEntry, Signaled, StepEnd, StepFinished, StepStarted,
     Woke,
 };
+pub use fold::FlowFolded;
 pub use input::{
     ChildEnd, Evaluable, Evaluation, FlowInput, FlowScope, FlowWork, NewSignal, Restart, StepCall,
 };
 pub(super) use machine::NO_ASK_TURN;
-pub use machine::StepResult;
+pub use results::{StepResult, StepValue};
 pub(super) use stage::OUTPUT;
 pub use stage::RESTART;
 pub(super) use wants::{AskWant, ChildWant, Want, WantKey};
 
-use crate::flow::Document;
+use crate::flow::{Document, UsedResults};
+use fold::FlowSize;
+use long_list::LongList;
 use machine::Shared;
+use results::Results;
 use stage::Stage;
 
 /// What every id of a call's run begins with.
@@ -135,10 +142,15 @@ pub struct FlowState {
     cut: bool,
     /// How many steps it had done when what it does at last began.
     last_from: u32,
+    /// Which results are kept, if others than those that the document uses.
+    keeps: Option<Arc<UsedResults>>,
+    /// How large it is, and how much was written since it was folded.
+    size: FlowSize,
 }
 
 /// How a flow ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(in crate::run) enum FlowEnd {
     Succeeded(Object),
     Failed(Fault),
@@ -149,7 +161,8 @@ impl Default for FlowState {
     fn default() -> Self {
         let (stage, shared) = (Stage::Waiting, Shared::default());
         let (canceled, doom, stop_until) = (false, None, None);
-        Self { stage, shared, canceled, doom, stop_until, cut: false, last_from: 0 }
+        let (cut, last_from, keeps, size) = (false, 0, None, FlowSize::default());
+        Self { stage, shared, canceled, doom, stop_until, cut, last_from, keeps, size }
     }
 }
 
@@ -207,9 +220,10 @@ impl FlowState {
     pub(super) fn at_limit(&self) -> Option<FlowRunEntry> {
         let steps = u64::from(self.shared.steps);
         if !self.canceled && self.doom.is_none() {
-            let error = Some(value::too_many_steps());
-            let full = steps >= FLOW_RUN_STEPS_MAX;
-            return full.then_some(FlowRunEntry::Expired(FlowExpired { error }));
+            let many = (steps >= FLOW_RUN_STEPS_MAX).then(value::too_many_steps);
+            let large = || (self.weight() > FLOW_STATE_BYTES_MAX).then(value::too_large);
+            let error = many.or_else(large)?;
+            return Some(FlowRunEntry::Expired(FlowExpired { error: Some(error) }));
         }
         let late = steps.saturating_sub(u64::from(self.last_from));
         let path = stage::cut_path(&self.stage).to_owned();

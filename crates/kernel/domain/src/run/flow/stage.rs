@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wharf_vocab::{Code, Fault, Object, Timestamp};
 
@@ -23,13 +24,14 @@ pub(super) const STOPPING: &str = "~stopping";
 pub const RESTART: &str = "~restart";
 
 /// What of a flow is under way.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Stage {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Stage<C = Box<StepNode>> {
     /// Nothing has begun.
     Waiting,
     /// Its first variables are being evaluated.
     Vars,
-    Steps(SeqFrame),
+    Steps(SeqFrame<C>),
     /// Its output is being evaluated.
     Output,
     /// What was done is undone, and then it ends like this.
@@ -37,7 +39,7 @@ pub(super) enum Stage {
     /// It is to begin anew as another run.
     Restart(Arc<Object>),
     /// What it does at last when it is canceled.
-    OnCancel(Box<StepNode>, Timestamp),
+    OnCancel(C, Timestamp),
     Over(FlowEnd),
 }
 
@@ -45,6 +47,7 @@ impl FlowState {
     /// Changes the state by one entry.
     pub(in super::super) fn apply(&mut self, spec: &FlowSpec, at: Timestamp, entry: &FlowRunEntry) {
         let document = &spec.document;
+        self.size.add(entry.weight());
         let event = match entry {
             FlowRunEntry::Began(_) => {
                 match &spec.cites {
@@ -64,6 +67,7 @@ impl FlowState {
             FlowRunEntry::StepFinished(entry) => {
                 let cost = &mut self.shared.cost_micro;
                 *cost = cost.saturating_add(entry.cost_micro);
+                self.size.finished += 1;
                 Some(MachineEvent::Finished(entry))
             }
             FlowRunEntry::Evaluated(entry) => {
@@ -80,7 +84,8 @@ impl FlowState {
             }
             FlowRunEntry::Signaled(entry) => {
                 self.shared.signals_come += 1;
-                self.shared.signal_keys.extend(entry.key.as_deref().map(key_digest));
+                let keys = Arc::make_mut(&mut self.shared.signal_keys);
+                keys.extend(entry.key.as_deref().map(key_digest));
                 let value = Arc::new(entry.value.clone());
                 self.shared.signals.push_back((entry.name.clone(), value));
                 None
@@ -92,8 +97,10 @@ impl FlowState {
                 self.stop_steps(document, at);
                 None
             }
+            FlowRunEntry::Folded(entry) => return self.folded(entry),
         };
         self.poll(document, at, event);
+        self.weigh();
     }
 
     pub(in super::super) fn ask_raised(
@@ -113,6 +120,7 @@ impl FlowState {
         entry: &AskResolved,
     ) {
         let AskResolved { ask_id, resolution, .. } = entry;
+        self.size.add(resolution.weight());
         if *resolution == Resolution::Withdrawn {
             return;
         }
@@ -152,7 +160,8 @@ impl FlowState {
 
     /// Lets all go on as far as it can.
     fn poll(&mut self, document: &Document, at: Timestamp, event: Option<MachineEvent<'_>>) {
-        let mut event = event;
+        let (mut event, keeps) = (event, self.keeps.clone());
+        let used = keeps.as_deref().unwrap_or_else(|| document.used_results());
         loop {
             let stopping = self.canceled || self.doom.is_some();
             let last = matches!(self.stage, Stage::OnCancel(..));
@@ -160,6 +169,7 @@ impl FlowState {
                 at,
                 event: event.take(),
                 shared: &mut self.shared,
+                used,
                 undoes: stopping && !last,
                 cut: self.cut,
             };

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use wharf_vocab::limits::{
-    FLOW_DEADLINE_MAX_MS, FLOW_ITEMS_MAX, FLOW_RUN_STEPS_MAX, FLOW_VARS_BYTES_MAX,
+    FLOW_DEADLINE_MAX_MS, FLOW_ITEMS_MAX, FLOW_RUN_STEPS_MAX, FLOW_STATE_BYTES_MAX,
+    FLOW_VARS_BYTES_MAX,
 };
 use wharf_vocab::{Code, Fault, Object, Timestamp, quantity, rfc3339_ms};
 
@@ -22,6 +23,13 @@ pub(super) fn misfit(id: &StepId) -> Fault {
 pub(super) fn too_many_steps() -> Fault {
     let message = format!("A run of a flow does {FLOW_RUN_STEPS_MAX} steps at most.");
     Fault::new(Code::FlowLimit, message).with("limit", "steps")
+}
+
+pub(super) fn too_large() -> Fault {
+    let message = format!(
+        "What a run of a flow keeps of its steps may take {FLOW_STATE_BYTES_MAX} bytes together."
+    );
+    Fault::new(Code::FlowLimit, message).with("limit", "values")
 }
 
 pub(super) fn too_many_rounds(id: &StepId, max: u32) -> Fault {

@@ -92,6 +92,7 @@ impl Want<'_> {
 /// Goes through the steps that are under way.
 struct Walk<'a> {
     flow: &'a FlowState,
+    document: &'a Document,
     wants: Vec<Want<'a>>,
     /// What is told of them, if that is what is wanted.
     live: Option<Vec<LiveStep>>,
@@ -100,8 +101,8 @@ struct Walk<'a> {
 impl FlowState {
     /// All that it wants, in a fixed order.
     pub(in super::super) fn wants<'a>(&'a self, spec: &'a FlowSpec) -> Vec<Want<'a>> {
-        let mut walk = Walk { flow: self, wants: Vec::new(), live: None };
-        walk.stage(&spec.document);
+        let mut walk = Walk::new(self, spec);
+        walk.stage();
         walk.wants
     }
 
@@ -121,8 +122,8 @@ impl FlowState {
 
     /// The steps that are under way.
     pub fn live_steps(&self, spec: &FlowSpec) -> Vec<LiveStep> {
-        let mut walk = Walk { flow: self, wants: Vec::new(), live: Some(Vec::new()) };
-        walk.stage(&spec.document);
+        let mut walk = Walk { live: Some(Vec::new()), ..Walk::new(self, spec) };
+        walk.stage();
         walk.live.unwrap_or_default()
     }
 
@@ -146,8 +147,12 @@ impl FlowState {
 }
 
 impl<'a> Walk<'a> {
-    fn stage(&mut self, document: &'a Document) {
-        let root = Ctx::default();
+    fn new(flow: &'a FlowState, spec: &'a FlowSpec) -> Self {
+        Self { flow, document: &spec.document, wants: Vec::new(), live: None }
+    }
+
+    fn stage(&mut self) {
+        let (document, root) = (self.document, Ctx::default());
         match &self.flow.stage {
             Stage::Waiting | Stage::Over(_) => {}
             Stage::Vars => self.evaluate(VARS.to_owned(), 0, vars(document), &root),
@@ -276,6 +281,8 @@ impl<'a> Walk<'a> {
 
     fn undo(&mut self, undo: &'a UndoFrame) {
         let Some(item) = undo.left.last() else { return };
+        // A compensation is remembered only where the document has one.
+        let Some(call) = item.call(self.document) else { return };
         let path = undo_path(&item.path);
         if let Some(live) = &mut self.live {
             live.push(of_call(&undo.call, &path, None));
@@ -283,7 +290,7 @@ impl<'a> Walk<'a> {
         self.call(
             &undo.call,
             path,
-            &item.call,
+            call,
             (undo.canceling, undo.since, Sight(SightOf::Then(&item.seen))),
         );
     }

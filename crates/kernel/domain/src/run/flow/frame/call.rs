@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-use wharf_vocab::{Code, Executed, Fault, Micro, RunId, Timestamp};
+use serde::{Deserialize, Serialize};
+use wharf_vocab::{Code, Executed, Fault, Micro, Object, RunId, Timestamp};
 
 use super::super::input::executed;
 use super::super::machine::{Ctx, Machine};
-use super::super::{StepEnd, StepFinished};
+use super::super::{LongList, StepEnd, StepFinished, StepValue};
 use super::{End, Next, StepOutcome};
-use crate::flow::{Call, StepId};
+use crate::flow::{Call, Document, StepId, StepKind};
 
 /// A call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in super::super) struct CallFrame {
     pub(in super::super) number: u32,
     pub(in super::super) state: CallState,
@@ -20,7 +20,8 @@ pub(in super::super) struct CallFrame {
 }
 
 /// Where a call stands.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(in super::super) enum CallState {
     /// It is about to be made.
     Ready,
@@ -60,16 +61,26 @@ impl CallFrame {
                     return Next::Again;
                 }
                 let Some(finished) = m.finished(path, self.number) else { return Next::Wait };
-                if let (CallState::Started(child), true) = (&self.state, finished.run) {
-                    m.done_by(path, child);
+                let child = match &self.state {
+                    CallState::Started(child) if finished.run => Some(child.clone()),
+                    _ => None,
+                };
+                if let Some(child) = &child {
+                    m.done_by(path, id, child);
                 }
-                m.remember(def, path, cx, (id, &finished));
-                self.finished(finished, canceling)
+                m.remember(def, path, cx, (id, &finished, child.as_ref()));
+                let value = |outputs| m.value_of(id, outputs, child.as_ref());
+                self.finished(finished, canceling, value)
             }
         }
     }
 
-    fn finished(&mut self, finished: StepFinished, canceling: bool) -> Next {
+    fn finished(
+        &mut self,
+        finished: StepFinished,
+        canceling: bool,
+        value: impl FnOnce(Object) -> StepValue,
+    ) -> Next {
         self.cost_micro = self.cost_micro.saturating_add(finished.cost_micro);
         if let Some(at) = finished.retry_at.filter(|_| !canceling) {
             self.number += 1;
@@ -77,7 +88,7 @@ impl CallFrame {
             return Next::Again;
         }
         let end = match finished.end {
-            StepEnd::Succeeded { outputs } => End::Done(Arc::new(Value::Object(outputs))),
+            StepEnd::Succeeded { outputs } => End::Done(value(outputs)),
             StepEnd::Canceled { .. } if canceling => End::Canceled,
             StepEnd::Failed { error }
             | StepEnd::Refused { error }
@@ -88,23 +99,38 @@ impl CallFrame {
 }
 
 /// Something that was done and can be undone.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in super::super) struct UndoItem {
-    /// The place of the call.
+    /// The place of the call. What undoes it stands in the document.
     pub(in super::super) path: String,
-    /// What undoes it.
-    pub(in super::super) call: Arc<Call>,
     /// The `try` steps that it stands in.
     pub(in super::super) tries: Vec<String>,
     /// What its expressions can see.
     pub(in super::super) seen: super::super::machine::VisibleValues,
 }
 
+impl UndoItem {
+    /// What undoes the call.
+    pub(in super::super) fn call<'a>(&self, document: &'a Document) -> Option<&'a Call> {
+        let name = self.path.rsplit('/').next().and_then(StepId::new)?;
+        match &document.step(&name)?.kind {
+            StepKind::Call(call) => call.compensate.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// About how many bytes it takes in memory.
+    pub(in super::super) fn weight(&self) -> u64 {
+        let tries: usize = self.tries.iter().map(String::len).sum();
+        (size_of::<Self>() + self.path.len() + tries) as u64 + self.seen.weight()
+    }
+}
+
 /// Things that are undone one after another, the last first.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in super::super) struct UndoFrame {
     /// What is left to undo; the one under way is the last.
-    pub(in super::super) left: Vec<UndoItem>,
+    pub(in super::super) left: LongList<Arc<UndoItem>>,
     pub(in super::super) call: CallFrame,
     /// Since when the one under way is undone.
     pub(in super::super) since: Timestamp,
@@ -114,14 +140,14 @@ pub(in super::super) struct UndoFrame {
 }
 
 impl UndoFrame {
-    pub(in super::super) fn new(left: Vec<UndoItem>, since: Timestamp) -> Self {
+    pub(in super::super) fn new(left: LongList<Arc<UndoItem>>, since: Timestamp) -> Self {
         Self { left, call: CallFrame::ready(1), since, canceling: false, cost_micro: 0 }
     }
 
     /// Goes on; says what all of it cost once it is over. What cannot be undone is remembered,
     /// and the others are undone all the same.
     pub(in super::super) fn poll(&mut self, m: &mut Machine<'_, '_>) -> Option<Micro> {
-        while let Some(item) = self.left.last() {
+        while let Some(item) = self.left.last().cloned() {
             let path = undo_path(&item.path);
             let next = match &self.call.state {
                 CallState::Ready | CallState::Pause(_) if self.canceling => {
@@ -140,11 +166,10 @@ impl UndoFrame {
                         continue;
                     }
                     let finished = m.finished(&path, self.call.number)?;
-                    self.call.finished(finished, self.canceling)
+                    self.call.finished(finished, self.canceling, |_| StepValue::default())
                 }
             };
             let Next::Over(ended) = next else { continue };
-            m.record(&path, &ended);
             match &ended.end {
                 End::Failed(fault) => m.undo_failed(&item.path, fault),
                 End::Canceled => m.undo_failed(&item.path, &out_of_time()),
@@ -159,7 +184,7 @@ impl UndoFrame {
 
     /// What is left is not undone any more.
     fn give_up(&mut self, m: &mut Machine<'_, '_>) -> Micro {
-        for item in self.left.drain(..).rev() {
+        while let Some(item) = self.left.pop() {
             m.undo_failed(&item.path, &out_of_time());
         }
         self.cost_micro

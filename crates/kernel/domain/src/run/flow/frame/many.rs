@@ -3,36 +3,41 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wharf_vocab::{Fault, Micro, Timestamp};
 
 use super::super::machine::{Ctx, Machine};
-use super::{End, Halt, Next, StepNode, StepOutcome, as_item, listed};
+use super::super::{LongList, StepValue};
+use super::{End, Halt, Next, StepNode, StepOutcome, as_item, listed, nothing};
 use crate::flow::{Each, OnError, Parallel, ParallelMode};
 
 /// Branches side by side.
-#[derive(Debug, Clone, PartialEq)]
-pub(in super::super) struct ParallelFrame {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in super::super) struct ParallelFrame<C = Box<StepNode>> {
     /// Those that are not over, by their numbers.
-    pub(in super::super) live: BTreeMap<usize, StepNode>,
-    lot: Lot,
+    pub(in super::super) live: BTreeMap<usize, C>,
+    pub(in super::super) lot: Lot,
 }
 
 /// A step for every item of a list.
-#[derive(Debug, Clone, PartialEq)]
-pub(in super::super) struct EachFrame {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in super::super) struct EachFrame<C = Box<StepNode>> {
     pub(in super::super) items: Arc<Vec<Arc<Value>>>,
     /// The next item that has not begun.
-    next: usize,
+    pub(in super::super) next: usize,
     /// Those that are under way, by their numbers.
-    pub(in super::super) live: BTreeMap<usize, StepNode>,
-    lot: Lot,
+    pub(in super::super) live: BTreeMap<usize, C>,
+    pub(in super::super) lot: Lot,
 }
 
 /// What has become of several steps.
-#[derive(Debug, Clone, PartialEq, Default)]
-struct Lot {
-    done: BTreeMap<usize, Arc<Value>>,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in super::super) struct Lot {
+    /// Whether anything looks at what they gave.
+    keeps: bool,
+    /// What those gave that are over, by their numbers.
+    done: LongList<Option<StepValue>>,
     /// Why it is to end before all are done.
     stop: Option<Box<End>>,
     last_failure: Option<Fault>,
@@ -41,20 +46,37 @@ struct Lot {
 }
 
 impl Lot {
+    fn new(keeps: bool) -> Self {
+        let (done, stop, last_failure) = (LongList::default(), None, None);
+        Self { keeps, done, stop, last_failure, failed: 0, cost_micro: 0 }
+    }
+
+    fn keep(&mut self, at: usize, value: StepValue) {
+        if self.keeps {
+            self.done.set(at, Some(value), || None);
+        }
+    }
+
+    /// About how many bytes it takes in memory.
+    pub(in super::super) fn weight(&self) -> u64 {
+        let empty = size_of::<Option<StepValue>>() as u64;
+        self.done.iter().map(|value| value.as_ref().map_or(empty, StepValue::weight)).sum()
+    }
+
     /// Takes what a step ended with; `true` if the others are to stop.
     fn take(&mut self, at: usize, ended: StepOutcome, (any, on_error): (bool, OnError)) -> bool {
         self.cost_micro = self.cost_micro.saturating_add(ended.cost_micro);
         let stop = match ended.end {
             End::Done(value) => {
-                self.done.insert(at, value);
+                self.keep(at, value);
                 if !any {
                     return false;
                 }
-                End::Done(Arc::new(Value::Null))
+                End::Done(nothing())
             }
             End::Failed(fault) if any || on_error == OnError::Collect => {
                 self.failed += 1;
-                self.done.insert(at, as_item(&fault));
+                self.keep(at, as_item(&fault));
                 self.last_failure = Some(fault);
                 return false;
             }
@@ -83,8 +105,8 @@ impl Lot {
 
 impl ParallelFrame {
     pub(super) fn begin(def: &Parallel, at: Timestamp) -> Self {
-        let live = def.branches.iter().map(|step| StepNode::begin(step, at)).enumerate().collect();
-        Self { live, lot: Lot::default() }
+        let nodes = def.branches.iter().map(|step| Box::new(StepNode::begin(step, at)));
+        Self { live: nodes.enumerate().collect(), lot: Lot::new(true) }
     }
 
     pub(super) fn cancel(&mut self, halt: Halt) {
@@ -121,9 +143,9 @@ impl ParallelFrame {
 }
 
 impl EachFrame {
-    pub(super) fn new(_def: &Each, items: Vec<Value>) -> Self {
+    pub(super) fn new(items: Vec<Value>, keeps: bool) -> Self {
         let items = Arc::new(items.into_iter().map(Arc::new).collect());
-        Self { items, next: 0, live: BTreeMap::new(), lot: Lot::default() }
+        Self { items, next: 0, live: BTreeMap::new(), lot: Lot::new(keeps) }
     }
 
     pub(super) fn cancel(&mut self, halt: Halt) {
@@ -150,7 +172,7 @@ impl EachFrame {
             }
             let at = self.next;
             self.next += 1;
-            self.live.insert(at, StepNode::begin(&def.step, m.at));
+            self.live.insert(at, Box::new(StepNode::begin(&def.step, m.at)));
             stopped |= self.poll_one(m, def, path, cx, at);
         }
         if stopped && !self.live.is_empty() {

@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use wharf_vocab::{AskId, Code, Fault, Timestamp};
 
+use super::super::StepValue;
 use super::super::machine::Machine;
 use super::{End, Next, over};
 use crate::Resolution;
 use crate::flow::{OnTimeout, SignalStep, StepKind};
 
 /// A question or a request for permission.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(in super::super) enum AskFrame {
     /// It is about to be raised.
     Ready {
@@ -65,16 +68,17 @@ fn has_other(kind: &StepKind) -> bool {
 
 fn end_of(resolution: Resolution) -> End {
     let failed = |code, message: &str| End::Failed(Fault::new(code, message));
+    let done = |value: Value| End::Done(StepValue::Here(Arc::new(value)));
     match resolution {
-        Resolution::Allow { .. } => End::Done(Arc::new(json!({ "allowed": true }))),
+        Resolution::Allow { .. } => done(json!({ "allowed": true })),
         Resolution::Deny { reason } if reason.is_empty() => {
             failed(Code::AskDenied, "The step was not approved.")
         }
         Resolution::Deny { reason } => {
             failed(Code::AskDenied, &format!("The step was not approved: {reason}"))
         }
-        Resolution::Answered { value } => End::Done(Arc::new(value)),
-        Resolution::OffScript { text } => End::Done(Arc::new(text.into())),
+        Resolution::Answered { value } => done(value),
+        Resolution::OffScript { text } => done(text.into()),
         Resolution::Declined | Resolution::Cancelled => {
             failed(Code::AskDenied, "Whoever was asked did not want to answer.")
         }
@@ -95,7 +99,7 @@ pub(super) fn signal(
         return over(End::Canceled);
     }
     if let Some(value) = m.signal(&def.name) {
-        return over(End::Done(value));
+        return over(End::Done(StepValue::Here(value)));
     }
     if until.is_some() && m.woke(path) {
         let message = format!("No signal {} came in time.", def.name);
