@@ -17,11 +17,13 @@ use super::{Effect, Input, Output, Shard};
 /// How long a flow waits for word before it looks for what it waits for.
 const RECHECK_MS: u64 = 30_000;
 
-/// When a flow looks for what it waits for outside, if nothing happens before.
+/// When a flow, or durable code, looks for what it waits for outside, if nothing happens before.
 pub(super) fn recheck_at(run: &Run, now: Timestamp) -> Option<Timestamp> {
-    let (flow, spec) = (run.flow.as_ref()?, run.spec.flow.as_ref()?);
-    let waits = !run.is_over() && flow.waits_outside(spec);
-    waits.then(|| now.plus_ms(RECHECK_MS))
+    let waits = match (&run.flow, &run.spec.flow) {
+        (Some(flow), Some(spec)) => flow.waits_outside(spec),
+        _ => steps::waits(run),
+    };
+    (waits && !run.is_over()).then(|| now.plus_ms(RECHECK_MS))
 }
 
 /// Addresses what a flow wants.
@@ -83,15 +85,18 @@ impl Shard {
         self.runs.contains_key(&step(flow, child))
     }
 
-    /// Looks for what a flow waits for, or for the provider of an attempt that is to be taken up
-    /// again, if it has waited long enough.
+    /// Looks for what a flow or durable code waits for, or for the provider of an attempt that is to
+    /// be taken up again, if it has waited long enough.
     pub(super) fn recheck(&mut self, now: Timestamp, key: &RunKey, out: &mut Output) {
         let Some(slot) = self.runs.get_mut(key) else { return };
         if slot.recheck_at.is_none_or(|at| at > now) {
             return;
         }
-        if !slot.is_flow() {
+        if slot.detached {
             return self.reattach(now, key, out);
+        }
+        if !slot.is_flow() {
+            return self.recheck_steps(now, key, out);
         }
         slot.recheck_at = Some(now.plus_ms(RECHECK_MS));
         self.offer(now, key, RunInput::Flow(FlowInput::Recheck), None, out);

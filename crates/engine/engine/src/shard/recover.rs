@@ -64,7 +64,7 @@ impl Shard {
     /// Goes on with a run that was read from the store.
     fn take_on(&mut self, now: Timestamp, key: &RunKey, out: &mut Output) {
         let Some(run) = self.runs.get(key).and_then(|slot| slot.run.clone()) else { return };
-        if let Some(slot) = self.runs.get_mut(key).filter(|_| run.flow.is_some()) {
+        if let Some(slot) = self.runs.get_mut(key) {
             slot.recheck_at = super::flows::recheck_at(&run, now);
             self.reschedule(key);
         }
@@ -225,6 +225,11 @@ impl Shard {
             (None, Some((run, seq))) if !run.is_over() => {
                 self.take_up(*run, seq);
                 self.take_on(now, key, out);
+            }
+            // Whoever asked for a step may not have heard that it is over.
+            (None, Some((run, _))) => {
+                let parent = run.spec.parent.as_ref();
+                out.effects.extend(parent.and_then(|it| super::flows::step_over(&run, it)));
             }
             // What becomes of the batch on its way will show it.
             (Some(slot), Some(_)) if slot.pending.is_some() => slot.doubtful = true,

@@ -5,9 +5,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use wharf_domain::permission::ToolPattern;
-use wharf_domain::{Availability, Run, ToolDef};
+use wharf_domain::run::steps::StepEntry;
+use wharf_domain::{Availability, Entry, Run, RunEntry, ToolDef};
+use wharf_engine::shard::{Effect, Input, Providers, Shard, StoredShard};
 use wharf_engine::{Attempt, StepRun};
-use wharf_vocab::{Code, Durability, Executed, Fault, RunKey, RunStatus, StepName};
+use wharf_ports::{Body, Lease};
+use wharf_vocab::{
+    Code, CommitNo, Durability, Epoch, Executed, Fault, RunKey, RunStatus, Seq, StepName,
+};
 
 use crate::peer::{Peer, tool};
 use crate::support::{Bench, LONG, new, object, outputs_of, owner};
@@ -103,6 +108,47 @@ async fn f022_a_finished_step_answers_at_once_and_an_open_one_is_joined() {
     let shown: Vec<_> = steps.iter().map(|step| (step.path.as_str(), step.status)).collect();
     assert_eq!(shown, [("work#1", "succeeded"), ("work#2", "succeeded")]);
     assert_eq!(steps[0].run.as_ref(), Some(&one.run));
+}
+
+#[tokio::test]
+async fn f009_a_run_that_did_not_hear_of_a_steps_end_finds_out() {
+    let bench = Bench::new().await;
+    let Code3 { boss, work } = Code3::join(&bench).await;
+    let run = bench.start("boss/do", json!({})).await.expect("accepted");
+    let attempt = boss.next().await;
+    let child = open(step(&attempt, name("work", 1), "acme/work", json!({})).await);
+    let asked = bench.handle.runs().get(&run.key).await.expect("known");
+    work.next().await.succeeded(object(json!({})), 0).await.expect("told");
+    let over = bench.end_of(&child).await;
+
+    // A shard that has the run as it was before the step ended, and not the step.
+    let (shard, now) = (run.key.shard(), asked.created_at);
+    let lease = Lease { shard, epoch: Epoch(1), last: CommitNo(0) };
+    let mut shard = Shard::new(lease, 1, Providers::default());
+    let runs = vec![(Run::clone(&asked), Seq(9))];
+    shard.restore(StoredShard { runs, ..StoredShard::default() });
+    shard.outstanding(now);
+    let later = now.plus_ms(30_000);
+    let looks = |it: &Effect| matches!(it, Effect::LookUp { key, .. } if *key == child);
+    assert!(shard.step(later, Input::Tick).effects.iter().any(looks), "it looks for the step");
+    let found = Some((Box::new(Run::clone(&over)), Seq(9)));
+    let found = Input::LookedUp { key: child.clone(), epoch: Epoch(1), found };
+    let told = shard.step(later, found).effects;
+    let ended = told.into_iter().find_map(|effect| match effect {
+        Effect::Send { input, .. } => Some(*input),
+        _ => None,
+    });
+    let out = shard.step(later, ended.expect("it is told"));
+    let answered = |entry: &Entry| match entry {
+        Entry::Run(RunEntry::Step(entry)) => matches!(**entry, StepEntry::Answered(_)),
+        _ => false,
+    };
+    let bodies = out.batches.iter().flat_map(|batch| &batch.appends).map(|append| &append.body);
+    let mut entries = bodies.filter_map(|body| match body {
+        Body::Entries(entries) => Some(entries),
+        Body::Progress(_) => None,
+    });
+    assert!(entries.any(|entries| entries.iter().any(answered)), "{:?}", out.batches);
 }
 
 #[tokio::test]
