@@ -126,8 +126,9 @@ impl<T> Book<T> {
         self.attempts.remove(run);
     }
 
-    /// Whether nobody has stepped the shard under a newer epoch, as far as is known here.
-    fn hear(&mut self, shard: ShardId, epoch: Epoch) -> bool {
+    /// Hears that somebody steps a shard under this epoch. Whether nobody has stepped it under a
+    /// newer one, as far as is known here.
+    pub fn hear(&mut self, shard: ShardId, epoch: Epoch) -> bool {
         let newest = self.epochs.entry(shard).or_default();
         *newest = epoch.max(*newest);
         *newest == epoch
@@ -190,5 +191,16 @@ mod tests {
         }
         book.forget(&run);
         assert!(book.kept(&run, &attempt).is_none());
+    }
+
+    #[test]
+    fn s030_an_owner_before_is_not_told_that_what_is_over_never_began() {
+        let (mut book, (run, attempt)) = (Book::new(place(1)), names());
+        assert_eq!(book.take(&effect(1), &run, &attempt, ()), Taken::New);
+        assert!(book.hear(ShardId(7), Epoch(3)), "somebody steps it now");
+        book.over(&run, &attempt);
+        let asked = (ShardId(7), Epoch(2));
+        assert_eq!(book.adopt(asked, Some(&place(1)), (&run, &attempt)), None);
+        assert!(!book.hear(ShardId(7), Epoch(2)));
     }
 }

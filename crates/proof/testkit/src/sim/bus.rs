@@ -8,12 +8,12 @@ use wharf_engine::book::Adoption;
 use wharf_engine::link::{Frame, Link};
 use wharf_engine::shard::{Input, Reply, UnloadedShard};
 use wharf_ports::Dispatch;
-use wharf_vocab::{AttemptId, Epoch, Fault, Place, RunKey, ShardId, Timestamp};
+use wharf_vocab::{AttemptId, Durability, Epoch, Fault, Place, RunKey, ShardId, Timestamp};
 
 use super::Sim;
 use super::event::Event;
 use super::exercised::Thing;
-use super::node::Origin;
+use super::node::{Origin, busy};
 
 /// How long a core waits for a frame to be confirmed before it sends it again: twice as long each
 /// time, up to a bound.
@@ -199,6 +199,12 @@ impl Sim {
     /// What was said to a life that is gone, and may have been heard or not.
     fn returned(&mut self, node: usize, message: Message) {
         match message {
+            // Nothing tells of a run in memory whether it was made, so it is not asked for again.
+            Message::Input { input, origin, .. } if makes_in_memory(&input) => {
+                if let Some(origin) = origin {
+                    self.answer(node, origin, Err(busy("Nobody knows whether it was made.")));
+                }
+            }
             Message::Input { shard, input, origin, .. } => {
                 self.route(node, shard, *input, origin, 0);
             }
@@ -247,8 +253,10 @@ impl Sim {
             Message::News(news) => self.hear_news(node, from, news),
             Message::Holds(held) => {
                 let id = self.nodes[from].id.clone();
+                let memory = &mut self.nodes[node].memory;
                 for (shard, epoch) in held {
-                    self.nodes[node].memory.owners.hear(shard, &id, epoch);
+                    memory.owners.hear(shard, &id, epoch);
+                    memory.book.hear(shard, epoch);
                 }
             }
             Message::Moved { shard, epoch, left, waiting } => {
@@ -256,4 +264,9 @@ impl Sim {
             }
         }
     }
+}
+
+/// Whether an input asks for a run that no store will know.
+fn makes_in_memory(input: &Input) -> bool {
+    matches!(input, Input::Create(create) if create.spec.durability == Durability::Memory)
 }

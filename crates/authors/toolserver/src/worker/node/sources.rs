@@ -40,6 +40,7 @@ pub const SOURCES: &[(&str, &str)] = sources![
     "node/toolserver/index.ts",
     "node/toolserver/run.ts",
     "node/toolserver/runs.ts",
+    "node/toolserver/steps.ts",
     "node/trust.ts",
     "node/values.ts",
     "node/websocket.ts",

@@ -130,12 +130,16 @@ impl Checker {
         let Some(before) = tale.states.iter().rev().nth(1) else { return };
         let Some(ended) = before.active.as_ref().map(|active| active.id.clone()) else { return };
         let still = tale.run.active.as_ref().is_some_and(|active| active.id == ended);
-        let said = tale.run.outcome.as_ref().and_then(|outcome| outcome.error());
-        let said = said.is_some_and(|error| {
-            error.details.get("executed").is_some_and(|executed| executed == "no")
-        });
-        let failed = tale.run.last_failure.as_ref();
-        let said = said || failed.is_some_and(|(_, executed)| *executed == Executed::No);
+        // A run that is over says how it ended; what an attempt before failed of, it still knows.
+        let said = match &tale.run.outcome {
+            Some(outcome) => outcome.error().is_some_and(|error| {
+                error.details.get("executed").is_some_and(|executed| executed == "no")
+            }),
+            None => {
+                let failed = tale.run.last_failure.as_ref();
+                failed.is_some_and(|(_, executed)| *executed == Executed::No)
+            }
+        };
         if !still && said && self.doubted.contains(&ended) {
             let begun = self.begun.contains(&ended);
             self.require(!begun, "what was said never to have started never starts", || {

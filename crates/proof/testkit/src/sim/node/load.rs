@@ -112,7 +112,10 @@ impl Sim {
             self.trace(|| format!("node {node} holds shard {} epoch {}", lease.shard, lease.epoch));
             self.nodes[node].memory.shards.insert(lease.shard, shard);
             let id = self.nodes[node].id.clone();
-            self.nodes[node].memory.owners.hear(lease.shard, &id, lease.epoch);
+            let memory = &mut self.nodes[node].memory;
+            memory.owners.hear(lease.shard, &id, lease.epoch);
+            // What an owner before asked for comes too late: what is over is not known any more.
+            memory.book.hear(lease.shard, lease.epoch);
             if self.owners.insert(lease.shard, node).is_some_and(|before| before != node) {
                 self.seen.note(Thing::Takeover);
             }
