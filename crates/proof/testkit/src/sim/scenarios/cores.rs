@@ -8,6 +8,7 @@ use wharf_vocab::{Code, Durability, RunKey, RunStatus, ShardId};
 use super::super::bus::Split;
 use super::super::callers::Call;
 use super::super::exercised::Thing;
+use super::super::faults::CrashPoint;
 use super::super::provider::Plan;
 use super::super::stage;
 use super::Scene;
@@ -82,6 +83,34 @@ fn s051_a_run_that_only_memory_knows_goes_along_with_its_shard() {
     scene.until(known);
     scene.cancel(to, &key);
     scene.until(|scene| !known(scene));
+    scene.rest();
+}
+
+#[test]
+fn s051_a_run_in_memory_is_not_made_again_when_nobody_heard_that_it_was_made() {
+    let mut scene = Scene::new(Plan::Succeed);
+    let (key, mut request) = (scene.fresh(), scene.request("plain"));
+    request.durability = Durability::Memory;
+    let owner = scene.owner(key.shard());
+    let asker = scene.other(owner);
+    // The owner hears, and nobody hears it.
+    let until = scene.sim.agenda.now().plus_ms(60_000);
+    scene.sim.bus.split = Some(Split { side: [owner].into(), until, one_way: true });
+    scene.sim.create(Some(asker), &key, &request);
+    let stepped = |scene: &Scene| {
+        let shard = scene.sim.nodes[owner].memory.shards.get(&key.shard());
+        shard.is_some_and(|shard| shard.run(&key).is_some())
+    };
+    scene.until(stepped);
+    scene.until(|scene| !stepped(scene));
+
+    // Its next life knows nothing of the run, and the request comes back to whoever sent it.
+    scene.sim.crash(owner, CrashPoint::Idle);
+    scene.sim.bus.split = None;
+    let asked = |call: &Call| matches!(call, Call::Create { key: of, .. } if *of == key);
+    scene.until(|scene| scene.answer(asked).is_some());
+    let fault = scene.answer(asked).expect("answered").as_ref().expect_err("nobody knows");
+    assert!(fault.is(Code::CoreBusy), "{fault}");
     scene.rest();
 }
 
