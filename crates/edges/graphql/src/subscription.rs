@@ -5,14 +5,14 @@ use std::time::Duration;
 use async_graphql::{Context, Subscription};
 use futures::stream::{self, Stream};
 use wharf_engine::{ChangeFeed, Watch};
-use wharf_views::ChangeQuery;
+use wharf_views::{ChangeQuery, RunExport};
 use wharf_vocab::{Fault, RunKey, Seq, Verb};
 
 use crate::access::CallerSession;
 use crate::input;
 use crate::scalars::Int64;
 use crate::types::view::View as _;
-use crate::types::{ChangeKind, Changes, RunEvent};
+use crate::types::{ChangeKind, Changes, ExportFormat, RunEvent, RunFilterInput};
 
 /// What can be followed.
 #[derive(Debug)]
@@ -69,6 +69,29 @@ impl Subscriptions {
                 Ok(changes) => Some((Ok(changes), Some(reader))),
                 Err(fault) => Some((Err(fault), None)),
             }
+        }))
+    }
+
+    /// All runs that fit, newest first, as text in pieces of many lines each. The stream ends after the
+    /// last piece, or with an error that says why nothing more comes.
+    async fn run_export(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "Only these runs.")] filter: Option<RunFilterInput>,
+        #[graphql(desc = "How they are written; `jsonl` when absent.")] format: Option<
+            ExportFormat,
+        >,
+    ) -> Result<impl Stream<Item = Result<String, Fault>> + 'static, Fault> {
+        let session = CallerSession::with(ctx, Verb::Read)?.clone();
+        let filter = filter.unwrap_or_default().read()?;
+        let worlds = session.worlds(filter.world.as_ref())?;
+        let format = format.map(Into::into).unwrap_or_default();
+        let query = filter.query()?;
+        let (handle, caller) = (session.handle, session.caller);
+        let export = RunExport::new(handle, caller, worlds, query, format);
+        Ok(stream::unfold(export, |mut export| async move {
+            let piece = export.next().await?;
+            Some((piece, export))
         }))
     }
 }

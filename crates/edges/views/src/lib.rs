@@ -12,6 +12,7 @@ mod asks;
 mod change;
 mod doctor;
 mod event;
+mod export;
 mod file;
 mod flow;
 mod inbox;
@@ -39,6 +40,7 @@ pub use asks::{AskState, DecidedQuery, ask_detail};
 pub use change::{ChangeQuery, ChangeTexts, changes};
 pub use doctor::{Doctor, diagnosis};
 pub use event::{EventWindow, TracedEvent, event, run_trace};
+pub use export::{ExportFormat, RunExport};
 pub use file::{
     FolderPage, collected, file, folder_page, trace, trace_depth, upload, upload_part, usage,
 };

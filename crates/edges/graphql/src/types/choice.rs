@@ -67,6 +67,16 @@ choice! {
 }
 
 choice! {
+    /// How an export of runs is written.
+    ExportFormat of wharf_views::ExportFormat {
+        /// A line of JSON for each run.
+        Lines = "jsonl",
+        /// CSV, with a line of names before.
+        Csv = "csv",
+    }
+}
+
+choice! {
     /// Whether a run is written down.
     Durability of wharf_vocab::Durability {
         /// Every step is committed before it is shown.

@@ -25,8 +25,8 @@ mod world;
 pub(crate) use agent::Agent;
 pub(crate) use ask::{Ask, AskDetail};
 pub(crate) use choice::{
-    AllowScope, AskKind, ChangeKind, CostBy, Direction, Durability, Mode, Publish, Retain,
-    RunStatus, StatsBy, UnknownCost,
+    AllowScope, AskKind, ChangeKind, CostBy, Direction, Durability, ExportFormat, Mode, Publish,
+    Retain, RunStatus, StatsBy, UnknownCost,
 };
 pub(crate) use console::{Account, Search};
 pub(crate) use cost::Costs;

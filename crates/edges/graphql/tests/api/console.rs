@@ -1,6 +1,9 @@
 //! What the console reads, by GraphQL: the same as by REST.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
+use wharf_vocab::limits::PAGE_ITEMS_MAX;
 
 use crate::same::assert_same;
 use crate::support::{OWNER, Stage, eventually};
@@ -185,6 +188,51 @@ async fn c005_the_usual_feed_and_any_other_tell_the_same() {
     // Whoever may not know of it hears nothing, and nothing at all once the token is gone.
     stage.revoke(&id).await;
     assert_eq!(stranger.closed().await, 4401);
+}
+
+#[tokio::test]
+async fn c044_an_export_comes_in_pieces_and_says_what_that_of_rest_says() {
+    let stage = Stage::start().await;
+    let mut ids = Vec::new();
+    // More than one piece has room for.
+    for _ in 0..PAGE_ITEMS_MAX + 5 {
+        ids.push(stage.begin("wharf/echo", json!({})).await);
+    }
+    eventually(async || {
+        let open = "{ runCount(filter: {status: [queued, running]}) { count } }";
+        (stage.ask(open).await.data()["runCount"]["count"] == "0").then_some(())
+    })
+    .await;
+    let mut socket = stage.socket(OWNER).await;
+    let mut pieces = async |id: &str, arguments: &str| {
+        socket.subscribe(id, &format!("subscription {{ runExport{arguments} }}")).await;
+        let mut pieces = Vec::new();
+        loop {
+            let told = socket.hear().await;
+            if told["type"] == "complete" {
+                return pieces;
+            }
+            let piece = told["payload"]["data"]["runExport"].as_str();
+            pieces.push(piece.unwrap_or_else(|| panic!("{told}")).to_owned());
+        }
+    };
+    let all = pieces("1", "").await;
+    assert!(all.len() > 1, "{} pieces", all.len());
+    let all = all.concat();
+    let run = |line: &str| serde_json::from_str::<Value>(line).expect("JSON");
+    let told = all.lines().map(|line| run(line)["run_id"].as_str().expect("an id").to_owned());
+    let told: Vec<String> = told.collect();
+    let path = format!("/v1/runs?id_prefix={}", told[0]);
+    let listed = stage.call(OWNER, "GET", &path, None).await.body["items"][0].clone();
+    assert_eq!(run(all.lines().next().expect("a line")), listed);
+    let each = |ids: &[String]| ids.iter().cloned().collect::<BTreeSet<_>>();
+    assert_eq!((told.len(), each(&told)), (ids.len(), each(&ids)), "each once");
+
+    let first = format!("(format: csv, filter: {{idPrefix: \"{}\"}})", ids[0]);
+    let csv = pieces("2", &first).await.concat();
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines[0].starts_with("run_id,world,tool,status,"), "{csv}");
+    assert!(lines.len() == 2 && lines[1].starts_with(&ids[0]), "{csv}");
 }
 
 #[tokio::test]

@@ -290,6 +290,13 @@ const FIELDS: &[Field] = &[
     field("query { system { version } }", "GET", "/v1/system", ""),
     field("query { systemSeries { range } }", "GET", "/v1/system/series", ""),
     field("subscription { changes(world: \"!\") { reset } }", "GET", "/v1/changes?world=!", ""),
+    field("subscription { runExport }", "GET", "/v1/runs/export", ""),
+    field(
+        "subscription { runExport(filter: {world: \"!\"}) }",
+        "GET",
+        "/v1/runs/export?world=!",
+        "",
+    ),
     field("subscription { runEvents(id: \"echo\") { seq } }", "GET", "/v1/runs/echo/events", ""),
     field("subscription { runEvents(id: \"none\") { seq } }", "GET", "/v1/runs/none/events", ""),
 ];

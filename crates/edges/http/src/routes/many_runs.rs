@@ -6,11 +6,9 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use futures::{StreamExt as _, stream};
-use wharf_domain::Caller;
-use wharf_engine::{Handle, RunQuery, StatsBy, StatsQuery};
-use wharf_views::TreeQuery;
-use wharf_vocab::limits::PAGE_ITEMS_MAX;
-use wharf_vocab::{Fault, Timestamp, ToolId, Verb, WorldId, quantity};
+use wharf_engine::{StatsBy, StatsQuery};
+use wharf_views::{ExportFormat, RunExport, TreeQuery};
+use wharf_vocab::{Timestamp, ToolId, Verb, quantity};
 use wharf_web::params::SentTrace;
 use wharf_wire::rest_v1::{self as wire, CancelRuns, OrderPurge, PurgeRuns, RunAccepted, RunAgain};
 
@@ -235,24 +233,6 @@ async fn lineage(ApiCall { app, caller }: ApiCall, segments: Segments, params: P
     answer::ok(&wharf_views::lineage(&key, &lineage))
 }
 
-/// How an export is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ExportFormat {
-    Lines,
-    Csv,
-}
-
-/// An export under way: no more than one page of it is in memory.
-struct RunExport {
-    handle: Handle,
-    caller: Caller,
-    worlds: Option<Vec<WorldId>>,
-    query: RunQuery,
-    format: ExportFormat,
-    begun: bool,
-    over: bool,
-}
-
 async fn export(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
     let filter = from_wire::run_filter(&params, app.handle.now())?;
     let worlds = access::worlds(&caller, filter.world.as_ref())?;
@@ -261,10 +241,8 @@ async fn export(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
         "csv" => Ok(ExportFormat::Csv),
         _ => Err(()),
     })?;
-    let format = format.unwrap_or(ExportFormat::Lines);
-    let query = RunQuery { limit: PAGE_ITEMS_MAX, ..filter.query()? };
-    let handle = app.handle.clone();
-    let export = RunExport { handle, caller, worlds, query, format, begun: false, over: false };
+    let format = format.unwrap_or_default();
+    let export = RunExport::new(app.handle.clone(), caller, worlds, filter.query()?, format);
     let pages = stream::unfold(export, |mut export| async move {
         let page = export.next().await?;
         Some((page, export))
@@ -278,103 +256,4 @@ async fn export(ApiCall { app, caller }: ApiCall, params: Params) -> Answer {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static(name));
     Ok(response)
-}
-
-impl RunExport {
-    /// The next page as text. What cannot be read breaks the answer off, so that it is not taken
-    /// for all there is; so does a token that is not good any more.
-    async fn next(&mut self) -> Option<Result<String, Fault>> {
-        if self.over {
-            return None;
-        }
-        let page = self.page().await;
-        self.over |= page.is_err();
-        Some(page)
-    }
-
-    async fn page(&mut self) -> Result<String, Fault> {
-        self.handle.trust().check_current(&self.caller)?;
-        let within = (self.worlds.as_deref(), &*self.caller.rights);
-        let (runs, next) =
-            wharf_views::runs_within(&self.handle, self.query.clone(), within).await?;
-        let mut text = String::new();
-        if !self.begun && self.format == ExportFormat::Csv {
-            text.push_str(CSV_HEAD);
-        }
-        self.begun = true;
-        for run in &runs {
-            let run = wharf_views::summary(run);
-            match self.format {
-                ExportFormat::Lines => {
-                    text.push_str(&serde_json::to_string(&run).unwrap_or_default());
-                    text.push('\n');
-                }
-                ExportFormat::Csv => csv_line(&mut text, &run),
-            }
-        }
-        match next {
-            Some(place) => wharf_views::go_on(&mut self.query, place),
-            None => self.over = true,
-        }
-        Ok(text)
-    }
-}
-
-const CSV_HEAD: &str = "run_id,world,tool,status,caller,parent,correlation_id,mode,attempt,\
-                        cost_micro,created_at,started_at,ended_at,error_code,error_message\r\n";
-
-fn csv_line(text: &mut String, run: &wire::Run) {
-    let moment =
-        |at: Option<wharf_vocab::DateTime>| at.map_or_else(String::new, |at| at.to_string());
-    let error = run.error.as_ref();
-    let fields = [
-        run.run_id.to_string(),
-        run.world.to_string(),
-        run.tool.to_string(),
-        run.status.to_string(),
-        run.caller.as_ref().map_or_else(String::new, ToString::to_string),
-        run.parent.clone().unwrap_or_default(),
-        run.correlation_id.clone().unwrap_or_default(),
-        run.mode.to_string(),
-        run.attempt.to_string(),
-        run.cost_micro.to_string(),
-        run.created_at.to_string(),
-        moment(run.started_at),
-        moment(run.ended_at),
-        error.map_or_else(String::new, |error| error.code.clone()),
-        error.map_or_else(String::new, |error| error.message.clone()),
-    ];
-    let fields: Vec<String> = fields.iter().map(|field| csv_field(field)).collect();
-    text.push_str(&fields.join(","));
-    text.push_str("\r\n");
-}
-
-/// A field of CSV. What a spreadsheet would take for a formula is marked as text.
-fn csv_field(field: &str) -> String {
-    let formula = field.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    let field = if formula { format!("'{field}") } else { field.to_owned() };
-    if field.contains([',', '"', '\r', '\n']) {
-        return format!("\"{}\"", field.replace('"', "\"\""));
-    }
-    field
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn c011_a_field_of_csv_cannot_leave_its_place() {
-        for (field, written) in [
-            ("plain", "plain"),
-            ("a,b", "\"a,b\""),
-            ("say \"hi\"", "\"say \"\"hi\"\"\""),
-            ("two\nlines", "\"two\nlines\""),
-            ("=1+1", "'=1+1"),
-            ("@cmd,x", "\"'@cmd,x\""),
-            ("", ""),
-        ] {
-            assert_eq!(csv_field(field), written);
-        }
-    }
 }
