@@ -199,14 +199,14 @@ impl Sim {
     /// What was said to a life that is gone, and may have been heard or not.
     fn returned(&mut self, node: usize, message: Message) {
         match message {
-            // Nothing tells of a run in memory whether it was made, so it is not asked for again.
-            Message::Input { input, origin, .. } if makes_in_memory(&input) => {
+            Message::Input { shard, input, origin, .. } => {
+                if !makes_in_memory(&input) {
+                    return self.route(node, shard, *input, origin, 0);
+                }
+                // Nothing tells whether the run was made, so it is not asked for again.
                 if let Some(origin) = origin {
                     self.answer(node, origin, Err(busy("Nobody knows whether it was made.")));
                 }
-            }
-            Message::Input { shard, input, origin, .. } => {
-                self.route(node, shard, *input, origin, 0);
             }
             Message::Moved { waiting, shard, .. } => {
                 for (input, origin) in waiting {
