@@ -138,6 +138,8 @@ impl Shell {
 
     fn take_over_one(&mut self, lease: Lease, restored: StoredShard) {
         let (id, now) = (lease.shard, self.parts.clock.now());
+        // Whoever stepped it before is told nothing of attempts any more.
+        self.book.hear(id, lease.epoch);
         let seed = self.parts.seed.wrapping_add(u64::from(id.0)) ^ (lease.epoch.0 << 32);
         let mut shard = Shard::new(lease, seed, self.providers.clone());
         shard.restore(restored);
