@@ -172,10 +172,13 @@ pub async fn create_receiver(
             let message = format!("There is a receiver {} already; remove it first.", request.name);
             return Err(Fault::new(Code::ReceiverExists, message));
         }
-        vault.set(spec.url.clone(), Secret::new(request.url.into_bytes())).await?;
-        vault.set(spec.key.clone(), Secret::new(key.into_bytes())).await?;
         let secrets = [spec.url.clone(), spec.key.clone()];
-        let added = handle.receivers().add(&caller, request.name, spec).await;
+        let add = async {
+            vault.set(spec.url.clone(), Secret::new(request.url.into_bytes())).await?;
+            vault.set(spec.key.clone(), Secret::new(key.into_bytes())).await?;
+            handle.receivers().add(&caller, request.name, spec).await
+        };
+        let added = add.await;
         if added.is_err() {
             for secret in secrets {
                 // Nobody uses what is left.

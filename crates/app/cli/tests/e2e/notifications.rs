@@ -165,6 +165,24 @@ fn f036_of_receivers_made_at_once_under_one_name_one_is_there_with_its_own_addre
 }
 
 #[test]
+fn f036_a_receiver_whose_key_cannot_be_kept_leaves_no_address_behind() {
+    let home = TestHome::new();
+    let core = home.up();
+    let api = Api::of(&core);
+    // Where the key is to be put there is a folder, so that only the address can be written down.
+    let in_the_way = home.path().join("secrets/notify.desk.key.0.secret");
+    std::fs::create_dir(&in_the_way).expect("makes a folder");
+    let body = json!({"name": "desk", "url": "http://127.0.0.1:1/", "on": ["ask"],
+        "allow_private": true});
+    let (status, refused) = api.ask("POST", "/v1/receivers", &body);
+    assert!(status >= 500, "{status} {refused}");
+    std::fs::remove_dir(&in_the_way).expect("it is empty");
+    let secrets = home.run(&["secret", "list", "--json"]).code(0);
+    assert!(!secrets.stdout.contains("notify.desk"), "{}", secrets.stdout);
+    add(&api, "desk", "http://127.0.0.1:1/", &["ask"]);
+}
+
+#[test]
 fn f037_a_receiver_that_is_slow_or_down_delays_nobody() {
     let home = TestHome::new();
     let core = home.up();
