@@ -25,7 +25,7 @@ use crate::types::page;
 use crate::types::view::View;
 use crate::types::{
     Agent, Ask, AskKind, Connection, CostBy, Costs, Edge, McpServer, Purge, Run, RunFilterInput,
-    RunStatus, RunSummary, System, SystemSeries, Tool, World, by_name, limit,
+    RunStatus, RunSummary, System, SystemSeries, Tool, World, by_name, limit, list_cost,
 };
 use crate::{input, runs};
 use wharf_web::cursor;
@@ -67,11 +67,6 @@ fn mcp<'c>(ctx: &Context<'c>) -> Result<Option<&'c Arc<dyn ProviderControl>>, Fa
     Ok(CoreParts::of(ctx)?.providers.mcp.as_ref())
 }
 
-/// What a list costs: each of its fields once per item.
-fn list(first: Option<i32>, below: usize) -> usize {
-    10 + limit(first).unwrap_or(1) * below
-}
-
 /// What is known of the core as a whole; it concerns all worlds.
 fn status(ctx: &Context<'_>) -> Result<Arc<CoreStatus>, Fault> {
     let session = CallerSession::with(ctx, Verb::Read)?;
@@ -103,7 +98,7 @@ impl Query {
     }
 
     /// Runs within the token's reach, newest first. Lists leave out inputs, outputs and asks.
-    #[graphql(complexity = "list(first, child_complexity)")]
+    #[graphql(complexity = "list_cost(first, child_complexity)")]
     #[expect(clippy::too_many_arguments, reason = "they are the arguments of the field")]
     async fn runs(
         &self,
@@ -148,7 +143,7 @@ impl Query {
     }
 
     /// All tools by name.
-    #[graphql(complexity = "list(first, child_complexity)")]
+    #[graphql(complexity = "list_cost(first, child_complexity)")]
     async fn tools(
         &self,
         ctx: &Context<'_>,
@@ -182,7 +177,7 @@ impl Query {
     }
 
     /// The worlds within the token's reach by name.
-    #[graphql(complexity = "list(first, child_complexity)")]
+    #[graphql(complexity = "list_cost(first, child_complexity)")]
     async fn worlds(
         &self,
         ctx: &Context<'_>,
@@ -243,7 +238,7 @@ impl Query {
     }
 
     /// All agents by id.
-    #[graphql(complexity = "list(first, child_complexity)")]
+    #[graphql(complexity = "list_cost(first, child_complexity)")]
     async fn agents(
         &self,
         ctx: &Context<'_>,
@@ -268,7 +263,7 @@ impl Query {
     }
 
     /// All MCP servers by id.
-    #[graphql(complexity = "list(first, child_complexity)")]
+    #[graphql(complexity = "list_cost(first, child_complexity)")]
     async fn mcp_servers(
         &self,
         ctx: &Context<'_>,
@@ -307,7 +302,7 @@ impl Query {
     }
 
     /// Open asks within the token's reach, oldest first.
-    #[graphql(complexity = "list(first, child_complexity)")]
+    #[graphql(complexity = "list_cost(first, child_complexity)")]
     async fn inbox(
         &self,
         ctx: &Context<'_>,

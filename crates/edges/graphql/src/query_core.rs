@@ -15,7 +15,7 @@ use crate::access::CallerSession;
 use crate::error::internal;
 use crate::types::view::View;
 use crate::types::{
-    Connection, Diagnosis, Provider, ProviderLaunch, ProviderUsage, Seat, by_name, limit, page,
+    Connection, Diagnosis, Provider, ProviderLaunch, ProviderUsage, Seat, by_name, list_cost, page,
 };
 
 /// Who knows the seats of operators.
@@ -45,11 +45,6 @@ impl CoreParts {
 #[derive(Debug, Default)]
 pub(crate) struct CoreQueries;
 
-/// What a list costs: each of its fields once per item.
-fn list(first: Option<i32>, below: usize) -> usize {
-    10 + limit(first).unwrap_or(1) * below
-}
-
 pub(crate) fn provider_id(id: &str) -> Result<ProviderId, Fault> {
     wharf_views::id("id", id)
 }
@@ -57,7 +52,7 @@ pub(crate) fn provider_id(id: &str) -> Result<ProviderId, Fault> {
 #[Object]
 impl CoreQueries {
     /// Providers of every kind by id, all in one shape.
-    #[graphql(complexity = "list(first, child_complexity)")]
+    #[graphql(complexity = "list_cost(first, child_complexity)")]
     async fn providers(
         &self,
         ctx: &Context<'_>,

@@ -9,21 +9,16 @@ use crate::access::CallerSession;
 use crate::input;
 use crate::types::page::{self, PageInfo};
 use crate::types::view::View;
-use crate::types::{Artifact, Artifacts, Edge, Trace, limit};
+use crate::types::{Artifact, Artifacts, Edge, Trace, limit, list_cost};
 
 /// What there is to see of files.
 #[derive(Debug, Default)]
 pub(crate) struct FileQueries;
 
-/// What a list costs: each of its fields once per item.
-fn list(first: Option<i32>, below: usize) -> usize {
-    10 + limit(first).unwrap_or(1) * below
-}
-
 #[Object]
 impl FileQueries {
     /// Files of a world that are there now, by path.
-    #[graphql(complexity = "list(first, child_complexity)")]
+    #[graphql(complexity = "list_cost(first, child_complexity)")]
     #[expect(clippy::too_many_arguments, reason = "they are the arguments of the field")]
     async fn artifacts(
         &self,

@@ -35,7 +35,7 @@ pub(crate) use file::{Artifact, Artifacts, Trace, TraceStep, Usage};
 pub(crate) use flow::{Flow, FlowCheck, RunStep};
 pub(crate) use mcp::McpServer;
 pub(crate) use operator::Seat;
-pub(crate) use page::{Connection, Edge, by_name, limit};
+pub(crate) use page::{Connection, Edge, by_name, limit, list_cost};
 pub(crate) use provider::{Diagnosis, Provider, ProviderLaunch, ProviderUsage};
 pub(crate) use receiver::{CreateReceiverInput, CreatedReceiver, Delivery, Receiver};
 pub(crate) use run::{Run, RunSummary};

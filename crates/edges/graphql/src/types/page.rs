@@ -88,6 +88,11 @@ pub(crate) fn limit(first: Option<i32>) -> Result<usize, Fault> {
     }
 }
 
+/// What a list costs: each of its fields once per item.
+pub(crate) fn list_cost(first: Option<i32>, below: usize) -> usize {
+    10 + limit(first).unwrap_or(1) * below
+}
+
 /// The page of a list that is ordered by name.
 pub(crate) fn by_name<S, T: OutputType>(
     list: CursorList,
